@@ -46,7 +46,7 @@ const deliveriesOf = async (api: Api, webhook: string, status: string) =>
     (each) => each.status === status,
   );
 
-needing('variables', 'accounts', 'receiver').describe('an account whose webhook fails', () => {
+needing('variables', 'accounts', 'receiver', 'control').describe('an account whose webhook fails', () => {
   it('can no longer send anything in at its limit, loses nothing, and continues when its receiver has recovered; others notice nothing', async () => {
     const [failing, other] = [await tenant('failing'), await tenant('other')];
     let fails = true;
@@ -79,6 +79,15 @@ needing('variables', 'accounts', 'receiver').describe('an account whose webhook 
     });
     const [pending] = await deliveriesOf(failing.api, failing.webhook, 'pending');
     expect((await failing.api.post(`/webhooks/${failing.webhook}/deliveries/${pending!.id}/retry`, {})).status).toBe(202);
+
+    // the counts are in the database
+    await Promise.all((['routing', 'gateway'] as const).map((app) => system.apps.kill(app)));
+    await Promise.all((['routing', 'gateway'] as const).map((app) => system.apps.whenReady(app)));
+    await eventually(async () => {
+      const { status } = await failing.publish(acknowledged.length);
+      if (status === 202) acknowledged.push(acknowledged.length);
+      expect(status).toBe(429);
+    });
 
     for (const n of [0, 1]) expect((await other.publish(n)).status).toBe(202);
     expect((await call(other.endpoint, 2)).status).toBe(200);

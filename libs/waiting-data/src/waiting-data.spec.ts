@@ -1,11 +1,14 @@
-import { describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type FullAccount, listFullInRouting, listFullInRuntime, TooManyRequests, type UserId } from '#contracts';
 import type { Messages } from '#messaging';
+import { type Log, metrics } from '#observability';
 import { FakeMessages } from '#testing';
 import { FullAccounts } from './full-accounts.js';
-import { fullAccounts, sizeText, type WaitingData } from './waiting-data.js';
+import { fullAccounts, sizeText, WaitingData } from './waiting-data.js';
+import { WaitingDataConfig } from './waiting-data.config.js';
+import type { WaitingCount, WaitingEntriesRepository } from './waiting-entries.js';
 
-const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
+const [ALICE, BOB] = ['u_00000000000000alice', 'u_0000000000000000bob'] as UserId[] as [UserId, UserId];
 
 describe('an account', () => {
   it.each<[string, { was: boolean; bytes: number; limit?: number }, boolean]>([
@@ -34,6 +37,64 @@ it.each([
   [1024 ** 3, '1 GiB'],
   [2 ** 60, '1048576 TiB'],
 ])('%d is shown as %s', (bytes, text) => expect(sizeText(bytes)).toBe(text));
+
+describe('the waiting data of a service', () => {
+  let counts: WaitingCount[];
+  let lines: [string, unknown][];
+  let waiting: WaitingData;
+  const log = {
+    warn: (fields: object, name: string) => lines.push([name, fields]),
+    info: (fields: object, name: string) => lines.push([name, fields]),
+  } as unknown as Log;
+  const valuesOf = async (name: string) =>
+    (await metrics.getSingleMetric(name)!.get()).values.map(({ labels, value }) => [labels.table, value]);
+
+  beforeEach(() => {
+    [counts, lines] = [[], []];
+    const entries = { counts: async () => counts } as unknown as WaitingEntriesRepository;
+    const options = { tables: ['letter', 'parcel'], what: 'parcels', remedy: 'fetch them' };
+    waiting = new WaitingData(entries, WaitingDataConfig.read({ SLUICE_MAX_WAITING_BYTES: '1000' }), options, log);
+  });
+
+  it('makes an account full by what all tables have together, and the log names it when that changes', async () => {
+    counts = [
+      { table: 'letter', account: ALICE, rows: 1, bytes: 600 },
+      { table: 'parcel', account: ALICE, rows: 2, bytes: 1448 },
+      { table: 'parcel', account: BOB, rows: 1, bytes: 999 },
+    ];
+    await waiting.look();
+    await waiting.look();
+    expect(waiting.list()).toEqual([{ owner_id: ALICE, reason: '2 KiB of parcels wait, and the limit is 1000 bytes; fetch them' }]);
+    expect([waiting.isFull(ALICE), waiting.isFull(BOB)]).toEqual([true, false]);
+    expect(waiting.isFullOf('parcel', ALICE)).toBe(true);
+    expect(waiting.isFullOf('letter', ALICE)).toBe(false);
+    expect(waiting.isFullOf('parcel', BOB)).toBe(false);
+    counts = [];
+    await waiting.look();
+    expect(waiting.list()).toEqual([]);
+    expect(lines).toEqual([
+      ['account.full', { account_id: ALICE, bytes: 2048, limit: 1000 }],
+      ['account.no-longer-full', { account_id: ALICE, bytes: 0, limit: 1000 }],
+    ]);
+  });
+
+  it('is in the metrics, of all accounts together and without their ids', async () => {
+    counts = [
+      { table: 'parcel', account: ALICE, rows: 2, bytes: 1448 },
+      { table: 'parcel', account: BOB, rows: 1, bytes: 999 },
+    ];
+    await waiting.look();
+    expect(await valuesOf('sluice_waiting_bytes')).toEqual([
+      ['letter', 0],
+      ['parcel', 2447],
+    ]);
+    expect(await valuesOf('sluice_waiting_rows')).toEqual([
+      ['letter', 0],
+      ['parcel', 3],
+    ]);
+    expect(await valuesOf('sluice_accounts_full')).toEqual([[undefined, 1]]);
+  });
+});
 
 describe('the full accounts of all services', () => {
   const lists = [listFullInRouting, listFullInRuntime];
