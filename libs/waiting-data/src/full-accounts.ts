@@ -1,9 +1,9 @@
-import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown, Optional } from '@nestjs/common';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { Inject, Injectable, type OnApplicationBootstrap, Optional } from '@nestjs/common';
 import { type FullAccount, ListFullAccounts, type Query, TooManyRequests, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { WaitingData } from './waiting-data.js';
 
+/** How old the reply of another service may be, and how long it may take. */
 const ASK_MS = 5000;
 
 export type ListsFullAccounts = Query<ListFullAccounts, FullAccount[]>;
@@ -12,13 +12,13 @@ export type ListsFullAccounts = Query<ListFullAccounts, FullAccount[]>;
 export const LISTS_OF_OTHERS = Symbol('LISTS_OF_OTHERS');
 
 /**
- * The accounts that are full in any service. Those of the other services are as old as a few seconds; while one of them does not respond, its last reply
- * counts.
+ * The accounts that are full in any service. The other services are asked while somebody wants to know: what they replied may be a few seconds old, or as
+ * old as the last question. While one of them does not respond, its last reply counts.
  */
 @Injectable()
-export class FullAccounts implements OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly stopped = new AbortController();
+export class FullAccounts implements OnApplicationBootstrap {
   private readonly ofOthers = new Map<string, Map<UserId, string>>();
+  private askedAt = -Infinity;
 
   constructor(
     private readonly messages: Messages,
@@ -27,11 +27,7 @@ export class FullAccounts implements OnApplicationBootstrap, OnApplicationShutdo
   ) {}
 
   onApplicationBootstrap(): void {
-    for (const list of this.lists) void this.askAgainAndAgain(list);
-  }
-
-  onApplicationShutdown(): void {
-    this.stopped.abort();
+    this.askWhenOld();
   }
 
   /** Whether it is full in this service or another one. */
@@ -41,6 +37,7 @@ export class FullAccounts implements OnApplicationBootstrap, OnApplicationShutdo
 
   /** Whether it is full in the service that replies to this query. */
   isFullIn(list: ListsFullAccounts, id: UserId): boolean {
+    this.askWhenOld();
     return this.ofOthers.get(list.name)?.has(id) ?? false;
   }
 
@@ -57,15 +54,16 @@ export class FullAccounts implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private reasonOfOthers(id: UserId): string | undefined {
+    this.askWhenOld();
     for (const full of this.ofOthers.values()) if (full.has(id)) return full.get(id);
     return undefined;
   }
 
-  private async askAgainAndAgain(list: ListsFullAccounts): Promise<void> {
-    while (!this.stopped.signal.aborted) {
-      // one that is down reports that itself
-      await this.ask(list).catch(() => {});
-      await sleep(ASK_MS, undefined, { signal: this.stopped.signal, ref: false }).catch(() => {});
-    }
+  private askWhenOld(): void {
+    const now = performance.now();
+    if (now - this.askedAt < ASK_MS) return;
+    this.askedAt = now;
+    // one that is down reports that itself
+    for (const list of this.lists) void this.ask(list).catch(() => {});
   }
 }
