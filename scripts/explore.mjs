@@ -7,7 +7,7 @@ import { ExplainedError } from './shell/explained-error.mjs';
 import { interruptible } from './stories/interruptible.mjs';
 import { inRoot } from './shell/paths.mjs';
 import { runJest } from './stories/run-jest.mjs';
-import { ensureBrokerJars, ensureDependencies } from './setup/setup.mjs';
+import { ensureKafka, ensureDependencies } from './setup/setup.mjs';
 import { startTestStack } from './stories/test-stack.mjs';
 
 const USAGE = `Usage: npm run explore -- [--minutes N] [pattern…]
@@ -37,7 +37,7 @@ async function explore(options, patterns) {
   return interruptible(
     async () => {
       if (needsStores) {
-        await ensureBrokerJars({ say: console.error });
+        await ensureKafka({ say: console.error });
         stack = await startTestStack();
       }
       const stores = needsStores

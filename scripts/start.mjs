@@ -22,7 +22,7 @@ import { writeSecret } from './shell/secret-file.mjs';
 import { newSecretsKey } from './shell/secrets-key.mjs';
 import { secretsInFiles } from './launch/secrets-in-files.mjs';
 import { apiUrl, healthPorts, publicBrokers, reachableHosts, readSettings } from './launch/settings.mjs';
-import { ensureBrokerJars, ensureBuild, ensureDependencies } from './setup/setup.mjs';
+import { ensureKafka, ensureBuild, ensureDependencies } from './setup/setup.mjs';
 import { stopOnSignals } from './processes/stop-on-signals.mjs';
 import { Supervisor } from './processes/supervisor.mjs';
 
@@ -55,15 +55,21 @@ async function start() {
   if (existsSync(folder.dir)) await takeOver(folder);
   await checkPorts(settings);
 
-  await Promise.all([settings.kafkaBrokers ? undefined : ensureBrokerJars(), ensureDependencies().then(() => ensureBuild())]);
+  await Promise.all([settings.kafkaBrokers ? undefined : ensureKafka(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
   await checkApiKey(settings.apiKey);
   await checkKeptFiles(folder, settings, process.env);
-  await announced(say, 'checking the configuration and the sandbox', 'a few seconds', () => checkServices(settings));
-  await goOn();
-  // The first start may have taken a minute so far, and another program may have taken a port.
-  await checkPorts(settings);
-  if (!started.folder) await takeOver(folder);
+  const checked = announced(say, 'checking the configuration and the sandbox', 'a few seconds', () => checkServices(settings));
+  const isFirst = !started.folder;
+  // Awaited below: in a folder with data, the stores start meanwhile.
+  checked.catch(() => {});
+  if (isFirst) {
+    await checked;
+    await goOn();
+    // The first start may have taken a minute so far, and another program may have taken a port.
+    await checkPorts(settings);
+    await takeOver(folder);
+  }
 
   // Before there is data that it encrypts: without its key, a folder with data is refused.
   const key = secretsKey(folder);
@@ -73,6 +79,7 @@ async function start() {
   const [kafka, database] = await Promise.all([
     settings.kafkaBrokers ? { environment: { KAFKA_BROKERS: settings.kafkaBrokers }, ports: [] } : runBroker(folder, settings.kafkaPort),
     settings.databaseUrl ? {} : runPostgres(folder, settings.postgresPort),
+    checked,
   ]);
   await goOn();
 
@@ -93,17 +100,26 @@ async function start() {
     SLUICE_DATA_DIR: settings.dataDir,
     SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
+  if (isFirst) {
+    say('preparing databases and topics (a few seconds)');
+    await migrate(env);
+    await goOn();
+  }
+
   const health = healthPorts(settings);
   /** @param {import('./processes/apps.mjs').App} app */
   const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0) });
   say(`starting the services: ${APPS.join(', ')} (up to half a minute)`);
   started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile });
-  const account = () => ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
+  // At later starts, there is little to do, and the services load meanwhile.
+  const migrated = isFirst ? undefined : migrate(env);
+  const account = async () => {
+    await migrated;
+    return ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
+  };
   const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
   // While the apps start. If an earlier start has stored a key, an account most likely exists.
-  const migrated = migrate(env);
-  // the services load meanwhile, and wait for it
-  let [apiKey] = await Promise.all([keptKey ?? migrated.then(account), started.apps.startAll(), migrated]);
+  let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll(), migrated]);
   await goOn();
 
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();

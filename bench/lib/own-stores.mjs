@@ -10,7 +10,7 @@ import { node24 } from '../../scripts/setup/node24.mjs';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 import { freePort } from '../../scripts/shell/ports.mjs';
 import { startPostgres } from '../../scripts/stores/postgres.mjs';
-import { ensureBrokerJars } from '../../scripts/setup/setup.mjs';
+import { ensureKafka } from '../../scripts/setup/setup.mjs';
 import { Supervisor } from '../../scripts/processes/supervisor.mjs';
 
 const execute = promisify(execFile);
@@ -54,7 +54,7 @@ async function mountDisk(folder, megabytes) {
  * @param {{ disks?: { broker: number, postgres: number } }} [options] disks: the sizes of separate disks for both, in MB
  */
 export async function startOwnStores({ disks } = {}) {
-  await ensureBrokerJars({ say: console.error });
+  await ensureKafka({ say: console.error });
   const folder = await ownFolder();
   const folders = { broker: join(folder, 'broker'), postgres: join(folder, 'postgres') };
   const hasDisks =

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { brokerJars, java } from '../setup/broker-jars.mjs';
+import { kafkaCommand } from '../setup/kafka.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
@@ -153,11 +153,15 @@ async function setPassword(dir, brokers, ownPassword, password) {
   );
   const change = join(dir, 'password.properties');
   writeSecret(change, `SCRAM-SHA-512=password=${password}`);
-  const { code, output } = await run(java, [
-    ...['-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
-    ...['-cp', join(brokerJars, '*'), 'kafka.admin.ConfigCommand', '--bootstrap-server', brokers, '--command-config', login],
-    ...['--alter', '--entity-type', 'users', '--entity-name', SERVICES_USER, '--add-config-file', change],
-  ]);
+  const { command, args } = await kafkaCommand(
+    dir,
+    ['-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
+    [
+      ...['kafka.admin.ConfigCommand', '--bootstrap-server', brokers, '--command-config', login],
+      ...['--alter', '--entity-type', 'users', '--entity-name', SERVICES_USER, '--add-config-file', change],
+    ],
+  );
+  const { code, output } = await run(command, args);
   await Promise.all([login, change].map((file) => rm(file, { force: true })));
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe password of the broker could not be set, see above.`);
 }

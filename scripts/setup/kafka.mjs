@@ -1,0 +1,152 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { announced } from '../shell/announced.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
+import { findJava, javaHome, OLDEST_JAVA } from './java.mjs';
+
+const KAFKA = '4.1.1';
+/** The one of docker-compose.yml. */
+const IMAGE = `apache/kafka:${KAFKA}`;
+const cache = inRoot('.cache');
+const jars = join(cache, `kafka-${KAFKA}`);
+
+/**
+ * What runs Apache Kafka: Java on this machine, or a container.
+ * @typedef {{ java: string } | { image: string }} Runtime
+ */
+
+/** @type {Promise<Runtime> | undefined} */
+let runtime;
+
+/**
+ * Makes sure that Apache Kafka can be run:
+ *
+ *   Java 17+ of this machine, or of Python's package index ── its jars are here, or Maven fetches them ──► Java
+ *     └─ otherwise ── Docker responds ──► the image of docker-compose.yml
+ *                       └─ otherwise ──► an error that names what to install
+ *
+ * @param {{ say?: (line: string) => void }} [options]
+ */
+export function ensureKafka({ say = console.log } = {}) {
+  runtime ??= findRuntime(say);
+  return runtime;
+}
+
+/**
+ * The command that runs a program of Kafka, after `ensureKafka`.
+ *
+ * @param {string} dir the folder whose files the program reads and writes
+ * @param {string[]} jvm options of the JVM
+ * @param {string[]} program its class and arguments
+ * @param {{ keep?: boolean }} [options] keep: it is the broker of this folder, of which there is one
+ * @returns {Promise<{ command: string, args: string[] }>}
+ */
+export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
+  const found = await ensureKafka();
+  if ('java' in found) return { command: found.java, args: [...jvm, '-cp', join(jars, '*'), ...program] };
+  const user = `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`;
+  return {
+    command: 'docker',
+    args: [
+      // the network of the machine: the broker listens on 127.0.0.1, as it does without a container
+      ...['run', '--rm', '--init', ...(keep ? ['--cidfile', containerFile(dir)] : []), '--network', 'host', '--user', user],
+      ...[
+        '--cap-drop',
+        'ALL',
+        '--security-opt',
+        'no-new-privileges',
+        '--volume',
+        `${dir}:${dir}`,
+        '--workdir',
+        dir,
+        '--entrypoint',
+        'java',
+      ],
+      ...[found.image, ...jvm, '-cp', '/opt/kafka/libs/*', ...program],
+    ],
+  };
+}
+
+/** Removes the broker's container, if it had one: it runs on when Docker's client is killed. @param {string} dir */
+export async function removeContainer(dir) {
+  const id = await readFile(containerFile(dir), 'utf8').catch(() => '');
+  if (id) await run('docker', ['rm', '--force', id]);
+  await rm(containerFile(dir), { force: true });
+}
+
+/** @param {string} dir */
+const containerFile = (dir) => join(dir, 'broker.container');
+
+/** @param {(line: string) => void} say @returns {Promise<Runtime>} */
+async function findRuntime(say) {
+  const { java, found } = await findJava(say);
+  if (java && (existsSync(jars) || (await fetchJars(java, say)))) return { java };
+  if (await pullImage(say)) return { image: IMAGE };
+  const missing = java
+    ? 'Maven (mvn) is required to download Apache Kafka, and was not found'
+    : `Java ${OLDEST_JAVA} or newer is required to run Apache Kafka, and ${found}`;
+  throw new ExplainedError(`${missing}. Install it, or Docker, or set KAFKA_BROKERS to an existing broker.`);
+}
+
+/**
+ * @param {string} java
+ * @param {(line: string) => void} say
+ * @returns {Promise<boolean>} false: there is no Maven
+ */
+async function fetchJars(java, say) {
+  if ((await run('mvn', ['--version'], { env: { ...process.env, ...javaHome(java) } })).code !== 0) return false;
+  await mkdir(cache, { recursive: true });
+  // Downloaded to a temporary folder and renamed, so that the final folder is always complete.
+  const half = await mkdtemp(join(cache, 'kafka-half-'));
+  try {
+    await announced(say, `downloading Apache Kafka ${KAFKA} with Maven`, 'first time, 43 MB', () => fetchInto(half, java));
+    await rename(join(half, 'jars'), jars);
+  } catch (error) {
+    // Another process (a second start, the tests) was faster.
+    if (!existsSync(jars)) throw error;
+  } finally {
+    await rm(half, { recursive: true, force: true });
+  }
+  return true;
+}
+
+/** @param {string} folder @param {string} java */
+async function fetchInto(folder, java) {
+  const pom = join(folder, 'pom.xml');
+  await writeFile(pom, POM);
+  const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
+  const { code, output } = await run(
+    'mvn',
+    [...['--batch-mode', '--quiet', '--file', pom, goal], ...['-DincludeScope=runtime', `-DoutputDirectory=${join(folder, 'jars')}`]],
+    { env: { ...process.env, ...javaHome(java) } },
+  );
+  if (code !== 0)
+    throw new ExplainedError(
+      `${output.trimEnd()}\n\nApache Kafka could not be downloaded: Maven failed, see above. Fix it, ` +
+        'run docker compose up instead, or set KAFKA_BROKERS to an existing broker.',
+    );
+}
+
+/** @param {(line: string) => void} say @returns {Promise<boolean>} whether Docker responds and has the image */
+async function pullImage(say) {
+  if ((await run('docker', ['info'])).code !== 0) return false;
+  if ((await run('docker', ['image', 'inspect', IMAGE])).code === 0) return true;
+  const { code } = await announced(say, `pulling the image ${IMAGE}`, 'first time, 150 MB', () => run('docker', ['pull', IMAGE]));
+  return code === 0;
+}
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>sluice</groupId>
+  <artifactId>broker</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
+  </dependencies>
+</project>
+`;
