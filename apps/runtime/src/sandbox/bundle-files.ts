@@ -18,25 +18,32 @@ const folder = 'bundled';
 const mostBytes = 4 << 20;
 
 /**
- * Bundles a component and its relative imports into one ES module. The bundler runs in the jail, because it reads untrusted code. Imports of packages
- * are kept, and the guest resolves them from its list. It ends with a source map, so that errors name the author's lines.
+ * Bundles a component and its relative imports into one module of the kind that its entry is. The bundler runs in the jail, because it reads untrusted
+ * code. Imports of packages are kept, and the guest resolves them from its list. It ends with a source map, so that errors name the author's lines.
  * @throws ComponentRejected, CallerGone
  */
-export async function bundleFiles(
-  { entry, files }: ComponentFiles,
-  { jail, uid, exchangeDir, cpuMs, until }: BundleSettings,
-): Promise<string> {
+export async function bundleFiles({ entry, files }: ComponentFiles, settings: BundleSettings): Promise<string> {
+  const { exchangeDir } = settings;
   for (const [path, code] of Object.entries(files)) {
     if (!isInside(path)) throw new ComponentRejected(`"${path}" is not a path below the component's folder`);
     const file = join(exchangeDir, folder, path);
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, code);
   }
+  const module = await bundled(entry, 'esm', settings);
+  // An ES module is strict. CommonJS is not: it may assign to variables that it does not declare
+  return commonJsEntry.test(module) ? bundled(entry, 'cjs', settings) : module;
+}
+
+/** How the bundler ends an ES module whose entry is CommonJS. */
+const commonJsEntry = /\nexport default require_[\w$]+\(\);\n(?:\/\/# sourceMappingURL=.*\n?)?$/;
+
+async function bundled(entry: string, format: 'esm' | 'cjs', { jail, uid, exchangeDir, cpuMs, until }: BundleSettings): Promise<string> {
   const command = { kind: 'bundler', exchangeDir, uid, heapMb: 0 } as const;
   const { exchangePath } = jail.command({ ...command, args: [] });
   const { exit, output, errors } = await runInJail(
     jail,
-    { ...command, args: bundlerArguments(`${exchangePath}/${folder}/${entry}`) },
+    { ...command, args: bundlerArguments(`${exchangePath}/${folder}/${entry}`, format) },
     { wallMs: until - Date.now(), cpuMs },
     mostBytes,
   );
@@ -48,17 +55,17 @@ export async function bundleFiles(
   throw rejection(errors) ?? new SandboxUnavailable(`The bundler ended with ${exit}: ${errors.trim().split('\n')[0] ?? ''}`);
 }
 
-function bundlerArguments(entry: string): string[] {
+function bundlerArguments(entry: string, format: 'esm' | 'cjs'): string[] {
   return [
     entry,
     '--bundle',
-    '--format=esm',
+    `--format=${format}`,
     '--platform=node',
     '--target=node24',
     '--packages=external',
     '--resolve-extensions=.mjs,.js,.ts,.mts,.cjs,.cts,.json',
     // A CommonJS neighbour's `require` finds the packages of this component
-    '--banner:js=const require = globalThis[Symbol.for("sluice.require")](import.meta.url);',
+    ...(format === 'esm' ? ['--banner:js=const require = globalThis[Symbol.for("sluice.require")](import.meta.url);'] : []),
     '--charset=utf8',
     '--sourcemap=inline',
     '--sources-content=false',

@@ -30,6 +30,15 @@ describe('a component with neighbours', () => {
       },
     ],
     [
+      'CommonJS that assigns to variables that it does not declare, which strict code must not',
+      'new.js',
+      {
+        'new.js':
+          'const github = require("./github.app.js"); module.exports = { name: "n", props: { github, repo: { propDefinition: [github, "repo"] } }, run() { emitted = [this.github.hi(), this.repo, this.github.one()]; this.$emit(emitted) } }',
+        'github.app.js': `module.exports = { ${app.slice(app.indexOf('{') + 1, -4)}, one() { for (count of [1]); return count } } }`,
+      },
+    ],
+    [
       'an ES module and a CommonJS neighbour',
       'new.mjs',
       {

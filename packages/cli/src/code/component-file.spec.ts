@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { nameOf, readComponent } from './component-file.js';
 
@@ -43,6 +44,26 @@ describe('readComponent', () => {
     expect(component.placeOf(line, lines[line - 1]!.indexOf('throw') + 1)).toBe(
       `${relative(process.cwd(), join(folder, 'parts/broken.mjs'))}:3:3`,
     );
+  });
+
+  it('keeps CommonJS as it is, because an ES module would be strict', async () => {
+    file('parts/app.js', "module.exports = { package: require('shortid') };\n");
+    const path = file('common.js', "const app = require('./parts/app');\nmodule.exports = { name: 'C', run() { undeclared = app; } };\n");
+    const { code, placeOf } = await readComponent(path);
+    const module = { exports: {} as { name: string; run(): void } };
+    const globals: Record<string, unknown> = { module, require: (name: string) => name };
+    runInNewContext(code, globals);
+    module.exports.run();
+    expect([module.exports.name, globals.undeclared]).toEqual(['C', { package: 'shortid' }]);
+    const lines = code.split('\n');
+    const line = lines.findIndex((each) => each.includes('undeclared')) + 1;
+    expect(placeOf(line, 1)).toMatch(/common\.js:\d/);
+  });
+
+  it('gives the CommonJS neighbours of an ES module the packages of the component', async () => {
+    file('parts/app.js', "module.exports = { package: require('shortid') };\n");
+    const { code } = await readComponent(file('mixed.mjs', "import app from './parts/app.js';\nexport default { name: 'M', app };\n"));
+    expect(code).toMatch(/^const require = globalThis\[Symbol\.for\("sluice\.require"\)\]\(import\.meta\.url\);\n/);
   });
 
   it('reports the place of a mistake in a neighbour, and a missing file', async () => {

@@ -33,6 +33,9 @@ const MAX_CODE_BYTES = 512 * 1024;
 /** An import of a neighbour: `from './x'`, `import './x'`, `import('./x')`, `require('./x')`. */
 const RELATIVE_IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']\.{1,2}\//;
 
+/** The `require` of the module's component, which finds the packages that Sluice has installed for it. */
+const REQUIRE = 'const require = globalThis[Symbol.for("sluice.require")](import.meta.url);';
+
 /** Reads a component from a file. A file without neighbours is sent as it is, so that its lines stay the same. */
 export async function readComponent(file: string): Promise<ComponentFile> {
   const path = resolve(file);
@@ -57,22 +60,28 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
   });
   const folder = dirname(path);
   try {
-    const { outputFiles, metafile } = await esbuild.build({
-      ...{ entryPoints: [path], absWorkingDir: folder, outfile: 'component.mjs' },
-      ...{
-        bundle: true,
-        write: false,
-        metafile: true,
-        sourcemap: 'inline',
-        sourcesContent: false,
-        platform: 'node',
-        format: 'esm',
-        target: 'es2024',
-        logLevel: 'silent',
-      },
-      // packages are resolved by Sluice
-      packages: 'external',
-    });
+    const build = (format: 'esm' | 'cjs') =>
+      esbuild.build({
+        ...{ entryPoints: [path], absWorkingDir: folder, outfile: 'component.mjs' },
+        ...{
+          bundle: true,
+          write: false,
+          metafile: true,
+          sourcemap: 'inline',
+          sourcesContent: false,
+          platform: 'node',
+          format,
+          target: 'es2024',
+          logLevel: 'silent',
+        },
+        // packages are resolved by Sluice, also for CommonJS neighbours of an ES module
+        packages: 'external',
+        banner: { js: format === 'esm' ? REQUIRE : '' },
+      });
+    const module = await build('esm');
+    // An ES module is strict. CommonJS is not: it may assign to variables that it does not declare
+    const isCommonJs = module.metafile.inputs[basename(path)]?.format === 'cjs';
+    const { outputFiles, metafile } = isCommonJs ? await build('cjs') : module;
     const code = outputFiles[0]!.text;
     const at = code.lastIndexOf('\n//# sourceMappingURL=');
     const map = new SourceMap(JSON.parse(Buffer.from(code.slice(code.lastIndexOf(',') + 1), 'base64').toString()) as SourceMapPayload);
