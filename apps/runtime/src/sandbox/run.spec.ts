@@ -212,6 +212,13 @@ describe('running a component', () => {
         { sourceId: 'dc_1' },
         [['dc_1', ['PD_COMPONENT'], null]],
       ],
+      [
+        'has a home directory, which clients of services look up when they are created',
+        'const os = await import("os"); this.$emit(os.homedir() === os.tmpdir())',
+        '',
+        {},
+        [true],
+      ],
     ])('%s', async (_, body, members, job, expected) => {
       const outcome = await run(body, job, members);
       expect(outcome.error).toBeNull();

@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { currentRun } from './run-state.js';
 
 const closed = [
@@ -36,6 +37,8 @@ export function closeProcess(): void {
 
 /** `process.env` contains only the id of the source whose run reads it. */
 export function installEnvironment(): void {
+  // `os.homedir()` reads it from the environment of the process, and throws if neither that nor a file of users has it
+  process.env.HOME = tmpdir();
   const env = Object.defineProperty({}, 'PD_COMPONENT', { get: () => currentRun.getStore()?.job.sourceId, enumerable: true });
   Object.defineProperty(process, 'env', { value: env, writable: true, configurable: true });
 }
