@@ -13,7 +13,7 @@ export const defaultInstallLimits = {
   cpuMs: 40_000,
   heapMb: 256,
   /** The bundle, and the bundle compressed, as it is stored */
-  bundleBytes: 8 << 20,
+  bundleBytes: 12 << 20,
   storedBytes: 2 << 20,
   /** The store of downloads; over it, the store is emptied */
   storeBytes: 2 * 2 ** 30,

@@ -49,10 +49,18 @@ const unreachable = new Set([
   ],
 ]);
 
+/** V8 prints this before it ends a process whose heap is full. The signal differs between jails. */
+const outOfMemory = /<--- Last few GCs --->|JavaScript heap out of memory/;
+
 /** @param exit as `runInJail` returns it; output: npm's, with `--json` */
 export function npmFailure(exit: string, output: string, errors: string, limits: InstallLimits): NpmFailure {
   const limit = limitMessages(limits)[exit];
   if (limit) return { kind: 'rejected', message: limit };
+  if (outOfMemory.test(errors))
+    return {
+      kind: 'rejected',
+      message: `npm needs more than ${limits.heapMb} MB of memory for the packages: they have too many dependencies`,
+    };
   const { code = '', summary = '', detail = '' } = reported(output);
   const subject = /'([^']+)'/.exec(`${summary} ${detail}`)?.[1];
   if (code === 'ENOTCACHED') return { kind: 'not-stored', message: 'The registry of npm packages cannot be reached' };

@@ -1,0 +1,16 @@
+import { expect, it } from '@jest/globals';
+import { defaultInstallLimits } from './install-limits.js';
+import { npmFailure } from './npm-failure.js';
+
+it.each(['SIGSEGV', 'SIGABRT', '134'])('rejects packages for which npm needs too much memory, whichever way it ends: %s', (exit) => {
+  const errors =
+    '\n<--- Last few GCs --->\n\n[2:0x1] 21 s: Mark-Compact\n\nFATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n';
+  expect(npmFailure(exit, '', errors, defaultInstallLimits)).toEqual({
+    kind: 'rejected',
+    message: 'npm needs more than 256 MB of memory for the packages: they have too many dependencies',
+  });
+});
+
+it('reports an unknown end of npm as a failure of the service', () => {
+  expect(npmFailure('SIGKILL', '', 'killed', defaultInstallLimits)).toEqual({ kind: 'broken', message: 'npm ended with SIGKILL: killed' });
+});
