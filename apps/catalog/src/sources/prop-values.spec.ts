@@ -38,6 +38,12 @@ describe('configured props', () => {
     ['an endpoint without a URL as responses show it', made, { http: { endpoint_url: null } }],
     ['a timer by its default', [timer], {}],
   ];
+  it.each<[string, PropDefinition, unknown]>([
+    ['one that the component lists', { name: 'id', type: 'string', options: [{ label: 'Minutes', value: 60_000 }] }, 60_000],
+    ['one that options() returns', { name: 'id', type: 'string', remoteOptions: true }, 7],
+    ['several', { name: 'id', type: 'string[]', remoteOptions: true }, [7, 'a']],
+  ])('accept a number for a string with options: %s', (_, prop, value) => expect(check([prop], { id: value }).problems).toEqual([]));
+
   it.each(good)('accept %s', (_, props, values) => expect(check(props, values).problems).toEqual([]));
 
   const bad: [string, PropDefinition[], Record<string, unknown>, string[]][] = [

@@ -52,7 +52,7 @@ export function checkPropValues(
     } else if (value === undefined || value === null) {
       if (isRequired(prop)) bad(prop.name, 'is required');
     } else {
-      const problem = typeProblem(prop.type, value);
+      const problem = typeProblem(prop, value);
       if (problem) bad(prop.name, problem);
     }
   }
@@ -81,17 +81,22 @@ function timerProblem(value: unknown): string | null {
 }
 
 /** The problem of a value, or null. */
-function typeProblem(type: string, value: unknown): string | null {
+function typeProblem(prop: PropDefinition, value: unknown): string | null {
+  const { type } = prop;
   if (type === DB) return 'is set by Sluice: omit it';
   if (type === HTTP) return isEndpoint(value) ? null : 'is set by Sluice: omit it, or send the {endpoint_url} of a response';
   if (type === 'app') return appProblem(value);
   const match = VALUE_TYPE.exec(type);
   if (!match) return null;
   const [, item = '', isArray] = match;
-  if (!isArray) return is(item, value) ? null : `must be ${article(item)}`;
+  // Many components offer the ids of an API as options of a text, and these are numbers
+  const fits = (each: unknown): boolean => is(item, each) || (item === 'string' && hasOptions(prop) && Number.isFinite(each));
+  if (!isArray) return fits(value) ? null : `must be ${article(item)}`;
   if (!Array.isArray(value)) return `must be an array`;
-  return value.every((each) => is(item, each)) ? null : `must be an array whose items are each ${article(item)}`;
+  return value.every(fits) ? null : `must be an array whose items are each ${article(item)}`;
 }
+
+const hasOptions = ({ options, remoteOptions }: PropDefinition): boolean => Array.isArray(options) || remoteOptions === true;
 
 const APP_FIELDS = ['authProvisionId', '$auth'];
 
