@@ -247,6 +247,15 @@ const polled: Story[] = [
     steps: [{ emits: ['author 1', 'author 2'] }, { emits: [] }],
   },
   {
+    // assigns to a variable that it does not declare
+    source: source('intercom', 'new-lead'),
+    props: { intercom: oauth },
+    api: {
+      'POST api.intercom.io/contacts/search': { data: [{ id: 'l1', name: 'Ann', created_at: Math.floor(Date.now() / 1000) }], pages: {} },
+    },
+    steps: [{ emits: ['Ann'] }, { emits: [] }],
+  },
+  {
     // dedupe "last"
     source: source('github', 'new-commit'),
     props: { github: oauth, repoFullName: 'o/r' },
