@@ -84,7 +84,10 @@ const containerFile = (dir) => join(dir, 'broker.container');
 async function findRuntime(say) {
   const { java, found } = await findJava(say);
   if (java && (existsSync(jars) || (await fetchJars(java, say)))) return { java };
-  if (await pullImage(say)) return { image: IMAGE };
+  if (await pullImage(say)) {
+    say(`${java ? 'Maven' : 'Java'} is missing: Apache Kafka runs in a container`);
+    return { image: IMAGE };
+  }
   const missing = java
     ? 'Maven (mvn) is required to download Apache Kafka, and was not found'
     : `Java ${OLDEST_JAVA} or newer is required to run Apache Kafka, and ${found}`;
