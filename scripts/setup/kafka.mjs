@@ -14,7 +14,7 @@ const cache = inRoot('.cache');
 const jars = join(cache, `kafka-${KAFKA}`);
 
 /**
- * What runs Apache Kafka: Java on this machine, or a container.
+ * Apache Kafka runs on Java on this machine, or in a container.
  * @typedef {{ java: string } | { image: string }} Runtime
  */
 

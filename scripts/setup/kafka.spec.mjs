@@ -8,7 +8,7 @@ import { inRoot } from '../shell/paths.mjs';
 
 const JAVA_17 = 'echo \'openjdk version "17.0.15"\'';
 const JAVA_11 = 'echo \'openjdk version "11.0.2"\'';
-/** Puts jars into the folder that it is told, and notes which Java it has. */
+/** Puts jars into the folder of its option, and notes which Java it has. */
 const MAVEN = `for option; do case $option in -DoutputDirectory=*) folder=\${option#*=};; esac; done
 [ -z "$folder" ] || { /bin/mkdir -p "$folder"; echo "$JAVA_HOME" > "$folder/home"; }`;
 const DOCKER = 'exit 0';

@@ -12,7 +12,7 @@ export type ListsFullAccounts = Query<ListFullAccounts, FullAccount[]>;
 export const LISTS_OF_OTHERS = Symbol('LISTS_OF_OTHERS');
 
 /**
- * The accounts that are full in any service. The other services are asked while somebody wants to know: what they replied may be a few seconds old, or as
+ * The accounts that are full in any service. The other services are asked while callers ask here: their replies may be a few seconds old, or as
  * old as the last question. While one of them does not respond, its last reply counts.
  */
 @Injectable()
