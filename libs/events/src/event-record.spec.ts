@@ -50,6 +50,11 @@ describe('a record of the topic events', () => {
     expect(bare.emitId).toMatch(/^[0-9A-Za-z]{27}$/);
     expect(read({ key: 'dc_1', value: '[1, 2]' })).toEqual(bare);
   });
+  it('has another emit id than a record of another log, at the same position within the same second', () => {
+    const given = record({ key: 'dc_1', value: '1' });
+    const ids = [0, 1, 999].map((ms) => (readEventRecord({ ...given, clock: given.clock + ms }) as EmittedEvent).emitId);
+    expect(new Set(ids).size).toBe(3);
+  });
   it('may be a structured CloudEvent, whose data is the event', () => {
     const value = JSON.stringify({
       specversion: '1.0',

@@ -229,9 +229,12 @@ function causeOf({ sluiceroot: root, sluicespread }: Record<string, string>): { 
   return root && root.length <= MAX_EMIT_ID_LENGTH && spread !== undefined && spread >= 1 ? { cause: { root, spread } } : {};
 }
 
-/** If the producer sets no id, it is derived from the record's position, so that every reader computes the same one. */
-function placeEmitId(record: EventLogRecord): string {
-  return ksuid(record.clock, createHash('md5').update(`${record.partition}-${record.offset}`).digest());
+/**
+ * If the producer sets no id, it is derived from the record's position, so that every reader computes the same one. The clock is part of it in ms, too:
+ * a KSUID has seconds, within which another log may have begun, with other records at the same offsets.
+ */
+function placeEmitId({ clock, partition, offset }: EventLogRecord): string {
+  return ksuid(clock, createHash('md5').update(`${clock}-${partition}-${offset}`).digest());
 }
 
 type Attributes = Record<string, string>;

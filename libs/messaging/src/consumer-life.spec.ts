@@ -17,12 +17,18 @@ async function watched() {
     run: nothing,
   };
   const onInterruption = jest.fn();
-  const kafka = { consumer: () => consumer } as unknown as KafkaClient;
+  let connects = () => {};
+  const watchedConsumer = (_: object, onConnection: () => void) => {
+    connects = onConnection;
+    return consumer;
+  };
+  const kafka = { watchedConsumer } as unknown as KafkaClient;
   await new WatchedConsumer(kafka, 'group', createLog('test', 'silent'), { onInterruption, ownGroup: true }).start(['t'], {
     fromBeginning: true,
   });
   return {
     onInterruption,
+    connects: () => connects(),
     starts: (nodeId: number) => emitter.emit('FETCH_START', { payload: { nodeId } }),
     ends: (nodeId: number) => emitter.emit('FETCH', { payload: { nodeId } }),
   };
@@ -38,6 +44,15 @@ describe('a consumer', () => {
       ends(1);
     }
     expect(onInterruption).not.toHaveBeenCalled();
+  });
+
+  it('reports an interruption before each connection to a broker, because another one may listen there by now', async () => {
+    const { onInterruption, connects, starts, ends } = await watched();
+    connects();
+    expect(onInterruption).toHaveBeenCalledTimes(1);
+    starts(1);
+    ends(1);
+    expect(onInterruption).toHaveBeenCalledTimes(1);
   });
 
   it('reports an interruption before the fetch that follows a failed one, because the topic may have been replaced', async () => {

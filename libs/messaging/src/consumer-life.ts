@@ -50,7 +50,10 @@ const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 15_000;
 
 export interface WatchedConsumerOptions {
-  /** Called before the first fetch after a failed one, and before the records of the first fetch after a silence of the broker: the log may be another. */
+  /**
+   * The log may be another. Called before a new connection to a broker, before the first fetch after a failed one, and before the records of the first fetch
+   * after a silence of the broker; also while the consumer is not running.
+   */
   onInterruption?(): void;
   /** false: the service is ready without it, and continues if it fails. */
   vital?: boolean;
@@ -86,7 +89,8 @@ export class WatchedConsumer {
   ) {
     this.onInterruption = onInterruption;
     this.ownGroup = ownGroup;
-    this.consumer = kafka.consumer({ ...defaults, ...(ownGroup && { sessionTimeout: OWN_SESSION_MS }), ...config, groupId: group });
+    const settings = { ...defaults, ...(ownGroup && { sessionTimeout: OWN_SESSION_MS }), ...config, groupId: group };
+    this.consumer = kafka.watchedConsumer(settings, () => this.onInterruption());
     this.state = { group, vital, running: false, lastContactAt: 0 };
     states.set(group, this.state);
   }
@@ -132,6 +136,15 @@ export class WatchedConsumer {
     if (state.vital) return begin().catch((error: Error) => (isBrokerFailure(error) ? this.restart(error, begin) : Promise.reject(error)));
     // nothing waits for it: after a crash, the group first waits for the dead member
     void begin().catch((error: Error) => this.restart(error, begin));
+  }
+
+  /** Fetches the partition from this offset next. While the consumer is not running, it does nothing: its positions are read again when it joins. */
+  seek(topic: string, partition: number, offset: number): void {
+    try {
+      this.consumer.seek({ topic, partition, offset: String(offset) });
+    } catch (error) {
+      this.log.debug({ group: this.group, topic, partition, err: error }, 'consumer.not-running');
+    }
   }
 
   /** Records the lag of a fetched batch behind the end of its partition. */

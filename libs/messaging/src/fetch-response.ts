@@ -20,6 +20,12 @@ interface FetchedPartition {
   messages: FetchedMessage[];
 }
 
+/** The log start offset of the partition from which these messages were fetched: kafkajs does not pass it on. */
+const logStarts = new WeakMap<readonly object[], number>();
+
+/** The offset of the first record that the partition still has, or 0 if it is unknown. `messages`: as they were decoded. */
+export const logStartOf = (messages: readonly object[]): number => logStarts.get(messages) ?? 0;
+
 interface FetchedMessage extends Omit<KafkaMessage, 'size'> {
   /** A marker of the broker, such as the end of a transaction. */
   isControlRecord: boolean;
@@ -71,7 +77,9 @@ async function decodePartition(reader: Reader): Promise<FetchedPartition> {
   for (let left = reader.int32(); left > 0; left--)
     header.abortedTransactions.push({ producerId: String(reader.int64()), firstOffset: String(reader.int64()) });
   const preferredReadReplica = reader.int32();
-  return { ...header, preferredReadReplica, messages: await decodeBatches(new Reader(reader.bytes(Math.max(reader.int32(), 0)))) };
+  const messages = await decodeBatches(new Reader(reader.bytes(Math.max(reader.int32(), 0))));
+  logStarts.set(messages, Number(header.lastStartOffset));
+  return { ...header, preferredReadReplica, messages };
 }
 
 /** The last batch may be cut off. */

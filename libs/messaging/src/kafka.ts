@@ -1,6 +1,17 @@
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { zstdCompress as compress, zstdDecompress as decompress } from 'node:zlib';
 import { promisify } from 'node:util';
-import kafkajs, { type Admin, type AdminConfig, type ICustomPartitioner, type LogEntry } from 'kafkajs';
+import kafkajs, {
+  type Admin,
+  type AdminConfig,
+  type Consumer,
+  type ConsumerConfig,
+  type ICustomPartitioner,
+  type ISocketFactoryArgs,
+  type KafkaConfig as KafkajsConfig,
+  type LogEntry,
+} from 'kafkajs';
 import type { Log } from '#observability';
 import type { KafkaConfig } from './kafka.config.js';
 import './kafkajs-fixes.js';
@@ -28,6 +39,7 @@ export interface KafkaClientOptions {
 export class KafkaClient extends kafkajs.Kafka {
   readonly drainMs: number;
   readonly onFatal: (error: Error, of: string) => void;
+  private readonly settings: KafkajsConfig;
 
   constructor(
     config: KafkaConfig,
@@ -35,7 +47,7 @@ export class KafkaClient extends kafkajs.Kafka {
     log: Log,
     { drainMs = 8000, retries = 30, onFatal = () => {} }: KafkaClientOptions = {},
   ) {
-    super({
+    const settings: KafkajsConfig = {
       ...config.clientOptions(),
       clientId,
       connectionTimeout: 3000,
@@ -43,9 +55,20 @@ export class KafkaClient extends kafkajs.Kafka {
       retry: { initialRetryTime: 100, maxRetryTime: 1000, multiplier: 2, retries },
       logLevel: kafkajs.logLevel.WARN,
       logCreator: () => logger(log),
-    });
+    };
+    super(settings);
+    this.settings = settings;
     this.drainMs = drainMs;
     this.onFatal = onFatal;
+  }
+
+  /** A consumer that calls `onConnection` before each connection to a broker that it makes: behind it may be another broker, with other records. */
+  watchedConsumer(config: ConsumerConfig, onConnection: () => void): Consumer {
+    const socketFactory = (args: ISocketFactoryArgs): Socket => {
+      onConnection();
+      return openSocket(args);
+    };
+    return new kafkajs.Kafka({ ...this.settings, socketFactory }).consumer(config);
   }
 
   /** Calls `work` with an admin client that is connected meanwhile. */
@@ -58,6 +81,15 @@ export class KafkaClient extends kafkajs.Kafka {
       await admin.disconnect().catch(() => {});
     }
   }
+}
+
+const KEEP_ALIVE_MS = 60_000;
+
+/** As kafkajs does by itself. */
+function openSocket({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket {
+  const servername = isIP(host) === 0 ? { servername: host } : {};
+  const socket = ssl ? connectTls({ host, port, ...servername, ...ssl }, onConnect) : connect({ host, port }, onConnect);
+  return socket.setKeepAlive(true, KEEP_ALIVE_MS);
 }
 
 /** Java's murmur2: another producer with the same key reaches the same partition. */

@@ -46,7 +46,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
   const admin = {
     fetchOffsets: async () => [{ topic: TOPIC, partitions: partitions.map((partition) => ({ partition, offset: '0', metadata: null })) }],
   };
-  const kafka = { consumer: () => consumer, drainMs: 100, withAdmin: async (work: (given: unknown) => unknown) => work(admin) };
+  const kafka = { watchedConsumer: () => consumer, drainMs: 100, withAdmin: async (work: (given: unknown) => unknown) => work(admin) };
   const lanes = new LaneConsumer(kafka as unknown as KafkaClient, createLog('test', 'silent'), {
     group: 'test.group',
     topics: [TOPIC],
@@ -73,7 +73,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
     }));
     const [first = 0, last = first] = [offsets[0], offsets.at(-1)];
     const batch = {
-      ...{ topic: TOPIC, partition: 0, messages, isEmpty: () => messages.length === 0, offsetLag: () => '0' },
+      ...{ topic: TOPIC, partition: 0, messages, rawMessages: messages, isEmpty: () => messages.length === 0, offsetLag: () => '0' },
       ...{ fetchedOffset: String(first), lastOffset: () => String(last), highWatermark: String(last + 1) },
     };
     const resolved: string[] = [];

@@ -132,7 +132,7 @@ export class LaneConsumer {
       const { offset, clock, timestamp }: Position = stored ?? { offset: 0, clock: 0 };
       if (!this.intake.rewind({ topic, partition, offset, clock, timestamp })) continue;
       this.log.warn({ group, topic, partition, offset }, 'lane.rewound');
-      this.consumer.seek({ topic, partition, offset: String(timestamp === undefined ? offset : offset - 1) });
+      this.watched.seek(topic, partition, timestamp === undefined ? offset : offset - 1);
     }
   }
 
@@ -238,7 +238,7 @@ export class LaneConsumer {
     const at = { ...this.name, topic, partition };
     const restored = await (isMissing ? this.restores.storedPosition(at) : this.restores.positionFor(at, databaseMs));
     if (!restored) return progress;
-    this.consumer.seek({ topic, partition, offset: String(restored.timestamp === undefined ? restored.offset : restored.offset - 1) });
+    this.watched.seek(topic, partition, restored.timestamp === undefined ? restored.offset : restored.offset - 1);
     return { topic, partition, ...restored, ended: [] };
   }
 
@@ -311,7 +311,7 @@ export class LaneConsumer {
   }
 
   private reverify(): void {
-    for (const { topic, partition, from } of this.intake.reverify()) this.consumer.seek({ topic, partition, offset: String(from) });
+    for (const { topic, partition, from } of this.intake.reverify()) this.watched.seek(topic, partition, from);
   }
 
   /** Whether these are the next records of the partition; if not, the right ones are fetched next. */
@@ -332,7 +332,7 @@ export class LaneConsumer {
       return true;
     }
     if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });
-    this.consumer.seek({ topic, partition, offset: String(continuation.kind === 'refetch' ? continuation.from : 0) });
+    this.watched.seek(topic, partition, continuation.kind === 'refetch' ? continuation.from : 0);
     return false;
   }
 
@@ -340,7 +340,7 @@ export class LaneConsumer {
   private endsEarly(topic: string, partition: number, end: number, next: number): void {
     if (!this.intake.endsEarly(topic, partition, end, next)) return;
     reportReplaced(this.log, { ...this.name, topic, partition, expected: next, fetched: end, end });
-    this.consumer.seek({ topic, partition, offset: '0' });
+    this.watched.seek(topic, partition, 0);
   }
 
   private commit(): Promise<void> {

@@ -43,7 +43,7 @@ export class LogConsumer {
       config: { maxBytesPerPartition: MAX_BYTES_PER_PARTITION },
     });
     this.consumer = this.watched.consumer;
-    const refetch = (partition: number, offset: number) => this.consumer.seek({ topic: options.topic, partition, offset: String(offset) });
+    const refetch = (partition: number, offset: number) => this.watched.seek(options.topic, partition, offset);
     this.intake = new LogIntake(log, options, refetch);
     this.gathering = new Gathering(options.gatherMs ?? 0);
     this.ends = new LogEnds(kafka, log, (_, partition, end, next) => this.intake.endsEarly(partition, end, next));

@@ -14,12 +14,17 @@ function fetch({ timestamps, start }: Log, from: number) {
   const messages = timestamps
     .map((timestamp, offset) => ({ offset: String(offset), timestamp: String(timestamp) }))
     .slice(fetchedOffset, fetchedOffset + 5);
-  return { messages, fetchedOffset, highWatermark: timestamps.length };
+  return { messages, fetchedOffset, highWatermark: timestamps.length, logStart: start };
 }
 
-/** Reads on for as long as there is something to read. Returns the timestamps of what it has read. */
-function readOn(continuity: LogContinuity, log: Log, first?: number) {
+/**
+ * Reads on for as long as there is something to read. Returns the timestamps of what it has read.
+ *
+ * @param lost how often another offset is requested in vain, because the consumer joins its group again
+ */
+function readOn(continuity: LogContinuity, log: Log, first?: number, lost = 0) {
   const read: number[] = [];
+  let left = lost;
   let [current, from, replaced, missed] = [continuity, first ?? continuity.from, 0, 0];
   for (let fetches = 0; fetches < 100; fetches++) {
     const fetched = fetch(log, from);
@@ -32,7 +37,7 @@ function readOn(continuity: LogContinuity, log: Log, first?: number) {
         ? { kind: 'replaced' }
         : { kind: 'refetch', from: current.from }
       : current.check(fetched);
-    if (continuation.kind === 'refetch') from = continuation.from;
+    if (continuation.kind === 'refetch') from = left-- > 0 ? from : continuation.from;
     else if (continuation.kind === 'replaced') {
       current = new LogContinuity({ offset: 0, clock: 0 });
       replaced += 1;
@@ -92,6 +97,26 @@ describe('the continuity of a log', () => {
     );
   });
 
+  it('is verified however often fetches are repeated from where they cannot be verified', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 30 }),
+        fc.integer({ min: 1, max: 30 }),
+        fc.boolean(),
+        fc.nat(5),
+        (offset, more, isAnother, lost) => {
+          const continuity = new LogContinuity(position(range(1000, 1100), offset));
+          const log = { timestamps: isAnother ? range(2000, 2000 + offset + more) : range(1000, 1000 + offset + more), start: 0 };
+          expect(readOn(continuity, log, offset, lost)).toEqual({
+            read: isAnother ? log.timestamps : log.timestamps.slice(offset),
+            replaced: isAnother ? 1 : 0,
+            missed: 0,
+          });
+        },
+      ),
+    );
+  });
+
   it('ends with another log that appears while a reader follows the first one, if it is in doubt', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 60 }), (before, after) => {
@@ -111,7 +136,7 @@ describe('the continuity of a log', () => {
 
   it('is not broken by a marker of a transaction just below the position', () => {
     const continuity = new LogContinuity({ offset: 4, clock: 1003, timestamp: 1003 });
-    const fetched = { messages: [{ offset: '4', timestamp: '1004' }], fetchedOffset: 3, highWatermark: 5 };
+    const fetched = { messages: [{ offset: '4', timestamp: '1004' }], fetchedOffset: 3, highWatermark: 5, logStart: 0 };
     expect(continuity.check(fetched)).toEqual({ kind: 'continues', missed: 0 });
   });
 });

@@ -1,5 +1,6 @@
 import type { Batch, KafkaMessage } from 'kafkajs';
 import { counter, type Log } from '#observability';
+import { logStartOf } from './fetch-response.js';
 import type { Position } from './watermark.js';
 
 /** The records of a partition in a fetch. `fetchedOffset`: the offset that was requested. */
@@ -8,14 +9,20 @@ export interface Fetched {
   fetchedOffset: number;
   /** The offset of the next record that the partition will get. */
   highWatermark: number;
+  /** The offset of the first record that retention has left. */
+  logStart: number;
 }
 
-export const fetchedOf = (batch: Batch): { messages: KafkaMessage[]; fetchedOffset: number; highWatermark: number } => ({
-  messages: batch.messages,
-  // exists in kafkajs, but not in its types
-  fetchedOffset: Number((batch as { fetchedOffset?: string }).fetchedOffset),
-  highWatermark: Number(batch.highWatermark),
-});
+export function fetchedOf(batch: Batch): Fetched & { messages: KafkaMessage[] } {
+  // exist in kafkajs, but not in its types
+  const { fetchedOffset, rawMessages } = batch as Batch & { fetchedOffset: string; rawMessages: object[] };
+  return {
+    messages: batch.messages,
+    fetchedOffset: Number(fetchedOffset),
+    highWatermark: Number(batch.highWatermark),
+    logStart: logStartOf(rawMessages),
+  };
+}
 
 /** The meaning of a fetch for a reader. */
 export type Continuation =
@@ -36,7 +43,9 @@ export type Continuation =
  *
  *   unverified ── a fetch from next - 1 ──► same timestamp ──► verified ── fetches from next, next, … ──► verified
  *       ▲                                 └► another one ───► replaced
- *       └── an assignment, a silence of the broker, or a fetch from elsewhere
+ *       └── an assignment, a new connection, a silence of the broker, or a fetch from elsewhere
+ *
+ * Only if retention has deleted that record, a log is read on although nothing verifies it.
  */
 export class LogContinuity {
   /** The offset of the next record. */
@@ -45,7 +54,7 @@ export class LogContinuity {
   private verified: boolean;
   /** Nothing has been read before: whatever the log begins with is its beginning. */
   private readonly isFresh: boolean;
-  /** The offset of an unexpected fetch, which is repeated once: it may have been requested before the position was known. */
+  /** The offset of a fetch that found an end below the next record, and is repeated once: a new leader of a partition may not know the end yet. */
   private repeated: number | undefined;
 
   constructor({ offset, timestamp }: Position) {
@@ -76,11 +85,12 @@ export class LogContinuity {
     return end < Math.min(next, this.next);
   }
 
-  check({ messages, fetchedOffset, highWatermark }: Fetched): Continuation {
+  check({ messages, fetchedOffset, highWatermark, logStart }: Fetched): Continuation {
     const { next } = this;
     if (fetchedOffset > next || (fetchedOffset === next && !this.verified)) {
-      if (this.isRepeated(fetchedOffset)) return { ...this.continues(this.isFresh ? 0 : fetchedOffset - next), unverified: true };
-      return { kind: 'refetch', from: this.from };
+      // requested before the position was known, or from where the group or kafkajs had another one
+      if (logStart < next || fetchedOffset > logStart) return { kind: 'refetch', from: Math.max(this.from, logStart) };
+      return { ...this.continues(this.isFresh ? 0 : fetchedOffset - next), unverified: true };
     }
     if (fetchedOffset === next) return this.continues(0);
     this.reverify();

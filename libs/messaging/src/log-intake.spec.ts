@@ -41,8 +41,8 @@ class Store {
     (_partition, offset) => void this.reread.push(offset),
   );
 
-  async take(from: number, fetched: KafkaMessage[], highWatermark = 1000): Promise<boolean> {
-    const taken = this.intake.take({ partition: 0, messages: fetched, fetchedOffset: from, highWatermark });
+  async take(from: number, fetched: KafkaMessage[], highWatermark = 1000, logStart = 0): Promise<boolean> {
+    const taken = this.intake.take({ partition: 0, messages: fetched, fetchedOffset: from, highWatermark, logStart });
     await settle();
     return taken;
   }
@@ -80,9 +80,16 @@ describe('a log intake', () => {
   it('continues after records that retention has deleted', async () => {
     const store = new Store();
     await store.intake.assign([0]);
-    await store.take(5, messages(5, 7));
-    expect(await store.take(5, messages(5, 7))).toBe(true);
+    expect(await store.take(5, messages(5, 7), 1000, 5)).toBe(true);
     expect(store.handled).toEqual([5, 6]);
+  });
+
+  it('does not continue after records that the log still has, however often a fetch begins there', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    for (let n = 0; n < 3; n++) expect(await store.take(5, messages(5, 7))).toBe(false);
+    expect(store.reread).toEqual([0, 0, 0, 0]);
+    expect(store.handled).toEqual([]);
   });
 
   it('reads a partition that ends before its stored position from the beginning, with a new clock', async () => {

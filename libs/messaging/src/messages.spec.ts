@@ -39,7 +39,7 @@ class FakeConsumer {
 it('reads replies from the end of the topic at its start, and from where it was each time it joins its group again', async () => {
   const consumer = new FakeConsumer();
   const kafka = {
-    consumer: () => consumer,
+    watchedConsumer: () => consumer,
     withAdmin: async () => [
       { partition: 0, high: '5' },
       { partition: 1, high: '0' },

@@ -4,6 +4,7 @@ import { OutboxRelay } from '#outbox';
 import { RecordedEvents } from './history/recorded-events.js';
 import { RoutingConfig } from '../routing.config.js';
 import { WebhooksModule } from '../webhooks/webhooks.module.js';
+import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { Attempts } from './attempt/attempts.js';
 import { Backlogs } from './backlog/backlogs.js';
 import { DeliveredLog, DeliveredRepository } from './history/delivered.repository.js';
@@ -54,4 +55,8 @@ import { WebhookTest } from './direct/webhook-test.js';
   ],
   exports: [Dispatcher, ReceiverStates, LogReader, RecordedEvents, DeliveredLog, ParkedDeliveriesRepository],
 })
-export class DeliveriesModule {}
+export class DeliveriesModule {
+  constructor(webhooks: WebhooksRepository, targets: Targets) {
+    webhooks.onChange((id) => targets.outdate(id));
+  }
+}

@@ -51,11 +51,22 @@ export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'u
 /** The only writer of the table `webhook`: the users' settings and the state of deliveries. */
 @Injectable()
 export class WebhooksRepository {
+  private readonly listeners: ((id: WebhookId) => void)[] = [];
+
   constructor(
     private readonly database: Database,
     @InjectRepository(WebhookRow) private readonly webhooks: Repository<WebhookRow>,
     private readonly dependents: WebhookDependents,
   ) {}
+
+  /** Calls `listener` after each change by its owner that this process has committed, and after the deletion. */
+  onChange(listener: (id: WebhookId) => void): void {
+    this.listeners.push(listener);
+  }
+
+  private changed(id: WebhookId): void {
+    for (const listener of this.listeners) listener(id);
+  }
 
   /** Creates the webhook, unless it exists. Undefined if its id belongs to another account. Throws a conflict if its external id is taken. */
   async create(
@@ -91,7 +102,9 @@ export class WebhooksRepository {
   /** Throws a conflict when the new external id is taken. */
   async update(ownerId: UserId, id: WebhookId, change: WebhookChange): Promise<WebhookRow | undefined> {
     try {
-      return await this.tryUpdate(ownerId, id, change);
+      const row = await this.tryUpdate(ownerId, id, change);
+      this.changed(id);
+      return row;
     } catch (error) {
       throw (error as { code?: string }).code === UNIQUE_VIOLATION ? externalIdTaken() : error;
     }
@@ -115,7 +128,7 @@ export class WebhooksRepository {
 
   /** Deletes the webhook and everything that belongs to it. False if the owner has no such webhook. */
   async delete(ownerId: UserId, id: WebhookId): Promise<boolean> {
-    return this.database.transaction(async (transaction) => {
+    const deleted = await this.database.transaction(async (transaction) => {
       const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
       if (affected !== 1) return false;
       await transaction.rows(PreviousSecret).delete({ webhook_id: id });
@@ -124,6 +137,8 @@ export class WebhooksRepository {
       await this.dependents.webhookDeleted(transaction, id);
       return true;
     });
+    this.changed(id);
+    return deleted;
   }
 
   /**
@@ -131,14 +146,16 @@ export class WebhooksRepository {
    * missed.
    */
   async suspend(ownerId: UserId, suspended: boolean): Promise<number> {
-    return this.database.transaction(async (transaction) => {
+    const ids = await this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ id: WebhookId }>(
         `UPDATE webhook SET suspended = $2, version = version + 1, updated_at = now() WHERE owner_id = $1 AND suspended <> $2 RETURNING id`,
         [ownerId, suspended],
       );
       if (!suspended) for (const { id } of rows) await this.dependents.webhookChanged(transaction, id);
-      return rows.length;
+      return rows.map(({ id }) => id);
     });
+    for (const id of ids) this.changed(id);
+    return ids.length;
   }
 
   async findSecret(ownerId: UserId, id: WebhookId): Promise<SecretRow | undefined> {
@@ -166,6 +183,7 @@ export class WebhooksRepository {
        UPDATE webhook SET secret = $3, rotation_id = $4, updated_at = now(), version = version + 1 WHERE id = (SELECT id FROM before)`,
       [ownerId, id, secret, rotationId, keepMs, MOST_PREVIOUS_SECRETS - 1],
     );
+    this.changed(id);
     const { rows } = await this.database.query<RotatedSecretRow>(
       `SELECT secret, (SELECT max(expires_at) FROM previous_secret WHERE webhook_id = $2) AS previous_secret_expires_at
        FROM webhook WHERE owner_id = $1 AND id = $2`,

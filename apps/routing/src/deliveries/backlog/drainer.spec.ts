@@ -141,7 +141,7 @@ describe('a drainer', () => {
       return hanging.promise;
     };
     const drained = drain();
-    await jest.advanceTimersByTimeAsync(100);
+    for (let turn = 0; turn < 5; turn++) await jest.advanceTimersByTimeAsync(20);
     expect(poster.posts).toBe(3);
     hanging.resolve(OK);
     await jest.advanceTimersByTimeAsync(2000);
@@ -209,6 +209,21 @@ describe('a drainer', () => {
     });
     expect(posts).toBeGreaterThanOrEqual(5);
     expect(backlog).toMatchObject({ leaseId: 'another', failedProbes: null });
+  });
+
+  it.each([
+    ['switched off', { active: false }],
+    ['deleted', undefined],
+  ])('attempts no more deliveries of a webhook that is %s meanwhile', async (_, change) => {
+    const { posts, parked } = await drainSix('one', (store, post) => {
+      if (post === 2 && change) store.setActive(WEBHOOK, false);
+      if (post === 2 && !change) store.hooks.delete(WEBHOOK);
+      // the state of a webhook is read again after a second
+      if (post === 2) jest.setSystemTime(Date.now() + 1000);
+      return OK;
+    });
+    expect(posts).toBe(2);
+    if (change) expect(parked).toBe(4);
   });
 
   it('looks again at once at a webhook that was switched on after it was read as inactive', async () => {

@@ -163,8 +163,12 @@ export class Drainer {
     let retryAfterMs: number | null = null;
     const run = async (each: Parked) => {
       if (opened || this.stopping || !lease.holds) return;
+      // the owner may have changed, disabled or deleted it while this delivery waited for its turn
+      const known = this.targets.ofBacklog(webhookId);
+      const current = known instanceof Promise ? await known : known;
+      if (!current?.active || opened || this.stopping) return;
       begun += 1;
-      const outcome = await this.attempts.make(target, each.delivery, positionOf(each));
+      const outcome = await this.attempts.make(current, each.delivery, positionOf(each));
       receiver.addDuration(outcome.attempt.duration_ms);
       const failures = receiver.count(each.delivery, outcome, !each.fresh);
       opened ||= failures.opens || outcome.verdict === 'gone';

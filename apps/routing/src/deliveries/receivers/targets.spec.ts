@@ -47,6 +47,22 @@ it('does not replace what it has read by what an earlier read returns later', as
   expect(await second).toMatchObject({ version: 2 });
 });
 
+it('reads a webhook again that has changed while it was being read', async () => {
+  const store = new SlowStore();
+  const targets = new Targets(store, new SecretBox([]));
+  store.addWebhook(ID, 'u_1', { version: 1 });
+  const first = targets.load(ID);
+  await settle();
+  store.addWebhook(ID, 'u_1', { version: 2, active: false });
+  targets.outdate(ID);
+  store.reads.shift()?.();
+  expect(await first).toMatchObject({ version: 1 });
+  const second = targets.get(ID);
+  await settle();
+  store.reads.shift()?.();
+  expect(await second).toMatchObject({ version: 2, active: false });
+});
+
 it('fails only for the webhook whose secret cannot be opened', async () => {
   const store = new DeliveryStoreInMemory();
   const targets = new Targets(store, new SecretBox([]));

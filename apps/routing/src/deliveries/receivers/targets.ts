@@ -56,12 +56,15 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // a lone % is one
+    // a % without hexadecimal digits behind it escapes nothing
     return text;
   }
 }
 
-/** How old the cached state of a webhook may be when an attempt begins: a deleted or inactive webhook gets no deliveries after this time. */
+/**
+ * How old the cached state of a webhook may be when an attempt begins. A change that this process has made is seen at once; for this long after one that
+ * another replica has made, deliveries that wait here may still use the old state.
+ */
 const FRESH_MS = 1000;
 
 interface Known {
@@ -78,6 +81,8 @@ interface Known {
 @Injectable()
 export class Targets {
   private readonly known = new LRUCache<WebhookId, Known>({ max: 50_000 });
+  /** The webhooks that have changed since the statement in progress began. */
+  private readonly outdated = new Set<WebhookId>();
   private readonly wanted = new Map<WebhookId, PromiseWithResolvers<Target | undefined>>();
   private loading: Promise<void> = Promise.resolve();
 
@@ -95,12 +100,24 @@ export class Targets {
 
   /** The webhook as it is, or was a moment ago; undefined if it is deleted. */
   get(id: WebhookId): Target | undefined | Promise<Target | undefined> {
+    const target = this.recent(id);
+    // closing ends at a time, without a new version
+    return target?.mode === 'closing' ? this.load(id) : (target ?? this.load(id));
+  }
+
+  /** The same for the owner of the backlog, who decides about the mode: that may be outdated. */
+  ofBacklog(id: WebhookId): Target | undefined | Promise<Target | undefined> {
+    return this.recent(id) ?? this.load(id);
+  }
+
+  private recent(id: WebhookId): Target | undefined {
     const known = this.known.get(id);
-    return known && Date.now() - known.seenAt < FRESH_MS ? known.target : this.load(id);
+    return known && Date.now() - known.seenAt < FRESH_MS ? known.target : undefined;
   }
 
   /** The webhook has changed. */
   outdate(id: WebhookId): void {
+    this.outdated.add(id);
     const known = this.known.get(id);
     if (known) known.seenAt = 0;
   }
@@ -118,6 +135,7 @@ export class Targets {
   private async loadWanted(): Promise<void> {
     const wanted = new Map(this.wanted);
     this.wanted.clear();
+    this.outdated.clear();
     const seenAt = Date.now();
     try {
       const rows = new Map((await this.store.findTargets([...wanted.keys()])).map((row) => [row.id, row]));
@@ -140,8 +158,7 @@ export class Targets {
       return undefined;
     }
     const target = targetOf(row, this.box);
-    // closing ends at a time, without a new version: such a target is used only once
-    this.known.set(id, { target, seenAt: target.mode === 'closing' ? 0 : seenAt });
+    this.known.set(id, { target, seenAt: this.outdated.has(id) ? 0 : seenAt });
     return target;
   }
 }
