@@ -88,9 +88,9 @@ export class FreeUser {
   @ApiProperty() username!: string;
   @ApiProperty() email!: string;
   @ApiPropertyOptional({ description: 'The key that authenticated this request; omitted if its scope is `read`.' }) api_key?: string;
-  @ApiProperty({ type: 'integer', description: 'Milliseconds of run time per day; 2147483647: unlimited.' })
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Milliseconds of run time per day; 2147483647: unlimited.' })
   daily_compute_time_quota!: number;
-  @ApiProperty({ type: 'integer', description: 'Milliseconds, since 00:00 UTC.' }) daily_compute_time_used!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Milliseconds, since 00:00 UTC.' }) daily_compute_time_used!: number;
   @ApiProperty({ type: 'integer', description: 'Runs and hooks per day; 2147483647: unlimited.' }) daily_invocations_quota!: number;
   @ApiProperty({ type: 'integer', description: 'Since 00:00 UTC.' }) daily_invocations_used!: number;
 }
@@ -101,8 +101,8 @@ export class PaidUser {
   @ApiProperty({ type: String }) id!: UserId;
   @ApiProperty() username!: string;
   @ApiProperty() email!: string;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) billing_period_start_ts!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) billing_period_end_ts!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) billing_period_start_ts!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) billing_period_end_ts!: number;
   @ApiProperty({ type: 'integer', description: 'Runs and hooks in the period.' }) billing_period_invocations!: number;
 }
 

@@ -7,11 +7,11 @@ import { type ApiKeyRow, KEY_SCOPES, type KeyScope } from './account.entity.js';
 export class ApiKey {
   @ApiProperty({ type: String, example: 'key_0Vg2mXq1Zk3TnB7cYw' }) id!: Id<'apiKey'>;
   @ApiProperty({ type: String, nullable: true, example: 'dashboard' }) name!: string | null;
-  @ApiProperty({ enum: KEY_SCOPES, description: '`read`: only GET, and no secrets.' }) scope!: KeyScope;
+  @ApiProperty({ enum: KEY_SCOPES, enumName: 'KeyScope', description: '`read`: only GET, and no secrets.' }) scope!: KeyScope;
   @ApiProperty({ description: 'The first characters of the key.', example: 'slk_0Vg2' }) prefix!: string;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds, a few seconds behind; null: never.' }) last_used_at!:
-    number | null;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', nullable: true, description: 'Unix seconds, a few seconds behind; null: never.' })
+  last_used_at!: number | null;
 }
 
 export class NewApiKey extends ApiKey {
@@ -24,7 +24,7 @@ export class CreateKeyBody {
   @IsText(NAME_LENGTH)
   name?: string | null;
 
-  @ApiPropertyOptional({ enum: KEY_SCOPES, default: 'write', description: '`read`: only GET, and no secrets.' })
+  @ApiPropertyOptional({ enum: KEY_SCOPES, enumName: 'KeyScope', default: 'write', description: '`read`: only GET, and no secrets.' })
   @IsOptional()
   @IsIn(KEY_SCOPES, { message: 'scope must be read or write' })
   scope?: KeyScope | null;

@@ -19,6 +19,7 @@ export class Component implements contracts.Component {
     type: 'array',
     description: 'In the order of declaration; additional attributes of a prop are returned unchanged.',
     items: {
+      title: 'PropDefinition',
       type: 'object',
       required: ['name', 'type'],
       properties: {
@@ -45,8 +46,8 @@ export class Component implements contracts.Component {
       'The exact versions of the npm packages that were installed for the component, by import specifier; absent if there are none.',
   })
   packages?: Record<string, string>;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) updated_at!: number;
 }
 
 /** The body that creates a component. */

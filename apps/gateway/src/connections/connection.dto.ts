@@ -11,7 +11,7 @@ export class Connection implements contracts.Connection {
   @ApiProperty() name!: string;
   @ApiProperty({ ...CREDENTIALS, description: 'The names of the credentials; the values are masked.', example: { api_key: '••••••••' } })
   credentials!: Record<string, unknown>;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) created_at!: number;
 }
 
 export class CreateConnectionBody extends NewConnection {

@@ -12,13 +12,13 @@ export class EventMetadata {
   @ApiProperty({ description: 'The name of the stream; empty for the default one.' }) name!: string;
   @ApiPropertyOptional() summary?: string;
   @ApiPropertyOptional({ description: "The emitter's id of the item." }) id?: string;
-  @ApiPropertyOptional({ type: 'integer', description: 'Milliseconds.' }) ts?: number;
+  @ApiPropertyOptional({ type: 'integer', format: 'int64', description: 'Milliseconds.' }) ts?: number;
 }
 
 /** An event as the summaries contain it. */
 export class EventSummary implements events.EventSummary {
   @ApiProperty({ example: '1763715600123-40960' }) id!: string;
-  @ApiProperty({ type: 'integer', description: 'Milliseconds.' }) indexed_at_ms!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Milliseconds.' }) indexed_at_ms!: number;
   @ApiProperty({
     ...ANY_JSON,
     description: 'Any JSON value. Without expand=event, an event over 1 KB is an object with its first members and "$truncated": true.',
@@ -31,7 +31,7 @@ export class EventSummary implements events.EventSummary {
 export class EmitterStream implements contracts.EmitterStream {
   @ApiProperty({ description: 'Empty for the default stream.' }) event_name!: string;
   @ApiProperty({ type: 'integer', description: 'Events that are kept now.' }) count!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) last_event_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) last_event_at!: number;
 }
 
 export class StreamPageQuery extends PageQuery {

@@ -55,11 +55,12 @@ export class EventsController {
   @AnswersInline(200, 'PolledEvents', 'Newest first.', {
     type: 'array',
     items: {
+      title: 'PolledEvent',
       type: 'object',
       required: ['id', 'ts', 'k', 'e'],
       properties: {
         id: { type: 'string' },
-        ts: { type: 'integer', description: 'Milliseconds.' },
+        ts: { type: 'integer', format: 'int64', description: 'Milliseconds.' },
         k: { type: 'string', enum: ['emit'] },
         e: { description: 'The event.' },
       },

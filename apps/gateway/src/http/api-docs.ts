@@ -13,10 +13,8 @@ const json = (description: string, schema: Schema) => ({ description, headers: R
 
 const reference = (model: Type): Schema => ({ $ref: getSchemaPath(model) });
 
-/** The schema of a value of any type. `{}` would say the same, but Nest makes it `type: object`. */
-export const ANY_JSON = {
-  anyOf: [{ type: 'object' }, { type: 'array', items: {} }, { type: 'string' }, { type: 'number' }, { type: 'boolean' }, { type: 'null' }],
-};
+/** The schema of a value of any type. Nest would make `{}` a `type: object`; openapi.ts makes this one `{}`, which generators know. */
+export const ANY_JSON = { anyOf: [{}] };
 
 const MAX_EVENT_NAME = 128;
 
@@ -107,20 +105,22 @@ const PROBLEMS: Record<number, string> = {
   403: 'The scope of the API key does not allow it, or its account is suspended.',
   404: 'The resource does not exist, or belongs to another account.',
   405: 'The path does not support this method; the header Allow lists those that it supports.',
-  409: 'The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.',
+  409: 'The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.',
   413: 'The body is too large.',
   415: 'The body is not JSON.',
-  422: 'This Idempotency-Key was used with a different request.',
+  422: 'This Idempotency-Key was used with a different request, or code of the component has thrown an error.',
   429: 'Too many requests, or too much waiting data; Retry-After states when to retry, RateLimit which limit was reached.',
   500: 'Internal error.',
   503: 'Temporarily unavailable; retry later.',
   504: 'The request timed out. It may still take effect.',
 };
 
+const RETRY_AFTER = { 'Retry-After': { description: 'In how many seconds to repeat the request.', schema: { type: 'integer' } } };
+
 /** The response to a problem with this status. */
 export const problemResponse = (status: number) => ({
   description: PROBLEMS[status] ?? 'An error.',
-  headers: REQUEST_ID,
+  headers: { ...REQUEST_ID, ...([409, 429, 503].includes(status) ? RETRY_AFTER : {}) },
   content: { 'application/problem+json': { schema: { $ref: getSchemaPath(Problem) } } },
 });
 

@@ -42,7 +42,7 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
     });
   }
   closeBodies(document);
-  return withoutUnusedSchemas(withNamedSchemas(withSharedProblems(document)));
+  return withoutUnusedSchemas(withNamedSchemas(withSharedProblems(withAnyJson(document))));
 }
 
 /** The classes of bodies have no fields but those that they name, and `include` and `exclude` (see RequestPipe). */
@@ -53,6 +53,12 @@ function closeBodies({ paths, components }: OpenAPIObject): void {
     Object.assign(schema, { properties: { ...schema.properties, ...SELECTED_FIELDS }, additionalProperties: false });
   }
 }
+
+/** Removes `anyOf: [{}]` (see ANY_JSON): code generators would make a choice of one type from it. */
+const withAnyJson = (document: OpenAPIObject): OpenAPIObject =>
+  JSON.parse(JSON.stringify(document), (name, value: unknown) =>
+    name === 'anyOf' && JSON.stringify(value) === '[{}]' ? undefined : value,
+  ) as OpenAPIObject;
 
 /** Defines each kind of problem once, instead of at every route. */
 function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
@@ -71,21 +77,23 @@ function withSharedProblems(document: OpenAPIObject): OpenAPIObject {
 }
 
 /**
- * Moves each schema of a body or a response that has a title to `components/schemas`, under that title: code generators name types after it. Without
- * a name they make one up from the operation and the status, another one for each operation.
+ * Moves each schema that has a title to `components/schemas`, under that title: code generators name types after it. Without a name they make one up
+ * from the operation, the status and the property, another one for each use.
  */
 function withNamedSchemas(document: OpenAPIObject): OpenAPIObject {
   const named: Record<string, unknown> = {};
   const moved = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(moved);
     if (typeof part !== 'object' || part === null) return part;
-    const { title, ...rest } = Object.fromEntries(Object.entries(part).map(([name, value]) => [name, moved(value)])) as { title?: string };
-    if (title === undefined) return rest;
+    const copy = Object.fromEntries(Object.entries(part).map(([name, value]) => [name, moved(value)]));
+    const { title, ...rest } = copy;
+    // a property may have this name
+    if (typeof title !== 'string') return copy;
     named[title] = rest;
     return { $ref: `#/components/schemas/${title}` };
   };
-  const paths = moved(document.paths) as OpenAPIObject['paths'];
-  return { ...document, paths, components: { ...document.components, schemas: { ...document.components?.schemas, ...named } as Schemas } };
+  const [paths, schemas] = [moved(document.paths) as OpenAPIObject['paths'], moved(document.components?.schemas) as Schemas];
+  return { ...document, paths, components: { ...document.components, schemas: { ...schemas, ...named } as Schemas } };
 }
 
 type Schemas = NonNullable<OpenAPIObject['components']>['schemas'];

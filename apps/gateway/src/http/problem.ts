@@ -2,11 +2,12 @@ import { STATUS_CODES } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import { type ErrorCode, type FieldProblem, SluiceError, Unavailable } from '#contracts';
+import type * as contracts from '#contracts';
+import { type ErrorCode, SluiceError, Unavailable } from '#contracts';
 import { isTransient, outageOf } from '#database';
 import { LOG, type Log } from '#observability';
 
-export class FieldProblemShape implements FieldProblem {
+export class FieldProblem implements contracts.FieldProblem {
   @ApiProperty() field!: string;
   @ApiProperty() message!: string;
   @ApiPropertyOptional({ type: 'integer', description: 'In a batch of events: the index of the bad one.' }) index?: number;
@@ -20,7 +21,7 @@ export class Problem {
   @ApiProperty({ description: 'A description of the problem.' }) detail!: string;
   @ApiProperty({ description: 'The same text as `detail`.' }) error!: string;
   @ApiProperty({ description: 'The id of the request in the logs; also in the header X-Request-Id.' }) request_id!: string;
-  @ApiPropertyOptional({ type: [FieldProblemShape], description: 'The invalid fields of a malformed request.' }) errors?: FieldProblem[];
+  @ApiPropertyOptional({ type: [FieldProblem], description: 'The invalid fields of a malformed request.' }) errors?: FieldProblem[];
 }
 
 /** Maps error codes to HTTP statuses. */

@@ -5,7 +5,8 @@ import { DEFAULT_STREAM, EVERY_STREAM, emittedStreamProblem, parseEventId, compa
 import { sinceMs } from '../http/times.js';
 
 const END = 'An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.';
-const NUMBER_OR_TEXT = [{ type: 'string' }, { type: 'number' }];
+/** With a title: both ends have the same type. As a float, a time would be wrong by a minute. */
+const REPLAY_END = { title: 'ReplayEnd', description: END, oneOf: [{ type: 'string' }, { type: 'number', format: 'double' }] };
 
 export class CreateReplayBody {
   @ApiProperty({ description: 'The source or workflow whose events are delivered.', example: 'dc_0Vg2mXq1Zk3TnB7cYw' })
@@ -17,11 +18,11 @@ export class CreateReplayBody {
   @IsString({ message: 'event_name must be a string' })
   event_name?: string | null;
 
-  @ApiProperty({ oneOf: NUMBER_OR_TEXT, description: END, example: '2026-01-31T12:00:00Z' })
+  @ApiProperty({ ...REPLAY_END, example: '2026-01-31T12:00:00Z' })
   @Allow()
   from!: string | number;
 
-  @ApiProperty({ oneOf: NUMBER_OR_TEXT, description: END, example: '2026-01-31T13:00:00Z' })
+  @ApiProperty({ ...REPLAY_END, example: '2026-01-31T13:00:00Z' })
   @Allow()
   to!: string | number;
 

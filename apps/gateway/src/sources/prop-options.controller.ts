@@ -14,6 +14,9 @@ import { SLOW } from '../limits/request-queues.js';
 const MOST_PAGES = 1_000_000;
 const PAGE = `page must be an integer from 0 to ${MOST_PAGES}`;
 
+/** The state that `options()` of a component keeps between pages. */
+const CONTEXT = { anyOf: [{ title: 'OptionsContext', type: 'object', additionalProperties: true }, { type: 'null' }] };
+
 class OptionsBody {
   @ApiPropertyOptional({
     type: 'object',
@@ -36,13 +39,7 @@ class OptionsBody {
   @Max(MOST_PAGES, { message: PAGE })
   page?: number | null;
 
-  @ApiPropertyOptional({
-    type: 'object',
-    nullable: true,
-    additionalProperties: true,
-    description: 'The `context` that the request for the previous page returned.',
-    example: null,
-  })
+  @ApiPropertyOptional({ ...CONTEXT, description: 'The `context` that the request for the previous page returned.', example: null })
   @IsOptional()
   @IsObject({ message: 'prev_context must be an object' })
   prev_context?: Record<string, unknown> | null;
@@ -57,12 +54,7 @@ class Options implements PropOptions {
   })
   options!: unknown[];
 
-  @ApiProperty({
-    type: 'object',
-    nullable: true,
-    additionalProperties: true,
-    description: 'To send as `prev_context` with the request for the next page; null if there is none.',
-  })
+  @ApiProperty({ ...CONTEXT, description: 'To send as `prev_context` with the request for the next page; null if there is none.' })
   context!: Record<string, unknown> | null;
 }
 

@@ -13,7 +13,7 @@ export class Run implements FinishedRun {
   @ApiProperty({ enum: RUN_TRIGGERS, description: 'The cause of the run.' }) trigger!: FinishedRun['trigger'];
   @ApiProperty({ enum: RUN_METHODS, description: '`run`, or the hook that ran.' }) method!: FinishedRun['method'];
   @ApiProperty({ enum: RUN_RESULTS }) status!: FinishedRun['status'];
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) started_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) started_at!: number;
   @ApiProperty({ type: 'integer' }) duration_ms!: number;
   @ApiProperty({ type: 'integer', description: 'How many events it emitted.' }) emitted!: number;
   @ApiProperty({ type: RunFailure, nullable: true, description: 'Why it failed or was skipped; null if it succeeded.' })

@@ -19,8 +19,8 @@ export class Source implements contracts.Source {
   })
   configured_props!: Record<string, unknown>;
   @ApiProperty() active!: boolean;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) updated_at!: number;
   @ApiProperty() name!: string;
   @ApiProperty({ description: 'Unique within the account.' }) name_slug!: string;
   @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;

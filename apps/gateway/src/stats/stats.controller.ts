@@ -5,13 +5,13 @@ import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsWith, Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { partOf, StatsQuery, StatsView, viewOf } from './stats.dto.js';
+import { partOf, Stats, StatsQuery, viewOf } from './stats.dto.js';
 
 const DESCRIPTION =
   'Counts per bucket. They are at most 30 seconds behind, and a service that is killed loses the counts of its last 10 seconds. Counts that do not apply are 0.';
 
 const RespondsWithStats = (operationId: string, summary: string): MethodDecorator =>
-  applyDecorators(ApiOperation({ operationId, summary, description: DESCRIPTION }), RespondsWith(StatsView), Problems(400, 404));
+  applyDecorators(ApiOperation({ operationId, summary, description: DESCRIPTION }), RespondsWith(Stats), Problems(400, 404));
 
 /** The part of the statistics that is shown, and the query for it. */
 function shown(owner_id: UserId, id: SourceId | WorkflowId | WebhookId, { window }: StatsQuery) {
@@ -30,7 +30,7 @@ export class StatsController {
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
     @Query() window: StatsQuery,
-  ): Promise<{ data: StatsView }> {
+  ): Promise<{ data: Stats }> {
     const { part, query } = shown(owner_id, id, window);
     const [traffic, runs] = await Promise.all([
       this.messages.request(trafficStats, query, { key: owner_id }),
@@ -45,7 +45,7 @@ export class StatsController {
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
     @Query() query: StatsQuery,
-  ): Promise<{ data: StatsView }> {
+  ): Promise<{ data: Stats }> {
     return this.traffic(owner, id, query);
   }
 
@@ -55,11 +55,11 @@ export class StatsController {
     @OwnerId() owner: UserId,
     @Param('id', new IdPipe('webhook')) id: WebhookId,
     @Query() query: StatsQuery,
-  ): Promise<{ data: StatsView }> {
+  ): Promise<{ data: Stats }> {
     return this.traffic(owner, id, query);
   }
 
-  private async traffic(owner_id: UserId, id: WorkflowId | WebhookId, window: StatsQuery): Promise<{ data: StatsView }> {
+  private async traffic(owner_id: UserId, id: WorkflowId | WebhookId, window: StatsQuery): Promise<{ data: Stats }> {
     const { part, query } = shown(owner_id, id, window);
     return { data: viewOf(part, { traffic: await this.messages.request(trafficStats, query, { key: owner_id }), runs: [] }) };
   }

@@ -14,6 +14,7 @@ const NAMES = Object.keys(WINDOWS) as Window[];
 export class StatsQuery {
   @ApiPropertyOptional({
     enum: NAMES,
+    enumName: 'StatsWindow',
     default: '24h',
     description: 'In buckets of 1 minute, 1 hour or 6 hours; the last one holds the present.',
   })
@@ -32,7 +33,8 @@ const duration = (example: number): PropertyDecorator =>
   });
 
 class StatsBucket {
-  @ApiProperty({ type: 'integer', description: 'Unix seconds, a multiple of `bucket_s`.', example: 1763715600 }) start!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds, a multiple of `bucket_s`.', example: 1763715600 })
+  start!: number;
   @count('Of the default and custom streams of a source or workflow.') events!: number;
   @count('Runs of a source that ended, hooks included.') runs!: number;
   @count('Those of them that failed.') run_errors!: number;
@@ -42,7 +44,7 @@ class StatsBucket {
   @duration(87) p99_ms!: number | null;
 }
 
-export class StatsView {
+export class Stats {
   @ApiProperty({ type: 'integer', description: 'The width of a bucket in seconds.', enum: [60, 3600, 21600], example: 3600 })
   bucket_s!: number;
 
@@ -59,7 +61,7 @@ export function partOf(window: Window, nowS: number): { from_s: number; bucket_s
 export function viewOf(
   { from_s, bucket_s, buckets }: ReturnType<typeof partOf>,
   { traffic, runs }: { traffic: StatBucket[]; runs: StatBucket[] },
-): StatsView {
+): Stats {
   const at = (known: StatBucket[]) => new Map(known.map((bucket) => [bucket.start, bucket]));
   const [trafficAt, runsAt] = [at(traffic), at(runs)];
   return {

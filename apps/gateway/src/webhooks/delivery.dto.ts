@@ -4,7 +4,7 @@ import { RequiredString } from '../http/required-string.js';
 
 /** One attempt of a delivery. */
 export class DeliveryAttempt implements contracts.DeliveryAttempt {
-  @ApiProperty({ type: 'integer', description: 'The start of the attempt, in milliseconds.' }) ts!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'The start of the attempt, in milliseconds.' }) ts!: number;
   @ApiProperty({ type: 'integer', nullable: true, description: 'null if there was no response.' }) status_code!: number | null;
   @ApiProperty({ type: 'integer' }) duration_ms!: number;
   @ApiProperty({ type: String, nullable: true, description: 'Why there was no response.' }) error!: string | null;
@@ -17,9 +17,9 @@ export class WebhookDelivery implements contracts.WebhookDelivery {
   @ApiProperty({ example: '1763715600123-40960' }) event_id!: string;
   @ApiProperty({ type: String }) emitter_id!: contracts.EmitterId;
   @ApiProperty({ enum: ['succeeded', 'pending', 'failed'] }) status!: contracts.DeliveryStatus;
-  @ApiProperty({ type: 'integer', nullable: true, description: 'Unix seconds; null unless the delivery is pending.' }) next_attempt_at!:
-    number | null;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds: when the event was emitted.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', nullable: true, description: 'Unix seconds; null unless the delivery is pending.' })
+  next_attempt_at!: number | null;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds: when the event was emitted.' }) created_at!: number;
   @ApiProperty({ type: [DeliveryAttempt], description: 'The last twenty attempts, oldest first.' }) attempts!: DeliveryAttempt[];
 }
 

@@ -14,8 +14,8 @@ export class Webhook implements contracts.Webhook {
   @ApiProperty() active!: boolean;
   @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
   @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) created_at!: number;
-  @ApiProperty({ type: 'integer', description: 'Unix seconds.' }) updated_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) created_at!: number;
+  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) updated_at!: number;
 }
 
 const URL = {
@@ -63,6 +63,10 @@ export class WebhookSecret implements contracts.WebhookSecret {
 }
 
 export class RotatedWebhookSecret extends WebhookSecret implements contracts.RotatedWebhookSecret {
-  @ApiProperty({ type: 'integer', description: 'Unix seconds: until then, deliveries are also signed with the previous secret.' })
+  @ApiProperty({
+    type: 'integer',
+    format: 'int64',
+    description: 'Unix seconds: until then, deliveries are also signed with the previous secret.',
+  })
   previous_expires_at!: number;
 }

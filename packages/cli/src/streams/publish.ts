@@ -28,7 +28,7 @@ const RUN_LIMIT_MS = 10 * 60_000;
 export async function run(session: Session, text: string, { data, wait }: { data?: string; wait: boolean }): Promise<void> {
   const { id } = await findSource(session.sluice, text);
   const body: RunSourceBody = {};
-  if (data !== undefined) body.event = (await jsonOption('--data', data, () => session.stdin())) as RunSourceBody['event'];
+  if (data !== undefined) body.event = await jsonOption('--data', data, () => session.stdin());
   const { data: started } = await session.sluice.runSource({ path: { id }, body });
   if (!wait) return session.print(session.format === 'table' ? `${started.id}\n` : itemText(started, session.format));
   const finished = await finishedRun(session, id, started.id);

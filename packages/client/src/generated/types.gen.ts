@@ -4,7 +4,7 @@ export type ClientOptions = {
     baseUrl: `${string}://${string}` | (string & {});
 };
 
-export type FieldProblemShape = {
+export type FieldProblem = {
     field: string;
     message: string;
     /**
@@ -35,7 +35,7 @@ export type Problem = {
     /**
      * The invalid fields of a malformed request.
      */
-    errors?: Array<FieldProblemShape>;
+    errors?: Array<FieldProblem>;
 };
 
 export type ComponentWarning = {
@@ -65,14 +65,7 @@ export type Component = {
     /**
      * In the order of declaration; additional attributes of a prop are returned unchanged.
      */
-    configurable_props: Array<{
-        name: string;
-        type: string;
-        label?: string;
-        description?: string;
-        default?: unknown;
-        [key: string]: unknown;
-    }>;
+    configurable_props: Array<PropDefinition>;
     /**
      * Mistakes that do not keep the component from running; absent if there are none.
      */
@@ -119,14 +112,7 @@ export type RegisteredComponent = {
     /**
      * In the order of declaration; additional attributes of a prop are returned unchanged.
      */
-    configurable_props: Array<{
-        name: string;
-        type: string;
-        label?: string;
-        description?: string;
-        default?: unknown;
-        [key: string]: unknown;
-    }>;
+    configurable_props: Array<PropDefinition>;
     key: string;
     description: string | null;
 };
@@ -380,9 +366,7 @@ export type RunSourceBody = {
     /**
      * The event passed to `run`: any JSON value.
      */
-    event?: {
-        [key: string]: unknown;
-    } | Array<unknown> | string | number | boolean | null;
+    event?: unknown;
     /**
      * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
      */
@@ -439,9 +423,7 @@ export type Options = {
     /**
      * To send as `prev_context` with the request for the next page; null if there is none.
      */
-    context: {
-        [key: string]: unknown;
-    } | null;
+    context: OptionsContext | null;
 };
 
 export type OptionsBody = {
@@ -462,9 +444,7 @@ export type OptionsBody = {
     /**
      * The `context` that the request for the previous page returned.
      */
-    prev_context?: {
-        [key: string]: unknown;
-    } | null;
+    prev_context?: OptionsContext | null;
     /**
      * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
      */
@@ -502,9 +482,7 @@ export type EventSummary = {
     /**
      * Any JSON value. Without expand=event, an event over 1 KB is an object with its first members and "$truncated": true.
      */
-    event: {
-        [key: string]: unknown;
-    } | Array<unknown> | string | number | boolean | null;
+    event: unknown;
     metadata: EventMetadata;
 };
 
@@ -683,14 +661,8 @@ export type CreateReplayBody = {
      * The stream; default: the default one; `*`: it and all custom ones.
      */
     event_name?: string | null;
-    /**
-     * An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.
-     */
-    from: string | number;
-    /**
-     * An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.
-     */
-    to: string | number;
+    from: ReplayEnd;
+    to: ReplayEnd;
     /**
      * The webhook, source or workflow that gets them.
      */
@@ -758,7 +730,7 @@ export type StatsBucket = {
     p99_ms: number | null;
 };
 
-export type StatsView = {
+export type Stats = {
     /**
      * The width of a bucket in seconds.
      */
@@ -768,6 +740,8 @@ export type StatsView = {
      */
     buckets: Array<StatsBucket>;
 };
+
+export type StatsWindow = '1h' | '24h' | '7d';
 
 export type FreeUser = {
     id: string;
@@ -813,13 +787,18 @@ export type PaidUser = {
     billing_period_invocations: number;
 };
 
+/**
+ * `read`: only GET, and no secrets.
+ */
+export type KeyScope = 'read' | 'write';
+
 export type ApiKey = {
     id: string;
     name: string | null;
     /**
      * `read`: only GET, and no secrets.
      */
-    scope: 'read' | 'write';
+    scope: KeyScope;
     /**
      * The first characters of the key.
      */
@@ -840,7 +819,7 @@ export type NewApiKey = {
     /**
      * `read`: only GET, and no secrets.
      */
-    scope: 'read' | 'write';
+    scope: KeyScope;
     /**
      * The first characters of the key.
      */
@@ -864,7 +843,7 @@ export type CreateKeyBody = {
     /**
      * `read`: only GET, and no secrets.
      */
-    scope?: 'read' | 'write';
+    scope?: KeyScope;
     /**
      * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
      */
@@ -922,20 +901,27 @@ export type EventSummaryPage = {
     data: Array<EventSummary>;
 };
 
-export type PolledEvents = {
-    data: Array<{
-        id: string;
-        /**
-         * Milliseconds.
-         */
-        ts: number;
-        k: 'emit';
-        /**
-         * The event.
-         */
-        e: unknown;
-    }>;
+export type PolledEvent = {
+    id: string;
+    /**
+     * Milliseconds.
+     */
+    ts: number;
+    k: 'emit';
+    /**
+     * The event.
+     */
+    e: unknown;
 };
+
+export type PolledEvents = {
+    data: Array<PolledEvent>;
+};
+
+/**
+ * The event: any JSON value.
+ */
+export type EventBody = unknown;
 
 export type CloudEvent = {
     specversion: '1.0';
@@ -965,10 +951,14 @@ export type CloudEvent = {
     [key: string]: unknown;
 };
 
+export type CloudEventBatch = Array<CloudEvent>;
+
+export type PublishedEvent = {
+    emit_id: string;
+};
+
 export type PublishedEvents = {
-    data: Array<{
-        emit_id: string;
-    }>;
+    data: Array<PublishedEvent>;
 };
 
 export type AcceptedDeletion = {
@@ -1050,8 +1040,8 @@ export type ReplayResponse = {
     data: Replay;
 };
 
-export type StatsViewResponse = {
-    data: StatsView;
+export type StatsResponse = {
+    data: Stats;
 };
 
 export type UserResponse = {
@@ -1066,6 +1056,24 @@ export type ApiKeyPage = {
 export type NewApiKeyResponse = {
     data: NewApiKey;
 };
+
+export type PropDefinition = {
+    name: string;
+    type: string;
+    label?: string;
+    description?: string;
+    default?: unknown;
+    [key: string]: unknown;
+};
+
+export type OptionsContext = {
+    [key: string]: unknown;
+};
+
+/**
+ * An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.
+ */
+export type ReplayEnd = string | number;
 
 export type CreateComponentData = {
     body: CodeSource;
@@ -1103,7 +1111,7 @@ export type CreateComponentErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -1115,7 +1123,7 @@ export type CreateComponentErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -1451,7 +1459,7 @@ export type CreateConnectionErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -1463,7 +1471,7 @@ export type CreateConnectionErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -1522,7 +1530,7 @@ export type DeleteConnectionErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -1812,7 +1820,7 @@ export type CreateSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -1824,7 +1832,7 @@ export type CreateSourceErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -2019,7 +2027,7 @@ export type PatchSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -2095,7 +2103,7 @@ export type UpdateSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -2177,7 +2185,7 @@ export type RunSourceErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -2189,7 +2197,7 @@ export type RunSourceErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -2340,7 +2348,7 @@ export type ListSourcePropOptionsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -2352,7 +2360,7 @@ export type ListSourcePropOptionsErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -2427,7 +2435,7 @@ export type ListComponentPropOptionsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -2439,7 +2447,7 @@ export type ListComponentPropOptionsErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -2797,9 +2805,9 @@ export type PollSourceEventsResponse = PollSourceEventsResponses[keyof PollSourc
 
 export type PublishSourceEventsData = {
     /**
-     * The event: any JSON value.
+     * At most 1 MiB of JSON per event; 500 events, 10 000 CloudEvents attributes or 2 MiB per request.
      */
-    body: unknown;
+    body: EventBody;
     headers?: {
         /**
          * The emit id.
@@ -2868,7 +2876,7 @@ export type PublishSourceEventsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -2880,7 +2888,7 @@ export type PublishSourceEventsErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -3468,7 +3476,7 @@ export type CreateSubscriptionErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -3480,7 +3488,7 @@ export type CreateSubscriptionErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -3696,7 +3704,7 @@ export type CreateAutoSubscriptionErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -3708,7 +3716,7 @@ export type CreateAutoSubscriptionErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -3848,7 +3856,7 @@ export type CreateWebhookErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -3860,7 +3868,7 @@ export type CreateWebhookErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -4129,7 +4137,7 @@ export type PatchWebhookErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -4205,7 +4213,7 @@ export type UpdateWebhookErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -4351,7 +4359,7 @@ export type RotateWebhookSecretErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -4363,7 +4371,7 @@ export type RotateWebhookSecretErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -4514,7 +4522,7 @@ export type RetryDeliveryErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -4526,7 +4534,7 @@ export type RetryDeliveryErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -4600,7 +4608,7 @@ export type TestWebhookErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -4612,7 +4620,7 @@ export type TestWebhookErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -4690,7 +4698,7 @@ export type RecoverDeliveriesErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -4702,7 +4710,7 @@ export type RecoverDeliveriesErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -4774,7 +4782,7 @@ export type CreateReplayErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -4786,7 +4794,7 @@ export type CreateReplayErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -4967,7 +4975,7 @@ export type GetSourceStatsData = {
         /**
          * In buckets of 1 minute, 1 hour or 6 hours; the last one holds the present.
          */
-        window?: '1h' | '24h' | '7d';
+        window?: StatsWindow;
         /**
          * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
@@ -5021,7 +5029,7 @@ export type GetSourceStatsResponses = {
     /**
      * Success.
      */
-    200: StatsViewResponse;
+    200: StatsResponse;
 };
 
 export type GetSourceStatsResponse = GetSourceStatsResponses[keyof GetSourceStatsResponses];
@@ -5035,7 +5043,7 @@ export type GetWorkflowStatsData = {
         /**
          * In buckets of 1 minute, 1 hour or 6 hours; the last one holds the present.
          */
-        window?: '1h' | '24h' | '7d';
+        window?: StatsWindow;
         /**
          * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
@@ -5089,7 +5097,7 @@ export type GetWorkflowStatsResponses = {
     /**
      * Success.
      */
-    200: StatsViewResponse;
+    200: StatsResponse;
 };
 
 export type GetWorkflowStatsResponse = GetWorkflowStatsResponses[keyof GetWorkflowStatsResponses];
@@ -5103,7 +5111,7 @@ export type GetWebhookStatsData = {
         /**
          * In buckets of 1 minute, 1 hour or 6 hours; the last one holds the present.
          */
-        window?: '1h' | '24h' | '7d';
+        window?: StatsWindow;
         /**
          * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
@@ -5157,7 +5165,7 @@ export type GetWebhookStatsResponses = {
     /**
      * Success.
      */
-    200: StatsViewResponse;
+    200: StatsResponse;
 };
 
 export type GetWebhookStatsResponse = GetWebhookStatsResponses[keyof GetWebhookStatsResponses];
@@ -5326,7 +5334,7 @@ export type CreateKeyErrors = {
      */
     403: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -5338,7 +5346,7 @@ export type CreateKeyErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**
@@ -5583,9 +5591,9 @@ export type StreamWorkflowEventsResponse = StreamWorkflowEventsResponses[keyof S
 
 export type PublishWorkflowEventsData = {
     /**
-     * The event: any JSON value.
+     * At most 1 MiB of JSON per event; 500 events, 10 000 CloudEvents attributes or 2 MiB per request.
      */
-    body: unknown;
+    body: EventBody;
     headers?: {
         /**
          * The emit id.
@@ -5654,7 +5662,7 @@ export type PublishWorkflowEventsErrors = {
      */
     404: Problem;
     /**
-     * The first request with this Idempotency-Key is still in progress; Retry-After states when to repeat it.
+     * The state of the resource does not allow it, or the first request with this Idempotency-Key is still in progress; Retry-After then states when to repeat it.
      */
     409: Problem;
     /**
@@ -5666,7 +5674,7 @@ export type PublishWorkflowEventsErrors = {
      */
     415: Problem;
     /**
-     * This Idempotency-Key was used with a different request.
+     * This Idempotency-Key was used with a different request, or code of the component has thrown an error.
      */
     422: Problem;
     /**

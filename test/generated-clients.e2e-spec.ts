@@ -1,0 +1,138 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { inRoot } from '../scripts/shell/paths.mjs';
+import { userEnvironment } from './support/document-shell.js';
+import { eventually } from './support/eventually.js';
+import { operations } from './support/openapi.js';
+import { outsideKafka } from './support/outside-kafka.js';
+import { Receiver } from './support/receiver.js';
+import { joinSystem, type System } from './support/system.js';
+import { needing, topic } from './support/target.js';
+
+const PYTHON_GENERATOR = 'openapi-python-client==0.29.1';
+const GO_GENERATOR = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
+const GO_RUNTIME = 'github.com/oapi-codegen/runtime v1.8.0';
+
+const PROGRAMS = inRoot('test', 'generated-clients');
+const DOCUMENT = inRoot('docs', 'openapi.yaml');
+
+/** A generator of clients, and a program that calls every operation with the client. */
+interface Language {
+  name: string;
+  /** The program that must be installed, and a command that succeeds if its registry of packages responds. */
+  needs: string;
+  registry: string[];
+  /** Generates the client in a folder, and returns the command that runs the program. */
+  generate(folder: string): Promise<string[]>;
+}
+
+const languages: Language[] = [
+  {
+    name: 'Python',
+    needs: 'python3',
+    registry: ['python3', '-m', 'pip', 'index', 'versions', 'openapi-python-client'],
+    generate: async (folder) => {
+      // installed once: the version is part of the name
+      const environment = inRoot('.cache', 'generated-clients', PYTHON_GENERATOR);
+      const bin = join(environment, 'bin');
+      if (!existsSync(join(bin, 'openapi-python-client'))) {
+        await execute(['python3', '-m', 'venv', environment], folder);
+        await execute([join(bin, 'python'), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', PYTHON_GENERATOR], folder);
+      }
+      writeFileSync(join(folder, 'names.yaml'), 'project_name_override: sluice-client\npackage_name_override: sluice_client\n');
+      const options = ['--path', DOCUMENT, '--meta', 'none', '--output-path', 'sluice_client', '--config', 'names.yaml'];
+      // the generator calls ruff, which is installed beside it
+      await execute([join(bin, 'openapi-python-client'), 'generate', ...options], folder, {
+        PATH: `${bin}${delimiter}${process.env.PATH}`,
+      });
+      cpSync(join(PROGRAMS, 'every_operation.py'), join(folder, 'every_operation.py'));
+      return [join(bin, 'python'), 'every_operation.py'];
+    },
+  },
+  {
+    name: 'Go',
+    needs: 'go',
+    registry: ['go', 'list', '-m', GO_RUNTIME.replace(' ', '@')],
+    generate: async (folder) => {
+      mkdirSync(join(folder, 'sluice'));
+      writeFileSync(
+        join(folder, 'client.yaml'),
+        'package: sluice\noutput: sluice/client.gen.go\ngenerate: { client: true, models: true }\n',
+      );
+      // before there is a module, `go run` takes the dependencies of the generator
+      await execute(['go', 'run', GO_GENERATOR, '-config', 'client.yaml', DOCUMENT], folder);
+      writeFileSync(join(folder, 'go.mod'), `module story\n\ngo 1.24\n\nrequire ${GO_RUNTIME}\n`);
+      cpSync(join(PROGRAMS, 'every_operation.go'), join(folder, 'main.go'));
+      await execute(['go', 'mod', 'tidy'], folder);
+      await execute(['go', 'build', '-o', 'every_operation', '.'], folder);
+      return [join(folder, 'every_operation')];
+    },
+  },
+];
+
+const execute = async ([command = '', ...args]: string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<string> =>
+  (await promisify(execFile)(command, args, { cwd, env: { ...userEnvironment(), ...env }, timeout: 400_000, maxBuffer: 64 * 1024 * 1024 }))
+    .stdout;
+
+/** Why the language cannot be tested on this machine. */
+function lackOf({ needs, registry: [command = '', ...args] }: Language): string | undefined {
+  if (spawnSync('which', [needs]).status !== 0) return `${needs} is missing`;
+  return spawnSync(command, args, { cwd: tmpdir(), timeout: 60_000 }).status === 0 ? undefined : `its registry does not respond`;
+}
+
+needing('accounts', 'receiver').describe('clients that are generated from the OpenAPI document', () => {
+  let system: System;
+  let receiver: Receiver;
+  beforeAll(async () => {
+    [system, receiver] = await Promise.all([joinSystem(), Receiver.start()]);
+  });
+  afterAll(async () => {
+    await Promise.all([system?.stop(), receiver?.close()]);
+  });
+
+  for (const language of languages) {
+    const reason = lackOf(language);
+    (reason === undefined ? it : it.skip)(
+      `call every operation in ${language.name}, and parse its responses${reason === undefined ? '' : ` [skipped: ${reason}]`}`,
+      async () => {
+        const folder = mkdtempSync(join(tmpdir(), 'sluice-generated-'));
+        try {
+          const program = await language.generate(folder);
+          const api = await system.account();
+          const workflow = `p_${Date.now().toString(36)}${language.name.toLowerCase()}`;
+          await registerWorkflow(workflow, api.account.id);
+          await eventually(async () => expect((await api.get(`/workflows/${workflow}/streams`)).status).toBe(200));
+          const printed = await execute(program, folder, {
+            SLUICE_URL: system.apiUrl.replace(/\/v1$/, ''),
+            SLUICE_API_KEY: api.account.api_key,
+            RECEIVER: receiver.url,
+            WORKFLOW: workflow,
+          });
+          const called = new Set(printed.split('\n').map((line) => named(line.split(' ')[0] ?? '')));
+          expect(operations.map(({ operationId }) => operationId).filter((id) => !called.has(named(id)))).toEqual([]);
+        } finally {
+          rmSync(folder, { recursive: true, force: true });
+        }
+      },
+      600_000,
+    );
+  }
+
+  /** As a workflow engine does. */
+  async function registerWorkflow(id: string, owner_id: string): Promise<void> {
+    const producer = outsideKafka(system.brokers).producer();
+    await producer.connect();
+    await producer.send({
+      topic: topic('workflows'),
+      messages: [{ key: id, value: JSON.stringify({ id, owner_id, name: 'Generated', active: true }) }],
+    });
+    await producer.disconnect();
+  }
+});
+
+/** The same for `listSources` and `list_sources`. */
+const named = (operationId: string): string => operationId.replaceAll('_', '').toLowerCase();
