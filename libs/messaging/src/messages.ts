@@ -10,6 +10,7 @@ import {
   type Service,
   type SluiceError,
   TimedOut,
+  TooManyRequests,
   Unavailable,
 } from '#contracts';
 import { counter, currentRequestId, type Log } from '#observability';
@@ -32,6 +33,9 @@ interface Pending {
 const TIMEOUT_MS = 10_000;
 /** How long to wait for the late reply to a request whose caller accepts late replies. */
 export const LATE_MS = 60_000;
+/** A larger request would occupy the brokers and the service that handles it. Callers limit what their users can send. */
+const MAX_REQUEST_CHARS = 16 * 1024 * 1024;
+
 /** How long an announcement waits for the services that act on a fact. */
 const ANNOUNCE_MS = 2000;
 /** The pause before the brokers are asked again. */
@@ -166,6 +170,8 @@ export class Messages {
     if (this.isStopped) return Promise.reject(new Unavailable('the service is stopping'));
     const correlationId = randomUUID();
     const text = JSON.stringify(payload);
+    if (text.length > MAX_REQUEST_CHARS)
+      return Promise.reject(new Error(`${message} has ${text.length} characters of JSON: its caller must limit it`));
     const value = secret ? this.box.seal(text, requestContext(correlationId)) : text;
     return new Promise<Reply>((resolve, reject) => {
       const fail = (error: SluiceError) => {
@@ -192,9 +198,9 @@ export class Messages {
         ...requestIdHeader(),
       };
       const withinMs = Math.min(SEND_WITHIN_MS, timeoutMs);
-      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs }).catch((error: Error) => {
+      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: key }).catch((error: Error) => {
         this.log.warn({ message, err: error }, 'request.not-sent');
-        fail(notAccepted());
+        fail(error instanceof TooManyRequests ? error : notAccepted());
       });
     });
   }
@@ -204,7 +210,7 @@ export class Messages {
    * goes through the outbox instead.
    */
   publish<Payload extends object>(contract: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {
-    return this.publisher.send([recordOf(contract, payload, key)], { withinMs: SEND_WITHIN_MS });
+    return this.publisher.send([recordOf(contract, payload, key)], { withinMs: SEND_WITHIN_MS, account: key });
   }
 
   private receive(correlationId: string, pending: Pending, value: Buffer, header: (name: string) => string | undefined): void {

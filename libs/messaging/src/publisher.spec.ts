@@ -75,4 +75,39 @@ describe('a publisher', () => {
     await Promise.all([patient, again]);
     expect(batches.map(({ keys }) => keys)).toEqual([['0'], ['63'], ['64'], ['again']]);
   });
+
+  it('sends the records of accounts in turns, and those of one account in their order', async () => {
+    const { publisher, batches, begun } = controlled();
+    const first = begun();
+    const sent = [publisher.send(record('under way'))];
+    await first;
+    for (let n = 0; n < 5; n++) sent.push(publisher.send(record(`a${n}`), { account: 'a' }));
+    for (let n = 0; n < 2; n++) sent.push(publisher.send(record(`b${n}`), { account: 'b' }));
+    const second = begun();
+    batches[0]?.taken();
+    await second;
+    batches[1]?.taken();
+    await Promise.all(sent);
+    expect(batches[1]?.keys).toEqual(['a0', 'b0', 'a1', 'b1', 'a2', 'a3', 'a4']);
+  });
+
+  it('refuses records of an account of which many wait, and takes those of another', async () => {
+    const { publisher, batches, begun } = controlled();
+    const first = begun();
+    const large = 'x'.repeat(MIB);
+    const waiting = Array.from({ length: 15 }, (_, n) => publisher.send(record(`${n}`, large), { withinMs: 50, account: 'a' }));
+    const ended = Promise.allSettled(waiting);
+    await first;
+    await expect(publisher.send(record('16', large), { withinMs: 50, account: 'a' })).rejects.toMatchObject({ code: 'too_many_requests' });
+    const other = publisher.send(record('other', large), { withinMs: 60_000, account: 'b' });
+    await ended;
+    const again = publisher.send(record('again', large), { withinMs: 60_000, account: 'a' });
+    for (const batch of batches) {
+      const next = begun();
+      batch.taken();
+      if (batches.length < 3) await next;
+    }
+    await Promise.all([other, again]);
+    expect(batches.map(({ keys }) => keys)).toEqual([['0'], ['other'], ['again']]);
+  });
 });

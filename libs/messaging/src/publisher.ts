@@ -1,6 +1,6 @@
 import type { Message, Producer } from 'kafkajs';
 import kafkajs from 'kafkajs';
-import { EVENTS_TOPIC, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
+import { EVENTS_TOPIC, TooManyRequests, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { explainKafkaError } from './kafka-errors.js';
 import { javaPartitioner, type KafkaClient } from './kafka.js';
 
@@ -16,8 +16,16 @@ export interface OutgoingRecord {
 /** The bytes of a record in addition to its value and headers. */
 const RECORD_OVERHEAD = 100;
 
+export interface SendOptions {
+  /** The records are rejected with Unavailable after this time, in ms. */
+  withinMs?: number;
+  /** Whose turn it is: accounts take turns, so that the records of one do not wait for all of another's. */
+  account?: string;
+}
+
 /** A share of the records of one caller. */
 interface Waiting {
+  account: string;
   records: OutgoingRecord[];
   bytes: number;
   resolve(): void;
@@ -28,6 +36,8 @@ interface Waiting {
 export const SEND_WITHIN_MS = 5000;
 /** The most that may wait of the records with a time limit: clients repeat requests while the brokers are down. */
 const MOST_WAITING_BYTES = 64 * 1024 * 1024;
+/** The same for those of one account. */
+const MOST_WAITING_BYTES_OF_ACCOUNT = 16 * 1024 * 1024;
 
 const MAX_BATCH_BYTES = 512 * 1024;
 /** Compressing a smaller batch, and decompressing it in each consumer, takes more CPU time than its bytes. */
@@ -36,14 +46,14 @@ const COMPRESS_FROM_BYTES = 16 * 1024;
 /**
  * Sends records in batches: kafkajs has no linger and sends a request for each `send`, which costs half a millisecond
  * of CPU. Only one batch is in progress at a time, because a retry could reorder concurrent batches of one partition; so
- * the records of one caller keep their order.
+ * the records of one account keep their order.
  */
 export class Publisher {
   private readonly producer: Producer;
-  /** In the order in which they were sent. */
-  private readonly waiting = new Set<Waiting>();
+  private readonly waiting = new Turns();
   /** Of the records with a time limit. */
   private limitedBytes = 0;
+  private readonly limitedBytesOf = new Map<string, number>();
   private flushing = false;
   private timer: NodeJS.Immediate | undefined;
 
@@ -58,27 +68,37 @@ export class Publisher {
   /**
    * Resolves when the broker has all of the records (acks from all in-sync replicas); rejects if the broker refuses them.
    *
-   * withinMs: rejects with Unavailable after this time, and at once while too many records with a time limit wait; records whose batch has not
-   * begun by then are not sent any more. Without it, records wait as long as kafkajs retries: for callers that limit and repeat their own work, such
-   * as consumers.
+   * With `withinMs`, it also rejects at once while too many records with a time limit wait; records whose batch has not begun in time are not sent any
+   * more. Without it, records wait as long as kafkajs retries: for callers that limit and repeat their own work, such as consumers.
+   *
+   * Throws TooManyRequests while too many records of the account wait.
    */
-  async send(records: OutgoingRecord[], { withinMs }: { withinMs?: number } = {}): Promise<void> {
-    const parts = shares(records).map((share) => ({ records: share, bytes: bytesOf(share) }));
+  async send(records: OutgoingRecord[], { withinMs, account = '' }: SendOptions = {}): Promise<void> {
+    const parts = shares(records).map((share) => ({ account, records: share, bytes: bytesOf(share) }));
     const bytes = withinMs === undefined ? 0 : parts.reduce((sum, part) => sum + part.bytes, 0);
     // all shares or none: a caller that repeats the records would send the others twice
     if (this.limitedBytes + bytes > MOST_WAITING_BYTES) throw notTaken('too many records wait for Kafka');
-    this.limitedBytes += bytes;
+    if (account !== '' && (this.limitedBytesOf.get(account) ?? 0) + bytes > MOST_WAITING_BYTES_OF_ACCOUNT)
+      throw new TooManyRequests('too many events of this account wait for Kafka');
+    this.limit(account, bytes);
     try {
       await Promise.all(parts.map((part) => this.add(part, withinMs)));
     } finally {
-      this.limitedBytes -= bytes;
+      this.limit(account, -bytes);
     }
   }
 
-  private add(part: Pick<Waiting, 'records' | 'bytes'>, withinMs: number | undefined): Promise<void> {
+  private limit(account: string, bytes: number): void {
+    this.limitedBytes += bytes;
+    const left = (this.limitedBytesOf.get(account) ?? 0) + bytes;
+    if (left === 0) this.limitedBytesOf.delete(account);
+    else this.limitedBytesOf.set(account, left);
+  }
+
+  private add(part: Pick<Waiting, 'account' | 'records' | 'bytes'>, withinMs: number | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { ...part, resolve, reject };
-      if (withinMs !== undefined) this.limit(waiting, withinMs);
+      if (withinMs !== undefined) this.limitTime(waiting, withinMs);
       this.waiting.add(waiting);
       if (!this.flushing) this.timer ??= setImmediate(() => void this.flush());
     });
@@ -86,11 +106,11 @@ export class Publisher {
 
   /** Sends the waiting records, then disconnects. */
   async close(): Promise<void> {
-    while (this.waiting.size > 0 || this.flushing) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (!this.waiting.isEmpty || this.flushing) await new Promise((resolve) => setTimeout(resolve, 5));
     await this.producer.disconnect();
   }
 
-  private limit(waiting: Waiting, withinMs: number): void {
+  private limitTime(waiting: Waiting, withinMs: number): void {
     const { resolve, reject } = waiting;
     const timer = setTimeout(() => {
       this.waiting.delete(waiting);
@@ -109,7 +129,7 @@ export class Publisher {
   private async flush(): Promise<void> {
     this.timer = undefined;
     this.flushing = true;
-    while (this.waiting.size > 0) {
+    while (!this.waiting.isEmpty) {
       const { batch, bytes } = this.take();
       try {
         await this.producer.sendBatch({
@@ -132,13 +152,48 @@ export class Publisher {
   private take(): { batch: Waiting[]; bytes: number } {
     const batch: Waiting[] = [];
     let sum = 0;
-    for (const waiting of this.waiting) {
-      if (batch.length > 0 && sum + waiting.bytes > MAX_BATCH_BYTES) break;
-      sum += waiting.bytes;
-      batch.push(waiting);
-      this.waiting.delete(waiting);
+    for (let next = this.waiting.next; next; next = this.waiting.next) {
+      if (batch.length > 0 && sum + next.bytes > MAX_BATCH_BYTES) break;
+      sum += next.bytes;
+      batch.push(next);
+      this.waiting.take(next);
     }
     return { batch, bytes: sum };
+  }
+}
+
+/** What waits to be sent: in the order in which it came for each account, one share of an account after one of another. */
+class Turns {
+  /** In the order of their turns. */
+  private readonly lines = new Map<string, Set<Waiting>>();
+
+  get isEmpty(): boolean {
+    return this.lines.size === 0;
+  }
+
+  get next(): Waiting | undefined {
+    const line = this.lines.values().next();
+    return line.done ? undefined : line.value.values().next().value;
+  }
+
+  add(waiting: Waiting): void {
+    const line = this.lines.get(waiting.account);
+    if (line) line.add(waiting);
+    else this.lines.set(waiting.account, new Set([waiting]));
+  }
+
+  /** Removes the next one: another account is next. */
+  take(waiting: Waiting): void {
+    const line = this.lines.get(waiting.account);
+    this.lines.delete(waiting.account);
+    line?.delete(waiting);
+    if (line && line.size > 0) this.lines.set(waiting.account, line);
+  }
+
+  delete(waiting: Waiting): void {
+    const line = this.lines.get(waiting.account);
+    line?.delete(waiting);
+    if (line?.size === 0) this.lines.delete(waiting.account);
   }
 }
 

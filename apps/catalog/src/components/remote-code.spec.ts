@@ -48,6 +48,16 @@ describe('code from a URL', () => {
     expect(messages.requests).toEqual([]);
   });
 
+  it('is refused when its files have more than 4 MiB as JSON, before all of them are fetched', async () => {
+    const names = Array.from({ length: 20 }, (_, n) => `./${n}.mjs`);
+    web['/a.mjs'] = names.map((name) => `import "${name}";`).join('');
+    // six bytes each in JSON
+    for (const name of names) web[name.slice(1)] = '\u0001'.repeat(100_000);
+    await expect(read('/a.mjs')).rejects.toThrow('more than 4 MiB');
+    expect(fetched).toHaveLength(8);
+    expect(messages.requests).toEqual([]);
+  });
+
   it('is bundled with its neighbours and theirs, each fetched once', async () => {
     Object.assign(web, {
       '/sources/new/new.mjs': 'import app from "../../app.mjs"; import common from "../common/common.mjs"; export default {}',

@@ -86,6 +86,8 @@ export class CodeFetcher implements OnApplicationShutdown {
 }
 
 const MAX_FILES = 50;
+/** All files together, as JSON: they travel to the runtime in one message. */
+const MAX_FILES_BYTES = 4 * 1024 * 1024;
 /** Different ones of one file, as it writes them. */
 const MAX_IMPORTS = 1000;
 /** A neighbour without an ending takes up to five. */
@@ -168,18 +170,22 @@ async function withNeighbours(entry: RemoteFile, imports: string[], fetches: Fet
   return files;
 }
 
-/** The requests for one component, which are limited in number and in time. */
+/** The requests for one component, which are limited in number, in time and in size. */
 class Fetches {
   private readonly signal = AbortSignal.timeout(READ_MS);
   private count = 0;
+  private bytes = 0;
 
   constructor(private readonly fetcher: CodeFetcher) {}
 
-  /** Throws Invalid if the file cannot be fetched, TooMuch if the component needs too many requests or too much time. */
+  /** Throws Invalid if the file cannot be fetched, TooMuch if the component needs too many requests, too much time or too much memory. */
   async fetch(text: string): Promise<RemoteFile> {
     if (++this.count > MAX_FETCHES) throw new TooMuch('imports too many files that do not exist');
     try {
-      return await this.fetcher.fetch(text, this.signal);
+      const file = await this.fetcher.fetch(text, this.signal);
+      this.bytes += Buffer.byteLength(JSON.stringify(file.code));
+      if (this.bytes > MAX_FILES_BYTES) throw new TooMuch(`has more than ${MAX_FILES_BYTES / 1024 / 1024} MiB of code in all its files`);
+      return file;
     } catch (error) {
       throw this.signal.aborted ? new TooMuch(`could not be read within ${READ_MS / 1000} s`) : error;
     }

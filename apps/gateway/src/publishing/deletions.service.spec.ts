@@ -33,7 +33,7 @@ describe('the events of a source', () => {
         DeletionsService,
         EmitterOwners,
         { provide: EmitterDirectory, useValue: directory },
-        { provide: EventLog, useValue: { append: async (records: EventToProduce[]) => void sent.push(...records) } },
+        { provide: EventLog, useValue: { append: async (_: string, records: EventToProduce[]) => void sent.push(...records) } },
         { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32)]) },
       ],
     }).compile();

@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { EVENTS_TOPIC, Unavailable } from '#contracts';
+import { EVENTS_TOPIC, TooManyRequests, Unavailable, type UserId } from '#contracts';
 import type { EventToProduce } from '#events';
 import { LOG, type Log } from '#observability';
 import { KafkaClient, Publisher, SEND_WITHIN_MS } from '#messaging';
@@ -26,13 +26,15 @@ export class EventLog implements OnModuleInit, OnApplicationShutdown {
 
   /**
    * Resolves when all in-sync replicas have every event. Throws Unavailable if they do not within five seconds, and at once while too many events wait;
-   * in the first case, some of the events may be in the log or arrive there later.
+   * in the first case, some of the events may be in the log or arrive there later. Throws TooManyRequests while too many of the account wait. Those of one
+   * account keep their order.
    */
-  async append(events: EventToProduce[]): Promise<void> {
+  async append(ownerId: UserId, events: EventToProduce[]): Promise<void> {
     const records = events.map((event) => ({ topic: EVENTS_TOPIC, ...event }));
     try {
-      await this.publisher.send(records, { withinMs: SEND_WITHIN_MS });
+      await this.publisher.send(records, { withinMs: SEND_WITHIN_MS, account: ownerId });
     } catch (error) {
+      if (error instanceof TooManyRequests) throw error;
       const bytes = events.reduce((sum, { value }) => sum + value.length, 0);
       this.log.warn({ events: events.length, bytes, err: error }, 'events.not-published');
       throw new Unavailable('Kafka does not take events', 'the message log does not accept events');

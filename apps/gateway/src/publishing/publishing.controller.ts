@@ -33,7 +33,7 @@ const CLOUD_EVENT = {
  * a schema, not of one for any value or for a list.
  */
 const ANY_EVENT = { title: 'EventBody', description: 'The event: any JSON value.', allOf: [{}], example: { order: 17 } };
-const BATCH = { title: 'CloudEventBatch', allOf: [{ type: 'array', maxItems: 500, items: CLOUD_EVENT }] };
+const BATCH = { title: 'CloudEventBatch', allOf: [{ type: 'array', maxItems: 500, items: CLOUD_EVENT }], example: [CLOUD_EVENT.example] };
 
 const BODY = {
   required: true,

@@ -39,7 +39,10 @@ export class PublishingService {
       this.pace.spend(ownerId, (performance.now() - begun) / MS_PER_UNIT);
     }
     const emitterId = await this.owners.emitterOf(ownerId, kind, id);
-    await this.log.append(events.map((event) => eventRecord({ ...event, emitterId })));
+    await this.log.append(
+      ownerId,
+      events.map((event) => eventRecord({ ...event, emitterId })),
+    );
     published.inc(events.length);
     this.pace.spend(ownerId, events.length * EVENT_UNITS);
     return events.map(({ emitId }) => ({ emit_id: emitId }));

@@ -25,7 +25,7 @@ export class ComponentsController {
   @Handles(inspectComponent)
   async inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<InspectedComponent> {
     const { component, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
-    return component.packages ? { ...description, bundle: packPackages(component.packages) } : description;
+    return component.packages ? { ...description, bundle: await packPackages(component.packages) } : description;
   }
 
   @Handles(bundleComponent)

@@ -75,7 +75,7 @@ export class PropOptionsController {
     prop: string,
     { query, page, prev_context }: OptionsRequest,
   ): Promise<PropOptions> {
-    const { component, description } = await this.codes.get(codeHash);
+    const { component, description } = await this.codes.get(owner, codeHash);
     const definition = description.configurable_props.find(({ name }) => name === prop);
     if (!definition) throw new NotFound('prop', prop);
     if (Array.isArray(definition.options)) return { options: definition.options as unknown[], context: null };

@@ -65,7 +65,7 @@ describe('the endpoints of sources', () => {
       if (reply) onRespond?.(reply);
       return status;
     };
-    const code = async () => ({ description: { configurable_props: [{ name: 'http', type: '$.interface.http', customResponse }] } });
+    const description = async () => ({ configurable_props: [{ name: 'http', type: '$.interface.http', customResponse }] });
     const isAllowed = async () => !isOverQuota;
     const notify = async (source: string) => void notified.push(source);
     const requestTurn = async (account: string, units: number) => (turns.push([account, units]), isItsTurn);
@@ -75,7 +75,7 @@ describe('the endpoints of sources', () => {
         EndpointsService,
         { provide: DeploymentsRepository, useValue: { findByEndpoint: async (key: string) => (await database, deployed.get(key)) } },
         { provide: EmitterDirectory, useValue: { learn } },
-        { provide: CodeCache, useValue: { get: code } },
+        { provide: CodeCache, useValue: { description } },
         { provide: RunsService, useValue: { execute } },
         { provide: RunLanes, useValue: { executeHere: (_run: RunRequest, run: () => Promise<RunStatus | null>) => run() } },
         { provide: RunQueue, useValue: { isFull: async () => (await database, isFull) } },

@@ -124,8 +124,8 @@ export class EndpointsService {
       ...event,
       due_at_ms: Date.now(),
     };
-    const { description } = await this.codes.get(deployment.code_hash);
-    const respondsItself = description.configurable_props.some(
+    const { configurable_props } = await this.codes.description(deployment.owner_id, deployment.code_hash);
+    const respondsItself = configurable_props.some(
       ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
     );
     if (respondsItself) return this.runHere(run, closed);

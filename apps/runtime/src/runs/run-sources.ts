@@ -35,7 +35,7 @@ export class RunSources {
     const found = run.hook ? { state: hookedState(run)!, killsInRow: 0 } : await this.deployed(run.source_id);
     if (!found) return undefined;
     if (!found.state.active && !run.hook) return 'inactive';
-    const code = await this.codes.get(found.state.deployment.code_hash).catch((error: unknown) => {
+    const code = await this.codes.get(run.owner_id, found.state.deployment.code_hash).catch((error: unknown) => {
       if (isNotFound(error)) return null;
       throw error;
     });
