@@ -24,7 +24,8 @@ const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): Run
   due_at_ms: 1,
   ...more,
 });
-const next = async (taken: string[] = [], perSource = 8, limit = 32) => queue.next(ALICE, taken, { perSource, limit });
+const next = async (taken: string[] = [], perSource = 8, limit = 32) =>
+  (await queue.next(ALICE, taken, { perSource, limit, after: '' })).runs;
 const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ run_id }) => run_id);
 
 describe('queued runs', () => {
@@ -44,6 +45,20 @@ describe('queued runs', () => {
   it('take turns by source, so that one source with many runs does not keep the others of its account waiting', async () => {
     await queue.add([...Array.from({ length: 50 }, (_, n) => run(`a${n}`)), run('b0', B), run('b1', B)]);
     expect(await ids([], 2)).toEqual(['a0', 'a1', 'b0', 'b1']);
+  });
+
+  it('of an account with very many sources are looked at in parts, one after another', async () => {
+    const sourceOf = (n: number) => `dc_${String(n).padStart(4, '0')}` as SourceId;
+    await queue.add(Array.from({ length: 150 }, (_, n) => run(`r${n}`, sourceOf(n))));
+    const found: string[] = [];
+    let [after, calls] = ['', 0];
+    do {
+      const next = await queue.next(ALICE, [], { perSource: 8, limit: 100, after });
+      found.push(...next.runs.map(({ run_id }) => run_id));
+      after = next.after;
+      calls += 1;
+    } while (after !== '');
+    expect({ calls, found }).toEqual({ calls: 3, found: Array.from({ length: 150 }, (_, n) => `r${n}`) });
   });
 
   it('are not returned again while they are taken', async () => {

@@ -56,6 +56,16 @@ export const removedFromQueue = (ids: string): string =>
      SELECT found.ctid FROM unnest(${ids}) AS run (id)
      CROSS JOIN LATERAL (SELECT ctid FROM queued_run WHERE run_id = run.id LIMIT 1 FOR UPDATE SKIP LOCKED) AS found))`;
 
+/** The sources whose runs are looked at in one statement. */
+const WALKED = 64;
+
+export interface NextRuns {
+  perSource: number;
+  limit: number;
+  /** The id of the source that was looked at last; '': begin at the first one. */
+  after: string;
+}
+
 /** The reasons for which runs of a batch do not start now. */
 export interface Obstacles {
   /** Sources that are deleted or inactive. */
@@ -92,25 +102,34 @@ export class QueuedRunsRepository {
   }
 
   /**
-   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, without those in `taken`.
+   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, without those in `taken`. An
+   * account may have many sources with waiting runs: it looks at WALKED of them, in the order of their ids, from the one behind `after` on.
+   *
+   * @returns `after` for the next call: '' if it has looked at the last source
    */
-  async next(accountId: UserId, taken: string[], { perSource, limit }: { perSource: number; limit: number }): Promise<RunRequest[]> {
-    const { rows } = await this.database.query<{ request: RunRequest }>({
+  async next(accountId: UserId, taken: string[], { perSource, limit, after }: NextRuns): Promise<{ runs: RunRequest[]; after: string }> {
+    const { rows } = await this.database.query<{ requests: RunRequest[] | null; sources: number; last: string | null }>({
       name: 'queue-next',
-      // steps from source to source, because 100 000 waiting runs of one source may precede the first run of another
+      // steps from source to source, because 100 000 waiting runs of one source may precede the first run of another; only the chosen requests are read
       text: `WITH RECURSIVE source (id) AS (
-               (SELECT source_id FROM queued_run WHERE account_id = $1 ORDER BY source_id LIMIT 1)
+               (SELECT source_id FROM queued_run WHERE account_id = $1 AND source_id > $5 ORDER BY source_id LIMIT 1)
                UNION ALL
                SELECT (SELECT source_id FROM queued_run WHERE account_id = $1 AND source_id > source.id ORDER BY source_id LIMIT 1)
                FROM source WHERE source.id IS NOT NULL
+             ), walked AS MATERIALIZED (
+               SELECT id FROM source WHERE id IS NOT NULL LIMIT ${WALKED}
+             ), chosen AS (
+               SELECT oldest.seq FROM walked CROSS JOIN LATERAL (
+                 SELECT seq, run_id FROM queued_run WHERE account_id = $1 AND source_id = walked.id ORDER BY seq LIMIT $3
+               ) AS oldest
+               WHERE oldest.run_id <> ALL($2) ORDER BY oldest.seq LIMIT $4
              )
-             SELECT oldest.request FROM source CROSS JOIN LATERAL (
-               SELECT seq, run_id, request FROM queued_run WHERE account_id = $1 AND source_id = source.id ORDER BY seq LIMIT $3
-             ) AS oldest
-             WHERE oldest.run_id <> ALL($2) ORDER BY oldest.seq LIMIT $4`,
-      values: [accountId, taken, perSource, limit],
+             SELECT (SELECT count(*)::int FROM walked) AS sources, (SELECT max(id) FROM walked) AS last,
+                    (SELECT json_agg(request ORDER BY seq) FROM queued_run WHERE seq = ANY (ARRAY(SELECT seq FROM chosen))) AS requests`,
+      values: [accountId, taken, perSource, limit, after],
     });
-    return rows.map(({ request }) => request);
+    const [{ requests, sources, last } = { requests: null, sources: 0, last: null }] = rows;
+    return { runs: requests ?? [], after: sources === WALKED ? (last ?? '') : '' };
   }
 
   /** Those of these runs that wait. */

@@ -26,7 +26,7 @@ beforeEach(() => {
     obstacles: async () => ({ inactive: new Set(), waiting: new Set() }),
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
-    next: async (id, taken) => queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id)),
+    next: async (id, taken) => ({ runs: queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id)), after: '' }),
     release: async () => {},
     accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
   };

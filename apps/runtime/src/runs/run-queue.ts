@@ -33,6 +33,8 @@ interface Account {
   /** With fewer runs than this left, the lanes are filled up from the database; 0: nothing waits there. */
   refillBelow: number;
   filling: Promise<void> | undefined;
+  /** The source up to which the waiting runs were looked at. */
+  after: string;
   /** Runs were added while it was being filled, perhaps too late to be seen. */
   isOutdated: boolean;
 }
@@ -186,7 +188,10 @@ export class RunQueue implements BeforeApplicationShutdown {
   private account(id: UserId): Account {
     let account = this.accounts.get(id);
     if (!account)
-      this.accounts.set(id, (account = { direct: new Map(), stored: new Set(), refillBelow: 0, filling: undefined, isOutdated: false }));
+      this.accounts.set(
+        id,
+        (account = { direct: new Map(), stored: new Set(), refillBelow: 0, filling: undefined, after: '', isOutdated: false }),
+      );
     return account;
   }
 
@@ -226,8 +231,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
     const limit = READY_PER_ACCOUNT - readyOf(account);
     if (limit <= 0 || !(await this.queue.lease(id, this.replica, LEASE_SECONDS))) return;
-    const next = await this.queue.next(id, [...account.stored], { perSource: READY_PER_SOURCE, limit });
-    for (const run of next) {
+    for (const run of await this.next(id, account, limit)) {
       account.stored.add(run.run_id);
       // a run that Kafka has delivered again is in its lane already
       if (!account.direct.has(run.run_id)) this.consumers.push(RUNS_GROUP, this.queuedTask(run));
@@ -235,9 +239,20 @@ export class RunQueue implements BeforeApplicationShutdown {
     account.refillBelow = account.stored.size === 0 ? 0 : Math.max(1, Math.ceil(readyOf(account) / 2));
     if (account.stored.size === 0) await this.queue.release(this.replica, [id]);
   }
+
+  /** The next runs, of sources behind those of the last call; behind the last source, it begins again. */
+  private async next(id: UserId, account: Account, limit: number): Promise<RunRequest[]> {
+    for (;;) {
+      const { after } = account;
+      const next = await this.queue.next(id, [...account.stored], { perSource: READY_PER_SOURCE, limit, after });
+      account.after = next.after;
+      if (next.runs.length > 0 || after === '') return next.runs;
+    }
+  }
 }
 
 /** Runs in the account's lanes. */
+
 function readyOf(account: Account | undefined): number {
   if (!account) return 0;
   const { direct, stored } = account;
