@@ -9,7 +9,7 @@ import { ROOT } from '../shell/paths.mjs';
 const LOOPBACK = '127.0.0.0/8,::1,localhost';
 
 /**
- * Components and webhooks may reach everything on this machine but the ports of Sluice itself.
+ * Components and webhooks may reach this machine, but neither the ports of Sluice itself nor those of shells and well-known stores.
  *
  * @param {Settings} settings
  * @param {number[]} [otherPorts] of the stores

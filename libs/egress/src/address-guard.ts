@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { AllowedHosts, allowPrivateHosts } from './allowed-hosts.js';
+import { AllowedHosts, allowPrivateHosts, isOrdinaryPort } from './allowed-hosts.js';
 import { NameLookup } from './name-lookup.js';
 import { type OwnHosts, ownHosts } from './own-hosts.js';
 import { isPublicAddress } from './public-address.js';
@@ -22,9 +22,6 @@ export interface AddressGuardOptions {
   /** Hosts that are refused even if the operator allows them. Default: the stores and services in this process's environment. */
   ownHosts?: Pick<OwnHosts, 'refuses'>;
 }
-
-// Services that listen on public addresses by mistake and can be abused with an HTTP request.
-const refusedPorts = new Set([2375, 2376, 2379, 3306, 5432, 5672, 6379, 6443, 9092, 9200, 10250, 11211, 27017]);
 
 // One per process, because it limits the threads of the process
 const defaultLookup = new NameLookup();
@@ -93,8 +90,10 @@ export class AddressGuard {
 
   private problemOf(name: string, address: string, port: number, allowedByName: boolean): string | null {
     if (allowedByName || this.allowed.allowsAddress(address, port)) return null;
-    if (!isPublicAddress(address)) return `${name} may not be called: it is not a public address`;
-    return isOrdinaryPort(port) ? null : `${name}:${port} may not be called: the port is not allowed`;
+    const isListed = this.allowed.allowsName(name, 443) || this.allowed.allowsAddress(address, 443);
+    const portProblem = `${name}:${port} may not be called: the port is not allowed`;
+    if (!isPublicAddress(address)) return isListed ? portProblem : `${name} may not be called: it is not a public address`;
+    return isOrdinaryPort(port) ? null : portProblem;
   }
 
   private async addressesOf(name: string): Promise<{ address: string }[]> {
@@ -124,10 +123,6 @@ export class AddressGuard {
     this.lookups.set(name, lookup);
     return lookup;
   }
-}
-
-function isOrdinaryPort(port: number): boolean {
-  return port === 80 || port === 443 || (port >= 1024 && !refusedPorts.has(port));
 }
 
 /**

@@ -1,14 +1,25 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { BadValue, variable } from '#config';
 
+/** `harmless`: all but those of services that need no password, or may have none. */
+type Port = number | 'any' | 'harmless';
+
 interface NameRule {
   name: string;
-  port: number | null;
+  port: Port;
 }
 
 interface AddressRule {
   addresses: BlockList;
-  port: number | null;
+  port: Port;
+}
+
+// Shells, mail, file shares, stores and orchestrators, which an HTTP request can abuse if they need no password.
+const refusedPorts = new Set([22, 23, 25, 111, 139, 445, 2375, 2376, 2379, 3306, 5432, 5672, 6379, 6443, 9092, 9200, 10250, 11211, 27017]);
+
+/** A port on which strangers may call public addresses: neither one of the system, except HTTP's, nor of a well-known store or orchestrator. */
+export function isOrdinaryPort(port: number): boolean {
+  return port === 80 || port === 443 || (port >= 1024 && !refusedPorts.has(port));
 }
 
 /** The operator's exceptions to "public addresses only", from `SLUICE_ALLOW_PRIVATE_HOSTS`. */
@@ -47,22 +58,24 @@ export class AllowedHosts {
   }
 }
 
-function portFits(rule: { port: number | null }, port: number): boolean {
-  return rule.port === null || rule.port === port;
+function portFits(rule: { port: Port }, port: number): boolean {
+  if (rule.port === 'harmless') return !refusedPorts.has(port);
+  return rule.port === 'any' || rule.port === port;
 }
 
 /** `host:port`, `host:*`, `[v6]:port`, `[v6]`, or without a port; a bare IPv6 address or network contains colons and takes no port. */
-function splitPort(entry: string): { host: string; port: number | null } {
+function splitPort(entry: string): { host: string; port: Port } {
   const bracketed = /^\[([^\]]+)\](\/\d+)?(?::(\d+|\*))?$/.exec(entry);
   if (bracketed) return { host: bracketed[1]! + (bracketed[2] ?? ''), port: readPort(bracketed[3], entry) };
-  if (isIPv6(entry.split('/')[0]!)) return { host: entry, port: null };
+  if (isIPv6(entry.split('/')[0]!)) return { host: entry, port: 'harmless' };
   const colon = entry.lastIndexOf(':');
-  if (colon < 0) return { host: entry, port: null };
+  if (colon < 0) return { host: entry, port: 'harmless' };
   return { host: entry.slice(0, colon), port: readPort(entry.slice(colon + 1), entry) };
 }
 
-function readPort(text: string | undefined, entry: string): number | null {
-  if (text === undefined || text === '*') return null;
+function readPort(text: string | undefined, entry: string): Port {
+  if (text === undefined) return 'harmless';
+  if (text === '*') return 'any';
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65535) throw unreadable(entry);
   return port;
@@ -77,8 +90,9 @@ export const allowPrivateHosts = variable('SLUICE_ALLOW_PRIVATE_HOSTS', {
   fallback: '',
   description:
     'Private hosts that webhooks and components may call: addresses, networks (CIDR) and names, each optionally with `:port` ' +
-    '(`127.0.0.1:8080`, `localhost:*`), separated by commas. `npm start` sets it to the loopback addresses. The stores and services of Sluice ' +
-    'stay out of reach.',
+    '(`127.0.0.1:6379`; `localhost:*` for every port), separated by commas. Without a port, those of shells, mail and well-known stores ' +
+    'and orchestrators stay closed, such as 22, 5432, 6379 and 2375. `npm start` sets it to the loopback addresses. The stores and services of Sluice stay ' +
+    'out of reach.',
   parse: (value) => {
     try {
       new AllowedHosts(value);

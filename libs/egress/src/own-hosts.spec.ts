@@ -22,7 +22,7 @@ async function tableLookup(host: string): Promise<{ address: string }[]> {
 
 const ofMachine = { lookup: tableLookup, ownAddresses: () => ['172.18.0.9', '192.168.1.9'] };
 
-const everything = '0.0.0.0/0,::/0';
+const everything = '0.0.0.0/0:*,[::]/0:*';
 const guardOf = (env: Record<string, string>, allowed = everything) =>
   AddressGuard.fromConfig(allowed, { lookup: tableLookup, ownHosts: OwnHosts.fromEnvironment(env, ofMachine) });
 
