@@ -51,6 +51,9 @@ function check(event) {
   if (event.specversion !== '1.0') throw new Malformed(`the version ${event.specversion} of CloudEvents is not supported`);
 }
 
+/** Whether the type can be the name of a stream. Other events go to the default stream. */
+const isStream = (type) => /^(?!\$|\*$)[^\0]{1,128}$/s.test(type) && type.isWellFormed();
+
 export default {
   key: 'cloudevents',
   name: 'CloudEvents',
@@ -77,7 +80,7 @@ export default {
     streams: {
       type: 'boolean',
       label: 'A stream per type',
-      description: 'Emit each type of event on a separate stream, named after the type.',
+      description: 'Emit each type of event on a separate stream, named after the type, if it can be the name of a stream.',
       optional: true,
       default: false,
     },
@@ -120,7 +123,7 @@ export default {
           id: `${source} ${id}`,
           summary: type,
           ...(Number.isNaN(ts) ? {} : { ts }),
-          ...(this.streams && { name: type }),
+          ...(this.streams && isStream(type) && { name: type }),
         });
       }
       this.http.respond({ status: 202 });

@@ -9,6 +9,9 @@ const isEqual = (a, b) => {
 // A captured request must not be repeated later
 const isFresh = (timestamp, seconds) => Math.abs(Date.now() / 1000 - Number(timestamp)) <= seconds;
 
+/** Whether the type can be the name of a stream. Other events go to the default stream. */
+const isStream = (type) => /^(?!\$|\*$)[^\0]{1,128}$/s.test(type) && type.isWellFormed();
+
 export default {
   key: 'hmac',
   name: 'Signed webhook',
@@ -53,7 +56,7 @@ export default {
     streams: {
       type: 'boolean',
       label: 'A stream per type',
-      description: 'Emit each type of event on a separate stream, named after the type.',
+      description: 'Emit each type of event on a separate stream, named after the type, if it can be the name of a stream.',
       optional: true,
       default: false,
     },
@@ -63,7 +66,7 @@ export default {
       this.http.respond({ status: 401, body: { error: reason } });
     },
     receive({ id, type, payload }, response = { status: 200, body: { received: true } }) {
-      this.$emit({ id, type, payload }, { id, summary: type, ...(this.streams && { name: type }) });
+      this.$emit({ id, type, payload }, { id, summary: type, ...(this.streams && isStream(type) && { name: type }) });
       this.http.respond(response);
     },
   },

@@ -10,6 +10,9 @@ const isEqual = (a, b) => {
 const toleranceSeconds = 300;
 const isFresh = (timestamp) => Math.abs(Date.now() / 1000 - Number(timestamp)) <= toleranceSeconds;
 
+/** Whether the type can be the name of a stream. Other events go to the default stream. */
+const isStream = (type) => /^(?!\$|\*$)[^\0]{1,128}$/s.test(type) && type.isWellFormed();
+
 export default {
   key: 'standard-webhooks',
   name: 'Standard Webhooks',
@@ -23,7 +26,7 @@ export default {
     streams: {
       type: 'boolean',
       label: 'A stream per type',
-      description: 'Emit each type of event on a separate stream, named after the type.',
+      description: 'Emit each type of event on a separate stream, named after the type, if it can be the name of a stream.',
       optional: true,
       default: false,
     },
@@ -33,7 +36,7 @@ export default {
       this.http.respond({ status: 401, body: { error: reason } });
     },
     receive({ id, type, payload }, response = { status: 200, body: { received: true } }) {
-      this.$emit({ id, type, payload }, { id, summary: type, ...(this.streams && { name: type }) });
+      this.$emit({ id, type, payload }, { id, summary: type, ...(this.streams && isStream(type) && { name: type }) });
       this.http.respond(response);
     },
   },

@@ -14,7 +14,14 @@ const DATABASES = ['gateway', 'catalog', 'routing', 'event_store', 'runtime'];
 const MASK = '••••••••';
 
 /** Planted texts that occur nowhere else. */
-const planted = { prop: 'planted-prop-secret-6f1e', auth: 'planted-auth-secret-93ab', changed: 'planted-changed-secret-77c0' };
+const planted = {
+  prop: 'planted-prop-secret-6f1e',
+  auth: 'planted-auth-secret-93ab',
+  changed: 'planted-changed-secret-77c0',
+  connection: 'planted-connection-secret-18d4',
+  patched: 'planted-patched-secret-e5b2',
+  repeated: 'planted-repeated-secret-4c9a',
+};
 const CODE = `
   const app = { type: 'app', app: 'demo' };
   export default {
@@ -78,7 +85,13 @@ needing('processes', 'databases').describe('a dump of the databases and of Kafka
     const repeated = await api.send('POST', `/webhooks/${webhook}/secret/rotate`, undefined, key);
     expect(repeated.body.data.secret).toBe(second);
     for (const secret of [first, second]) expect(secret).toMatch(/^whsec_/);
-    seen.push(...Object.values(planted), ...[first, second].map((secret: string) => secret.slice('whsec_'.length)));
+    const issued = await keyAndConnection();
+    seen.push(
+      ...Object.values(planted),
+      ...[first, second].map((secret: string) => secret.slice('whsec_'.length)),
+      issued,
+      api.account.api_key,
+    );
 
     const dumps = [...(await databaseDumps()), ...(await topicDumps()), ...(await segmentDumps())];
     const where = (text: string) => dumps.filter(({ dump }) => dump.includes(text)).map(({ name }) => name);
@@ -90,6 +103,31 @@ needing('processes', 'databases').describe('a dump of the databases and of Kafka
     for (const secret of seen) expect({ secret, where: where(secret) }).toEqual({ secret, where: [] });
   });
 });
+
+/** Uses a connection, with its credentials as they were created and changed, a repeated creation of a source, and a new API key, which it returns. */
+async function keyAndConnection(): Promise<string> {
+  const created = await api.post('/connections', { app: 'demo', credentials: { key: planted.connection } });
+  const connection = created.body.data.id as string;
+  expect((await api.send('PATCH', `/connections/${connection}`, { credentials: { key: planted.patched } })).status).toBe(200);
+  const body = {
+    component_code: CODE,
+    configured_props: { token: planted.repeated, demo: { authProvisionId: connection }, open: 'visible' },
+  };
+  const [first, again] = [
+    await api.send('POST', '/sources', body, { 'idempotency-key': 'source' }),
+    await api.send('POST', '/sources', body, { 'idempotency-key': 'source' }),
+  ];
+  expect([again.status, again.body.data.id]).toEqual([200, first.body.data.id]);
+  await api.post(`/sources/${first.body.data.id}/run`, {});
+  await eventually(async () => {
+    const { data } = (await api.get(`/sources/${first.body.data.id}/event_summaries`)).body;
+    expect(data[0]?.event.lengths).toEqual([planted.repeated.length, planted.patched.length]);
+  });
+  const issue = () => api.send('POST', '/keys', { name: 'dumped' }, { 'idempotency-key': 'key' });
+  const [key, sameKey] = [(await issue()).body.data.key, (await issue()).body.data.key];
+  expect(sameKey).toBe(key);
+  return key as string;
+}
 
 interface Dump {
   name: string;

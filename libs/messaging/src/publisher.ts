@@ -19,7 +19,7 @@ const RECORD_OVERHEAD = 100;
 export interface SendOptions {
   /** The records are rejected with Unavailable after this time, in ms. */
   withinMs?: number;
-  /** Whose turn it is: accounts take turns, so that the records of one do not wait for all of another's. */
+  /** Accounts take turns, so that the records of one do not wait for all of another's. */
   account?: string;
 }
 
@@ -162,7 +162,7 @@ export class Publisher {
   }
 }
 
-/** What waits to be sent: in the order in which it came for each account, one share of an account after one of another. */
+/** The waiting shares: in the order in which they came for each account, one of an account after one of another. */
 class Turns {
   /** In the order of their turns. */
   private readonly lines = new Map<string, Set<Waiting>>();

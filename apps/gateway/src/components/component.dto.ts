@@ -52,10 +52,10 @@ export class Component implements contracts.Component {
 
 /** The body that creates a component. */
 export class CodeSource extends contracts.CodeSource {
-  @ApiPropertyOptional({ description: 'The full component code.' })
+  @ApiPropertyOptional({ minLength: 1, description: 'The full component code.' })
   override component_code?: string;
 
-  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
+  @ApiPropertyOptional({ minLength: 1, description: 'The http or https URL of the code.' })
   override component_url?: string;
 }
 

@@ -13,9 +13,13 @@ const MAX_URL_LENGTH = 16_384;
 const REQUEST_MS = 60_000;
 const REQUEST_ID = /^[\w.:/+=@-]{1,128}$/;
 /** The paths of lists that users expect at the route that creates their items. */
-const LISTS = new Map(
-  ['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [`/v1/${kind}`, `/v1/users/me/${kind}`]),
-);
+const LISTS = new Map([
+  ...['sources', 'webhooks', 'subscriptions', 'auto_subscriptions'].map((kind): [string, string] => [
+    `/v1/${kind}`,
+    `/v1/users/me/${kind}`,
+  ]),
+  ['/v1/components', '/v1/registry'],
+]);
 
 /** Fastify with the gateway's settings. Returns 405 for a known path with an unsupported method; Nest would return 404 for that, too. */
 export class GatewayAdapter extends FastifyAdapter {

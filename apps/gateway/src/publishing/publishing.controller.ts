@@ -39,9 +39,15 @@ const BODY = {
   required: true,
   description: 'At most 1 MiB of JSON per event; 500 events, 10 000 CloudEvents attributes or 2 MiB per request.',
   content: {
-    'application/json': { schema: ANY_EVENT },
-    [STRUCTURED_TYPE]: { schema: CLOUD_EVENT },
-    [BATCH_TYPE]: { schema: BATCH },
+    'application/json': {
+      schema: ANY_EVENT,
+      examples: {
+        object: { summary: 'an object', value: ANY_EVENT.example },
+        text: { summary: 'any other JSON value', value: 'shipped' },
+      },
+    },
+    [STRUCTURED_TYPE]: { schema: CLOUD_EVENT, examples: { event: { summary: 'a CloudEvent', value: CLOUD_EVENT.example } } },
+    [BATCH_TYPE]: { schema: BATCH, examples: { batch: { summary: 'several CloudEvents', value: BATCH.example } } },
   },
 };
 

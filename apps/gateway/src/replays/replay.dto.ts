@@ -2,6 +2,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
 import { type FieldProblem, Invalid, isEmitterId, isListenerId, type ReplayId, type ReplayProgress } from '#contracts';
 import { DEFAULT_STREAM, EVERY_STREAM, emittedStreamProblem, parseEventId, comparePlaces, streamOf } from '#events';
+import { EVENT_NAME } from '../http/api-docs.js';
 import { sinceMs } from '../http/times.js';
 
 const END = 'An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.';
@@ -13,7 +14,12 @@ export class CreateReplayBody {
   @IsString({ message: 'emitter_id must be the id of a source or workflow' })
   emitter_id!: string;
 
-  @ApiPropertyOptional({ type: String, nullable: true, description: 'The stream; default: the default one; `*`: it and all custom ones.' })
+  @ApiPropertyOptional({
+    ...EVENT_NAME,
+    type: String,
+    nullable: true,
+    description: 'The stream; default: the default one; `*`: it and all custom ones.',
+  })
   @IsOptional()
   @IsString({ message: 'event_name must be a string' })
   event_name?: string | null;

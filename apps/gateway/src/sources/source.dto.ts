@@ -27,14 +27,15 @@ export class Source implements contracts.Source {
 }
 
 export class CreateSourceBody extends NewSource {
-  @ApiPropertyOptional({ description: 'The full component code.' })
+  @ApiPropertyOptional({ minLength: 1, description: 'The full component code.' })
   override component_code?: string;
 
-  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
+  @ApiPropertyOptional({ minLength: 1, description: 'The http or https URL of the code.' })
   override component_url?: string;
 
   @ApiPropertyOptional({
     type: String,
+    minLength: 1,
     description: 'The id of an existing component; takes precedence over the other ways to choose one.',
   })
   override component_id?: string;
@@ -60,13 +61,13 @@ export class UpdateSourceBody extends CreateSourceBody {
 }
 
 export class PatchSourceBody extends SourcePatch {
-  @ApiPropertyOptional({ description: 'The full component code.' })
+  @ApiPropertyOptional({ minLength: 1, description: 'The full component code.' })
   override component_code?: string;
 
-  @ApiPropertyOptional({ description: 'The http or https URL of the code.' })
+  @ApiPropertyOptional({ minLength: 1, description: 'The http or https URL of the code.' })
   override component_url?: string;
 
-  @ApiPropertyOptional({ type: String, description: 'The id of an existing component.' })
+  @ApiPropertyOptional({ type: String, minLength: 1, description: 'The id of an existing component.' })
   override component_id?: string;
 
   @ApiPropertyOptional({ description: 'The key of a component in the registry.' })

@@ -32,7 +32,8 @@ export class SubscriptionParameters {
 
   @ApiPropertyOptional({
     ...EVENT_NAME,
-    description: '`$errors`, `$logs`, `default` or a custom stream; if empty or omitted, the default stream.',
+    description:
+      '`$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones; if empty or omitted, the default stream.',
   })
   @IsOptional()
   @IsString({ message: 'event_name must be a string' })
@@ -45,13 +46,20 @@ export class AutoSubscriptionParameters {
   @RequiredString()
   listener_id!: string;
 
-  @ApiProperty({ ...EVENT_NAME, description: '`$errors`, `$logs`, `default` or a custom stream.' })
+  @ApiProperty({
+    ...EVENT_NAME,
+    description: '`$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones.',
+  })
   @RequiredString()
   event_name!: string;
 }
 
 export class NewAutoSubscription extends AutoSubscriptionParameters {
-  @ApiProperty({ ...EVENT_NAME, description: '`$errors`, `$logs`, `default` or a custom stream; not empty.' })
+  @ApiProperty({
+    ...EVENT_NAME,
+    minLength: 1,
+    description: '`$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones; not empty.',
+  })
   // class-validator does not inherit the rules of a field that has rules here
   @RequiredString()
   @IsNotEmpty({ message: 'event_name is required; the default stream is `default`' })

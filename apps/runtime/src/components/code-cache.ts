@@ -101,7 +101,7 @@ export class CodeCache {
 
 const sizeOf = ({ code, packages = '' }: ComponentCode): number => code.length + packages.length + 1000;
 
-/** What each account has in the cache: the sizes by hash, that of the code that was used last at the end. */
+/** The code of each account in the cache: the sizes by hash, that of the code that was used last at the end. */
 class Parts {
   private readonly parts = new Map<UserId, { bytes: number; sizes: Map<string, number> }>();
 

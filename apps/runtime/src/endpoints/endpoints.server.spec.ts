@@ -18,6 +18,7 @@ import type { HttpEvent } from './http-event.js';
 
 const KEY = 'abcdefghijklmnop';
 const SUSPENDED = 'bcdefghijklmnopq';
+const PAUSED = 'defghijklmnopqrs';
 const FAILING = 'cdefghijklmnopqr';
 const LIMIT = 1000;
 
@@ -40,7 +41,8 @@ async function start(
   const events: HttpEvent[] = [];
   const endpoints = {
     find: async (key: string) => {
-      if (key === KEY || key === SUSPENDED) return { suspended: key === SUSPENDED, owner_id: 'u_1' } as unknown as DeploymentRow;
+      if ([KEY, SUSPENDED, PAUSED].includes(key))
+        return { active: key === KEY, suspended: key === SUSPENDED, owner_id: 'u_1' } as unknown as DeploymentRow;
       if (key === FAILING) throw new Unavailable('the stores do not respond', 'it could not be stored within 10 s');
       return key === 'manyotherendpoints' ? 'busy' : undefined;
     },
@@ -146,6 +148,12 @@ describe('a request at an endpoint', () => {
     const { status, headers } = await send();
     const resetAt = Date.now() + Number(headers['retry-after']) * 1000;
     expect([status, Math.round(resetAt / 10_000) % 8640]).toEqual([503, 0]);
+  });
+
+  it('returns 404 if the source is paused, and says so', async () => {
+    const { events, send } = await start();
+    const { status, body } = await send({ path: `/${PAUSED}` });
+    expect([status, body.toString(), events]).toEqual([404, '{"error":"the source of this endpoint is paused"}\n', []]);
   });
 
   it('returns 503 if the account is suspended, without reading the body', async () => {

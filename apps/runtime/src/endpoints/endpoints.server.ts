@@ -115,6 +115,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       if (!deployment) return refuse(request, response, 404, 'endpoint not found');
       throw new TooManyRequests('too many requests to unknown endpoints');
     }
+    // only who knows the key sees the difference
+    if (!deployment.active && !deployment.suspended) return refuse(request, response, 404, 'the source of this endpoint is paused');
     if (deployment.suspended) return refuse(request, response, 503, 'the account of this endpoint is suspended');
     const { owner_id: owner } = deployment;
     const closed = new Promise<void>((resolve) => response.once('close', resolve));
@@ -226,7 +228,8 @@ function refuse(request: IncomingMessage, response: ServerResponse, status: numb
 function respond(response: ServerResponse, status: number, message: string | null): void {
   if (response.headersSent) return void response.end();
   response.writeHead(status, { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' });
-  response.end(message === null ? '{"success":true}' : JSON.stringify({ error: message }));
+  // with a line break, for terminals
+  response.end(`${message === null ? '{"success":true}' : JSON.stringify({ error: message })}\n`);
 }
 
 function forward(response: ServerResponse, { status, headers, body }: HttpReply, { ownHost }: { ownHost: boolean }): void {

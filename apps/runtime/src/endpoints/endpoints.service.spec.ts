@@ -127,12 +127,10 @@ describe('the endpoints of sources', () => {
     expect(messages.requests).toHaveLength(1);
   });
 
-  it('are not found for a source that is not active, unless only its account is suspended', async () => {
-    deployed.set(KEY, { ...DEPLOYMENT, active: false });
-    expect(await service.find(KEY)).toBeUndefined();
-    const suspended = { ...DEPLOYMENT, active: false, suspended: true };
-    deployed.set(KEY, suspended);
-    expect(await service.find(KEY)).toBe(suspended);
+  it('are found for a source that is not active, so that the response can say so', async () => {
+    const paused = { ...DEPLOYMENT, active: false };
+    deployed.set(KEY, paused);
+    expect(await service.find(KEY)).toBe(paused);
   });
 
   it('fail when the catalog is down, and query it again', async () => {

@@ -61,8 +61,7 @@ export class EndpointsService {
   ) {}
 
   /**
-   * The source behind an endpoint's key, if it is active or suspended with its account; 'busy' if the key is unknown and the catalog was queried for too
-   * many of those. Throws Unavailable if that takes too long.
+   * The source behind an endpoint's key, active or not; 'busy' if the key is unknown and the catalog was queried for too many of those. Throws Unavailable if that takes too long.
    */
   async find(key: string): Promise<DeploymentRow | undefined | 'busy'> {
     return isEndpointKey(key) ? within(STORED_WITHIN_MS, this.lookUp(key), tooLate) : undefined;
@@ -75,7 +74,7 @@ export class EndpointsService {
       if (!(await this.query(key))) return 'busy';
       deployment = await this.deployments.findByEndpoint(key);
     }
-    return deployment && (deployment.active || deployment.suspended) ? deployment : undefined;
+    return deployment;
   }
 
   /** Resolves when a request of the account may be handled. Throws TooManyRequests while too many wait, and while the account is full. */
@@ -125,9 +124,7 @@ export class EndpointsService {
       due_at_ms: Date.now(),
     };
     const { configurable_props } = await this.codes.description(deployment.owner_id, deployment.code_hash);
-    const respondsItself = configurable_props.some(
-      ({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true,
-    );
+    const respondsItself = configurable_props.some(({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true);
     if (respondsItself) return this.runHere(run, closed);
     return within(STORED_WITHIN_MS, this.store(run, deployment.version), tooLate);
   }

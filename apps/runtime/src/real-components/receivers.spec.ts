@@ -302,6 +302,15 @@ describe('the receivers of the registry', () => {
       expect((await send({ source: '/other' })).emits).toHaveLength(1);
     });
 
+    it.each(['$errors', '*', 'x'.repeat(129)])('emits an event whose type cannot be a stream on the default one: %s', async (type) => {
+      const source = await sourceOf('cloudevents', { streams: true });
+      const body = JSON.stringify({ ...event, type });
+      const played = await source.request({ headers: { 'content-type': 'application/cloudevents+json' }, body });
+      expect(played.reply?.status).toBe(202);
+      expect(played.emits).toMatchObject([{ summary: type }]);
+      expect(played.emits[0]).not.toHaveProperty('name');
+    });
+
     it.each<[string, PlayedRequest, string]>([
       ['an attribute is missing', { headers: { ...json, ...headers, 'ce-id': '' }, body: '{}' }, 'the attribute id is missing'],
       ['it is another version', { headers: { ...json, ...headers, 'ce-specversion': '0.3' }, body: '{}' }, 'the version 0.3'],

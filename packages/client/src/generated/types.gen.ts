@@ -3363,7 +3363,7 @@ export type DeleteSubscriptionData = {
          */
         listener_id: string;
         /**
-         * `$errors`, `$logs`, `default` or a custom stream; if empty or omitted, the default stream.
+         * `$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones; if empty or omitted, the default stream.
          */
         event_name?: string;
     };
@@ -3451,7 +3451,7 @@ export type CreateSubscriptionData = {
          */
         listener_id: string;
         /**
-         * `$errors`, `$logs`, `default` or a custom stream; if empty or omitted, the default stream.
+         * `$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones; if empty or omitted, the default stream.
          */
         event_name?: string;
     };
@@ -3595,7 +3595,7 @@ export type DeleteAutoSubscriptionData = {
          */
         listener_id: string;
         /**
-         * `$errors`, `$logs`, `default` or a custom stream.
+         * `$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones.
          */
         event_name: string;
     };
@@ -3679,7 +3679,7 @@ export type CreateAutoSubscriptionData = {
          */
         listener_id: string;
         /**
-         * `$errors`, `$logs`, `default` or a custom stream; not empty.
+         * `$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones; not empty.
          */
         event_name: string;
     };
