@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Api } from '../support/api.js';
 import { eventually } from '../support/eventually.js';
+import { Receiver } from '../support/receiver.js';
 import { needing } from '../support/target.js';
 import { keysOf, QUIET, type World } from './world.js';
 
@@ -58,6 +59,33 @@ export const replays = (world: () => World) =>
       expect(events).toEqual(ids);
       expect((await api.delete(`/replays/${body.data.id}`)).body.data).toEqual(progress);
     });
+
+    it('let live events pass: each waits for one batch of replayed ones at most, and they keep their order', async () => {
+      const slow = await Receiver.start();
+      try {
+        slow.respondWith = () => new Promise((resolve) => setTimeout(resolve, 20, 200));
+        const listener = await api.webhook(slow.url);
+        await api.subscribe(emitter.id, listener, 'live');
+        const { data } = (await create({ listener_id: listener })).body;
+        await eventually(() => expect(slow.received.length).toBeGreaterThan(0));
+        const waited: number[] = [];
+        for (let n = 0; n < 5; n++) {
+          const before = slow.received.length;
+          await api.post(`/sources/${emitter.id}/events?event_name=live`, { live: n });
+          await eventually(() => expect(slow.received.filter(({ body }) => body.live === n)).toHaveLength(1), { withinMs: 30_000 });
+          waited.push(slow.received.findIndex(({ body }) => body.live === n) - before);
+        }
+        const progress = await done(data.id);
+        expect(progress).toMatchObject({ delivered: EVENTS, failed: 0 });
+        // the live ones came while it was in progress, behind those that were in progress and a batch of 20
+        expect(slow.received.slice(-1)[0]?.body).not.toHaveProperty('live');
+        expect(Math.max(...waited)).toBeLessThan(60);
+        const live = slow.received.filter(({ body }) => body.live !== undefined).map(({ body }) => body.live as number);
+        expect(live).toEqual([0, 1, 2, 3, 4]);
+      } finally {
+        await slow.close();
+      }
+    }, 120_000);
 
     it('keep the webhook-id of each delivery', async () => {
       const first = (await api.get(`/webhooks/${webhook}/deliveries?limit=1`)).body.data[0];
