@@ -20,6 +20,7 @@ import { SuspendAccounts1796947200000 } from './migrations/0006-suspend-accounts
 import { CountWakes1796947200004 } from './migrations/0007-count-wakes.js';
 import { PostponeEvents1796947200006 } from './migrations/0008-postpone-events.js';
 import { CountWaitingData1796947200008 } from './migrations/0009-count-waiting-data.js';
+import { IndexReplaysOfOwner1797033600000 } from './migrations/0010-index-replays-of-owner.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -48,5 +49,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     CountWakes1796947200004,
     PostponeEvents1796947200006,
     CountWaitingData1796947200008,
+    IndexReplaysOfOwner1797033600000,
   ],
 });

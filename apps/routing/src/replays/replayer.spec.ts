@@ -1,50 +1,96 @@
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it } from '@jest/globals';
 import { NotFound } from '#contracts';
 import { createLog } from '#observability';
 import { Replayer } from './replayer.js';
 import type { ReplayRow } from './replays.repository.js';
 
-it('cancels a replay whose emitter was deleted', async () => {
-  const waiting = [{ id: 'rp_1', status: 'running', listener_id: 'wh_1', emitter_id: 'dc_1', parked: [], offsets: {} }];
-  const saved = Promise.withResolvers<{ status: string; release: boolean }>();
+type Saved = Pick<ReplayRow, 'status' | 'delivered' | 'failed'> & { restMs?: number };
+
+const EVENT = { place: { ms: 1, seq: 4096 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') };
+
+let replayer: Replayer | undefined;
+// it stops within a second
+afterEach(() => void replayer?.beforeApplicationShutdown());
+
+/** Lets one replay to a webhook have its turn until it ends. Returns what was stored last, and the steps of the turn. */
+async function turnOf({
+  parked = [],
+  read = async () => ({ events: [EVENT], offsets: {}, last: true }),
+  waiting = () => 0,
+  isFull = () => false,
+  hasDue = () => false,
+}: {
+  parked?: string[];
+  read?: () => Promise<object>;
+  /** How many parked deliveries wait for their first attempt. */
+  waiting?: () => number;
+  isFull?: () => boolean;
+  hasDue?: () => boolean;
+} = {}): Promise<{ saved: Saved; steps: string[] }> {
+  const row = { id: 'rpl_1', owner_id: 'u_1', status: 'running', listener_id: 'wh_1', emitter_id: 'dc_1', offsets: {} };
+  const claimable = [{ ...row, parked, delivered: 0, failed: 0 }];
+  const ended = Promise.withResolvers<Saved>();
+  const steps: string[] = [];
   const replays = {
-    claim: async () => waiting.pop(),
-    save: async ({ status }: ReplayRow, { release = false } = {}) => {
-      saved.resolve({ status, release });
+    claim: async () => claimable.pop(),
+    save: async ({ status, delivered, failed }: ReplayRow, { restMs }: { restMs?: number } = {}) => {
+      if (restMs !== undefined) ended.resolve({ status, delivered, failed, restMs });
       return true;
     },
+    outcomes: async () => {
+      steps.push('looked');
+      return { waiting: waiting(), failed: 0 };
+    },
+    hasDue: async () => hasDue(),
   };
-  const log = { next: () => Promise.reject(new NotFound('source', 'dc_1')) };
-  const replayer = new Replayer(replays as never, log as never, {} as never, {} as never, {} as never, createLog('test', 'silent'));
-  replayer.onApplicationBootstrap();
-  expect(await saved.promise).toEqual({ status: 'cancelled', release: true });
-  await replayer.beforeApplicationShutdown();
-});
-
-it('parks nothing while the account is full', async () => {
-  const waiting = [{ id: 'rp_1', owner_id: 'u_1', status: 'running', listener_id: 'wh_1', emitter_id: 'dc_1', parked: [], offsets: {} }];
-  const steps: string[] = [];
-  const parked = Promise.withResolvers<void>();
-  const replays = { claim: async () => waiting.pop(), save: async () => true, hasDue: async () => false };
-  const event = { place: { ms: 1, seq: 4096 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') };
-  const log = { next: async () => ({ events: [event], offsets: {}, last: true }) };
-  const store = {
-    parkAgain: async () => {
-      steps.push('parked');
-      parked.resolve();
+  const log = {
+    next: () => {
+      steps.push('read');
+      return read();
     },
   };
-  const isFull = (id: string) => id === 'u_1' && steps.push('full') < 3;
-  const replayer = new Replayer(
-    replays as never,
-    log as never,
-    store as never,
-    {} as never,
-    { isFull } as never,
-    createLog('test', 'silent'),
-  );
+  const store = { parkAgain: async () => steps.push('parked') };
+  replayer = new Replayer(replays as never, log as never, store as never, {} as never, { isFull } as never, createLog('test', 'silent'));
   replayer.onApplicationBootstrap();
-  await parked.promise;
-  expect(steps).toEqual(['full', 'full', 'full', 'parked']);
-  await replayer.beforeApplicationShutdown();
+  return { saved: await ended.promise, steps };
+}
+
+it('delivers, counts the outcome and is done', async () => {
+  const { saved, steps } = await turnOf();
+  expect(steps).toEqual(['read', 'parked', 'looked']);
+  expect(saved).toEqual({ status: 'done', delivered: 1, failed: 0, restMs: 0 });
+});
+
+it('is cancelled if its emitter was deleted', async () => {
+  const { saved } = await turnOf({ read: () => Promise.reject(new NotFound('source', 'dc_1')) });
+  expect(saved).toMatchObject({ status: 'cancelled', restMs: 0 });
+});
+
+it.each<[string, Parameters<typeof turnOf>[0], string[]]>([
+  ['its deliveries wait for their first attempts', { parked: ['1-4096'], waiting: () => 1 }, ['looked']],
+  ['its account is full', { isFull: () => true }, []],
+  ['live deliveries to its webhook are due', { hasDue: () => true }, []],
+])('ends its turn at once if %s, without reading the log', async (_, state, expected) => {
+  const { saved, steps } = await turnOf(state);
+  expect(steps).toEqual(expected);
+  expect(saved).toMatchObject({ status: 'running', restMs: 2000 });
+});
+
+it('ends its turn when its receiver has not responded for a second', async () => {
+  const { saved, steps } = await turnOf({ waiting: () => 20 });
+  expect(steps).toEqual(['read', 'parked', ...Array(6).fill('looked')]);
+  expect(saved).toMatchObject({ status: 'running', restMs: 2000 });
+});
+
+it('continues its turn while its receiver responds', async () => {
+  let looks = 0;
+  const { saved } = await turnOf({ waiting: () => (++looks % 3 === 0 ? 0 : 1) });
+  expect(saved).toMatchObject({ status: 'done', delivered: 1 });
+});
+
+it('parks nothing once the account is full', async () => {
+  let asked = 0;
+  const { saved, steps } = await turnOf({ isFull: () => asked++ > 0 });
+  expect(steps).toEqual(['read']);
+  expect(saved).toMatchObject({ status: 'running', restMs: 2000 });
 });

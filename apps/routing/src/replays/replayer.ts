@@ -13,10 +13,14 @@ import { ReplayLog } from './replay-log.js';
 
 /** Replays are looked for in this interval. */
 const LOOK_MS = 1000;
-/** A replay whose listener is slow must not delay those of others. */
+/** The longest turn of a replay. */
 const TURN_MS = 10_000;
 /** Between two steps of a replay. */
 const PAUSE_MS = 200;
+/** Steps of a turn that only wait, one after another: long enough for a batch to be attempted by a receiver that responds. */
+const MAX_WAITS = 5;
+/** After a turn that ended because its replay had to wait. */
+const REST_MS = 2000;
 /** Read from the log at once. */
 const CHUNK = 500;
 /** Delivered at once: a live delivery may have to wait for as many. */
@@ -33,17 +37,22 @@ interface Work {
   last: boolean;
 }
 
+/** A step has `waited` for other work, `read` without anything to deliver, or `delivered`. */
+type Step = 'waited' | 'read' | 'delivered';
+
 /**
- * Carries out replays in turns, one at a time, a few deliveries at a time:
+ * Carries out replays in turns, one at a time, a few deliveries at a time. The accounts take turns, and then the replays of each:
  *
  *   claimed ─► wait until nothing live is due ─► park a batch ─► wait for its first attempts ─► …
  *
+ * A turn that begins by waiting ends at once, and another one after a second of waiting: replays whose receivers do not respond cost others nothing.
  * The webhook's backlog delivers what is parked, at its rate, with the same message id as before. The progress of the replay is stored with each batch:
  * another replica continues when this one stops.
  */
 @Injectable()
 export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private stopping = false;
+  private swept = Date.now();
   private work: Promise<void> = Promise.resolve();
 
   constructor(
@@ -65,58 +74,69 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   private async loop(): Promise<void> {
-    let swept = Date.now();
     while (!this.stopping) {
-      try {
-        const row = await this.replays.claim();
-        if (row) await this.carryOut(row);
-        if (Date.now() - swept > HOUR_MS) {
-          swept = Date.now();
-          await this.replays.deleteOld();
-        }
-      } catch (error) {
+      const wasTurn = await this.turn().catch((error: unknown) => {
         this.logger.warn({ err: error }, 'replay.interrupted');
-      }
-      await sleep(LOOK_MS, undefined, { ref: false });
+        return false;
+      });
+      if (!wasTurn) await sleep(LOOK_MS, undefined, { ref: false });
     }
+  }
+
+  /** False if it was no replay's turn. */
+  private async turn(): Promise<boolean> {
+    if (Date.now() - this.swept > HOUR_MS) {
+      this.swept = Date.now();
+      await this.replays.deleteOld();
+    }
+    const row = await this.replays.claim();
+    if (row) await this.carryOut(row);
+    return row !== undefined;
   }
 
   private async carryOut(row: ReplayRow): Promise<void> {
     const work: Work = { row, ahead: [], behind: row.offsets, last: false };
     const until = Date.now() + TURN_MS;
-    while (!this.stopping && isRunning(row) && Date.now() < until) {
-      if (await this.step(work)) await sleep(PAUSE_MS);
+    let waits = MAX_WAITS;
+    for (let restMs: number | undefined; restMs === undefined;) {
+      const did = await this.step(work);
+      waits = did === 'waited' ? waits + 1 : 0;
+      if (waits > MAX_WAITS) restMs = REST_MS;
+      else if (!isRunning(row) || this.stopping || Date.now() >= until) restMs = 0;
       // false: it was cancelled, or another replica continues it
-      if (!(await this.replays.save(row, { release: !isRunning(row) }))) return;
+      if (!(await this.replays.save(row, { restMs }))) return;
+      if (restMs === undefined && did !== 'read') await sleep(PAUSE_MS);
     }
-    if (isRunning(row)) await this.replays.save(row, { release: true });
-    else this.logger.info({ replay_id: row.id, events: row.events, delivered: row.delivered, failed: row.failed }, 'replay.done');
+    if (isRunning(row)) return;
+    this.logger.info({ replay_id: row.id, events: row.events, delivered: row.delivered, failed: row.failed }, 'replay.done');
   }
 
-  /** Returns whether to pause before the next step. */
-  private async step(work: Work): Promise<boolean> {
+  private async step(work: Work): Promise<Step> {
     const { row } = work;
     const { listener_id: listener } = row;
     if (isId('webhook', listener) && row.parked.length > 0) {
       const { waiting, failed } = await this.replays.outcomes(listener, row.parked);
-      if (waiting > 0) return true;
+      if (waiting > 0) return 'waited';
       row.delivered += row.parked.length - failed;
       row.failed += failed;
       row.parked = [];
     }
-    if (work.ahead.length === 0 && !work.last && !(await this.readOn(work))) {
-      row.status = 'cancelled';
-      return false;
+    if (work.ahead.length === 0 && !work.last) {
+      // before the log is read, which takes long
+      if (await this.mustWait(row)) return 'waited';
+      if (!(await this.readOn(work))) {
+        row.status = 'cancelled';
+        return 'read';
+      }
     }
     if (work.ahead.length === 0) {
       row.offsets = work.behind;
       if (work.last) row.status = 'done';
-      return false;
+      return 'read';
     }
-    if (this.full.isFull(row.owner_id)) return true;
-    if (isId('webhook', listener) && (await this.replays.hasDue(listener))) return true;
+    if (await this.mustWait(row)) return 'waited';
     // this process may have stood still, and another replica may have delivered the batch
-    if (!(await this.replays.save(row))) return true;
+    if (!(await this.replays.save(row))) return 'waited';
     const batch = work.ahead.slice(0, BATCH);
     await this.deliver(
       row,
@@ -124,7 +144,12 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     );
     work.ahead = work.ahead.slice(BATCH);
     for (const { partition, offset } of batch) row.offsets = { ...row.offsets, [partition]: offset + 1 };
-    return true;
+    return 'delivered';
+  }
+
+  /** While its account is full, or live deliveries to its webhook are due: those go first. */
+  private async mustWait({ owner_id, listener_id }: ReplayRow): Promise<boolean> {
+    return this.full.isFull(owner_id) || (isId('webhook', listener_id) && (await this.replays.hasDue(listener_id)));
   }
 
   /** False if the emitter was deleted, which the fact of its deletion may have missed: the replay was being created. */

@@ -21,16 +21,59 @@ const add = async (owner: UserId, part: { emitter_id?: EmitterId; listener_id?: 
   return id;
 };
 
-it('replays take turns, the one that waits longest first', async () => {
-  const ids = [await add(newId('user')), await add(newId('user')), await add(newId('user'))];
+it('the replays of an account take turns, the one that waits longest first', async () => {
+  const owner = newId('user');
+  const ids = [await add(owner), await add(owner), await add(owner)];
   const turns: string[] = [];
   for (let n = 0; n < 6; n++) {
     const row = (await replays.claim())!;
     turns.push(row.id);
-    await replays.save(row, { release: true });
+    await replays.save(row, { restMs: 0 });
   }
   expect(turns.slice(0, 3).sort()).toEqual(ids.sort());
   expect(turns.slice(3)).toEqual(turns.slice(0, 3));
+});
+
+/** The accounts of the next turns, each of which ends at once. */
+const turns = async (count: number): Promise<UserId[]> => {
+  const owners: UserId[] = [];
+  for (let n = 0; n < count; n++) {
+    const row = (await replays.claim())!;
+    owners.push(row.owner_id);
+    await replays.save(row, { restMs: 0 });
+  }
+  return owners;
+};
+
+it('accounts take turns, however many replays each has', async () => {
+  await routing.database.query('TRUNCATE replay');
+  const [busy, other] = [newId('user'), newId('user')];
+  for (let n = 0; n < 20; n++) await add(busy);
+  await turns(3);
+  await add(other);
+  expect(await turns(6)).toEqual([other, busy, other, busy, other, busy]);
+});
+
+it('an account does not get a turn earlier by cancelling a replay and creating another one', async () => {
+  await routing.database.query('TRUNCATE replay');
+  const [hasty, other] = [newId('user'), newId('user')];
+  const id = await add(hasty);
+  await add(other);
+  expect((await turns(2)).sort()).toEqual([hasty, other].sort());
+  await turns(1);
+  const last = (await replays.claim())!;
+  await replays.save(last, { restMs: 0 });
+  await replays.cancel(hasty, id);
+  await add(hasty);
+  expect(await turns(2)).toEqual(last.owner_id === hasty ? [other, hasty] : [hasty, other]);
+});
+
+it('gets no turn while it rests', async () => {
+  await routing.database.query('TRUNCATE replay');
+  await add(newId('user'));
+  const row = (await replays.claim())!;
+  expect(await replays.save(row, { restMs: 60_000 })).toBe(true);
+  expect(await replays.claim()).toBeUndefined();
 });
 
 it('keeps its progress when a replica that has lost the lease stores an older one', async () => {
@@ -43,9 +86,9 @@ it('keeps its progress when a replica that has lost the lease stores an older on
   const next = (await replays.claim())!;
   expect(await replays.save(Object.assign(next, { offsets: { 0: 5 } }))).toBe(true);
   expect(await replays.save(frozen)).toBe(false);
-  expect(await replays.save(frozen, { release: true })).toBe(false);
+  expect(await replays.save(frozen, { restMs: 0 })).toBe(false);
   expect((await replays.find(owner, id))?.offsets).toEqual({ 0: 5 });
-  expect(await replays.save(next, { release: true })).toBe(true);
+  expect(await replays.save(next, { restMs: 0 })).toBe(true);
 });
 
 it('counts the replays of an account that have not ended', async () => {

@@ -8,6 +8,7 @@ import { parseEventId } from '#events';
 /** Events of the log that are delivered once more to one listener. */
 @Entity('replay')
 @Index('replay_of_emitter', ['emitter_id', 'id'])
+@Index('replay_of_owner', ['owner_id', 'leased_until'])
 @Index('replay_running', ['leased_until'], { where: "status = 'running'" })
 export class ReplayRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -52,7 +53,7 @@ export class ReplayRow {
   @Column('jsonb', { default: [] })
   parked!: string[];
 
-  /** Until then one replica works on it. */
+  /** Until then one replica works on it, or none does; afterwards, the end of its last turn. */
   @Column('timestamptz', { default: '-infinity' })
   leased_until!: Date;
 
@@ -115,28 +116,40 @@ export class ReplaysRepository {
     return this.replays.countBy({ owner_id: ownerId, status: 'running' });
   }
 
-  /** The replay whose turn it is: the one that no replica has worked on for the longest time. SQL: the database's clock, and rows that others hold are skipped. */
+  /**
+   * The replay whose turn it is: of the account that no replica has worked for since the longest time, the one that no replica has worked on since then.
+   * Replays that have ended count as turns of their account: otherwise one that cancels and creates them would always be first. SQL: the database's clock,
+   * and rows that others hold are skipped.
+   */
   async claim(): Promise<ReplayRow | undefined> {
     const { rows } = await this.database.query<ReplayRow>({
       name: 'replay-claim',
-      text: `UPDATE replay SET leased_until = ${LEASED_UNTIL} WHERE id = (
-               SELECT id FROM replay WHERE status = 'running' AND leased_until < now() ORDER BY leased_until LIMIT 1 FOR UPDATE SKIP LOCKED
+      text: `WITH next AS (
+               SELECT owner_id FROM (SELECT DISTINCT owner_id FROM replay WHERE status = 'running' AND leased_until < now()) AS waiting
+               ORDER BY (SELECT max(leased_until) FROM replay WHERE owner_id = waiting.owner_id) LIMIT 1
+             )
+             UPDATE replay SET leased_until = ${LEASED_UNTIL} WHERE id = (
+               SELECT id FROM replay WHERE status = 'running' AND leased_until < now() AND owner_id = (SELECT owner_id FROM next)
+               ORDER BY leased_until LIMIT 1 FOR UPDATE SKIP LOCKED
              ) RETURNING *`,
       values: [],
     });
     return rows[0];
   }
 
-  /** Stores how far it is and renews the lease, or ends it. False if it was cancelled, or if the lease is lost. */
-  async save(row: ReplayRow, { release = false } = {}): Promise<boolean> {
+  /**
+   * Stores how far it is and renews the lease. False if it was cancelled, or if the lease is lost.
+   * @param restMs ends the lease instead; the next turn begins after this time at the earliest
+   */
+  async save(row: ReplayRow, { restMs }: { restMs?: number } = {}): Promise<boolean> {
     const { id, status, delivered, failed, offsets, parked, leased_until } = row;
     const { rows } = await this.database.query<Pick<ReplayRow, 'leased_until'>>({
       name: 'replay-save',
       text: `UPDATE replay SET status = $2, delivered = $3, failed = $4, offsets = $5, parked = $6,
-               leased_until = CASE WHEN $7 THEN now() ELSE ${LEASED_UNTIL} END
+               leased_until = coalesce(now() + $7 * interval '1 ms', ${LEASED_UNTIL})
              WHERE id = $1 AND status = 'running' AND leased_until = $8
              RETURNING leased_until`,
-      values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), release, leased_until],
+      values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), restMs ?? null, leased_until],
     });
     Object.assign(row, rows[0]);
     return rows.length === 1;
