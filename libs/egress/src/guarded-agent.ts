@@ -12,12 +12,19 @@ export interface GuardedAgentOptions extends Omit<Agent.Options, 'connect'> {
 }
 
 /**
+ * An idle connection is closed after this time at the latest. Without this limit, a server could ask for ten minutes, and those of a few thousand servers
+ * would use up the files that the process can open.
+ */
+export const MAX_IDLE_MS = 10_000;
+
+/**
  * An undici agent that connects only to addresses that the guard allows. It checks once per connection; a reused connection is not checked again.
  * A refusal rejects the request with `EgressRefused`, and a response that uses too many bytes with `ResponseTooLong`. HTTP/1.1 without pipelining.
  */
 export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, ...options }: GuardedAgentOptions): Agent {
   const dial = guardedConnector(guard, connect);
   return new Agent({
+    keepAliveMaxTimeout: MAX_IDLE_MS,
     ...options,
     connect: (target, callback) =>
       dial(target, (...[error, socket]) => {

@@ -5,6 +5,7 @@ export {
   guardedConnector,
   type GuardedAgentOptions,
   type GuardedConnectorOptions,
+  MAX_IDLE_MS,
   MAX_INFORMATIONAL,
   ResponseTooLong,
 } from './guarded-agent.js';

@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { AddressGuard } from '#egress';
 import { HttpPoster, type PostResult } from './http-poster.js';
+import { MAX_ORIGINS } from './kept-connections.js';
 import { RunningClock } from './running-clock.js';
 
 /** No machine is too slow for it. */
@@ -41,8 +42,10 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
+const to = (receiver: string, path = '/') => ({ ownerId: 'u_1' as const, origin: receiver, path });
+
 const post = (path = '/hook', body = '{"a":1}', by = poster) =>
-  by.post({ origin, path }, { 'content-type': 'application/json', 'x-test': 'yes' }, Buffer.from(body));
+  by.post(to(origin, path), { 'content-type': 'application/json', 'x-test': 'yes' }, Buffer.from(body));
 
 /** Posts to a server that responds with `begin` and then with the same text without end. */
 async function postToEndless(endless: string, begin = ''): Promise<{ result: PostResult; sent: number }> {
@@ -61,7 +64,7 @@ async function postToEndless(endless: string, begin = ''): Promise<{ result: Pos
   });
   await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
   const { port } = hostile.address() as AddressInfo;
-  const result = await poster.post({ origin: `http://127.0.0.1:${port}`, path: '/' }, {}, Buffer.from('1'));
+  const result = await poster.post(to(`http://127.0.0.1:${port}`), {}, Buffer.from('1'));
   await new Promise((resolve) => hostile.close(resolve));
   return { result, sent };
 }
@@ -84,6 +87,29 @@ describe('a POST', () => {
     for (let n = 0; n < 10; n++) await post();
     // undici lets a connection rest for a moment before it uses it again: two take turns
     expect(new Set(requests.map(({ socket }) => socket)).size).toBeLessThanOrEqual(2);
+  });
+
+  it('closes its connection beyond a number of origins, because an account can have thousands of webhooks', async () => {
+    const sockets = new Set<unknown>();
+    const many = createServer((_, response) => response.end('ok')).on('connection', (socket) => {
+      sockets.add(socket);
+      socket.on('close', () => sockets.delete(socket));
+    });
+    // a host waits for minutes, and has all the addresses 127.…
+    many.keepAliveTimeout = 600_000;
+    await new Promise<void>((resolve) => many.listen(0, '0.0.0.0', resolve));
+    const guard = AddressGuard.fromConfig('127.0.0.0/8');
+    const sender = new HttpPoster({ guard, clock, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
+    const { port } = many.address() as AddressInfo;
+    const beyond = 20;
+    for (let n = 0; n < MAX_ORIGINS + beyond; n++) {
+      const receiver = `http://127.0.${Math.floor(n / 250)}.${(n % 250) + 1}:${port}`;
+      expect(await sender.post(to(receiver), {}, Buffer.from('1'))).toMatchObject({ status: 200 });
+    }
+    while (sockets.size > MAX_ORIGINS) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(sockets.size).toBe(MAX_ORIGINS);
+    await sender.close();
+    await new Promise((resolve) => many.close(resolve));
   });
 
   it.each([204, 301, 307, 400, 410, 500, 503])('returns the status %i', async (status) => {
@@ -180,7 +206,7 @@ describe('a POST ends with an error', () => {
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
     const { port } = closed.address() as AddressInfo;
     await new Promise((resolve) => closed.close(resolve));
-    const failed = await poster.post({ origin: `http://127.0.0.1:${port}`, path: '/' }, {}, Buffer.from('1'));
+    const failed = await poster.post(to(`http://127.0.0.1:${port}`), {}, Buffer.from('1'));
     expect(failed).toEqual({ kind: 'failed', timeout: false, reason: 'the connection was refused' });
   });
 
@@ -188,7 +214,7 @@ describe('a POST ends with an error', () => {
     const rude = createTcpServer((socket) => socket.end('220 smtp\r\n', () => socket.destroy()));
     await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve));
     const { port } = rude.address() as AddressInfo;
-    const failed = await poster.post({ origin: `http://127.0.0.1:${port}`, path: '/' }, {}, Buffer.from('1'));
+    const failed = await poster.post(to(`http://127.0.0.1:${port}`), {}, Buffer.from('1'));
     expect(failed).toMatchObject({ kind: 'failed', timeout: false, reason: expect.not.stringContaining('127.0.0.1') });
     await new Promise((resolve) => rude.close(resolve));
   });
@@ -205,14 +231,14 @@ describe('a POST ends with an error', () => {
   it('if the name resolves to a private address, without revealing it', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: async () => [{ address: '10.1.2.3' }] });
     const guarded = new HttpPoster({ guard, clock, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
-    const failed = await guarded.post({ origin: 'http://intranet.test', path: '/' }, {}, Buffer.from('1'));
+    const failed = await guarded.post(to('http://intranet.test'), {}, Buffer.from('1'));
     expect(failed).toMatchObject({ kind: 'failed', timeout: false, reason: expect.stringContaining('intranet.test') });
     expect(JSON.stringify(failed)).not.toContain('10.1.2.3');
     await guarded.close();
   });
 
   it('if the value of a header is not valid in HTTP', async () => {
-    expect(await poster.post({ origin, path: '/' }, { bad: 'a\nb' }, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
+    expect(await poster.post(to(origin), { bad: 'a\nb' }, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
   });
 });
 
@@ -225,7 +251,7 @@ it('a request in progress never gets an outcome when the poster closes, because 
     connectTimeoutMs: TIMEOUT_MS,
   });
   let responded = false;
-  void closing.post({ origin, path: '/' }, {}, Buffer.from('1')).then(() => (responded = true));
+  void closing.post(to(origin), {}, Buffer.from('1')).then(() => (responded = true));
   while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   await closing.close();
   await new Promise((resolve) => setTimeout(resolve, 50));

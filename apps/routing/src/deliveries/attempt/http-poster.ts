@@ -1,5 +1,7 @@
 import type { Agent, Dispatcher } from 'undici';
+import type { UserId } from '#contracts';
 import { type AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
+import { KeptConnections } from './kept-connections.js';
 import type { RunningClock } from './running-clock.js';
 
 /** The outcome of a POST. */
@@ -8,10 +10,17 @@ export type PostResult =
   /** `timeout`: there was no response in time. `reason` is written for the user. */
   | { kind: 'failed'; timeout: boolean; reason: string };
 
+/** The receiver of a request, and the account whose webhook it is. */
+export interface Receiver {
+  ownerId: UserId;
+  origin: string;
+  path: string;
+}
+
 /** Sends requests. An abstract class, because an interface cannot be an injection token. */
 export abstract class Poster {
   /** Sends the request once. Never throws. */
-  abstract post(to: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<PostResult>;
+  abstract post(to: Receiver, headers: Record<string, string>, body: Buffer): Promise<PostResult>;
   abstract close(): Promise<void>;
 }
 
@@ -38,6 +47,7 @@ const TICK_MS = 100;
  */
 export class HttpPoster extends Poster {
   private readonly agent: Agent;
+  private readonly connections = new KeptConnections();
   private readonly underWay = new Set<Exchange>();
   private readonly ticker: NodeJS.Timeout;
 
@@ -56,15 +66,18 @@ export class HttpPoster extends Poster {
     this.ticker = setInterval(() => this.expire(), TICK_MS).unref();
   }
 
-  post({ origin, path }: { origin: string; path: string }, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
+  post({ ownerId, origin, path }: Receiver, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
     return new Promise((resolve) => {
-      const exchange = new Exchange(this.options.clock.now() + this.options.timeoutMs, (result) => {
+      const now = this.options.clock.now();
+      const exchange = new Exchange(now + this.options.timeoutMs, (result) => {
         this.underWay.delete(exchange);
         resolve(result);
       });
       this.underWay.add(exchange);
+      // closes the connection after the response
+      const reset = !this.connections.keeps(ownerId, origin, now) || undefined;
       try {
-        this.agent.dispatch({ origin, path, method: 'POST', headers, body }, exchange);
+        this.agent.dispatch({ origin, path, method: 'POST', headers, body, reset }, exchange);
       } catch (error) {
         exchange.onResponseError(undefined, error as Error);
       }
