@@ -17,6 +17,11 @@ export class CatalogConfig extends Config({
     min: 1,
     description: 'Code and packages of all components of an account, in bytes. Further components are refused.',
   }),
+  maxSources: integer('SLUICE_MAX_SOURCES', {
+    fallback: 10_000,
+    min: 1,
+    description: 'Sources of an account. Further ones are refused.',
+  }),
   allowPrivateHosts,
   protectedHosts,
 }) {

@@ -22,6 +22,7 @@ export class RoutingFixture {
   readonly catalog = new Map<string, EmitterState>();
   /** Encrypts the signing secrets. */
   readonly box = new SecretBox([randomBytes(32)]);
+  readonly config = RoutingConfig.read({});
   readonly backlogs: BacklogsRepository;
   readonly webhooks: WebhooksRepository;
   readonly webhooksService: WebhooksService;
@@ -33,7 +34,7 @@ export class RoutingFixture {
     const { database } = own;
     this.backlogs = new BacklogsRepository(database);
     this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents(this.backlogs));
-    this.webhooksService = new WebhooksService(this.webhooks, RoutingConfig.read({}), this.box);
+    this.webhooksService = new WebhooksService(this.webhooks, this.config, this.box);
     this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);

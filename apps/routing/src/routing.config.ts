@@ -27,6 +27,11 @@ export class RoutingConfig extends Config({
     max: 100,
     description: 'Delivery attempts in flight to one webhook.',
   }),
+  maxWebhooks: integer('SLUICE_MAX_WEBHOOKS', {
+    fallback: 10_000,
+    min: 1,
+    description: 'Webhooks of an account. Further ones are refused.',
+  }),
   disableAfterMs: duration('SLUICE_DISABLE_WEBHOOKS_AFTER', {
     fallback: '5d',
     description: 'A webhook that fails for this long is disabled, and its owner is notified.',

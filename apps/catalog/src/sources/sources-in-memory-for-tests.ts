@@ -7,7 +7,17 @@ import type { SourcesRepository } from './sources.repository.js';
 /** In place of SourcesRepository. */
 export class SourcesInMemory implements Pick<
   SourcesRepository,
-  'find' | 'connections' | 'list' | 'requireFree' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
+  | 'find'
+  | 'connections'
+  | 'list'
+  | 'countOthers'
+  | 'requireFree'
+  | 'create'
+  | 'update'
+  | 'switchOff'
+  | 'delete'
+  | 'states'
+  | 'stateByEndpoint'
 > {
   readonly rows = new Map<SourceId, SourceRow>();
 
@@ -26,6 +36,10 @@ export class SourcesInMemory implements Pick<
     const own = [...this.rows.values()].filter((row) => row.owner_id === ownerId).sort((a, b) => (a.id < b.id ? 1 : -1));
     const within = own.filter(({ id }) => (after === undefined || id < after) && (before === undefined || id > before));
     return { rows: before !== undefined && after === undefined ? within.slice(-limit) : within.slice(0, limit), total: own.length };
+  }
+
+  async countOthers(ownerId: UserId, id: SourceId): Promise<number> {
+    return [...this.rows.values()].filter((row) => row.owner_id === ownerId && row.id !== id).length;
   }
 
   async requireFree(ownerId: UserId, externalId: string | null | undefined, id: SourceId): Promise<void> {

@@ -76,6 +76,14 @@ describe('the sources', () => {
       }),
     }));
 
+  it('are counted per account, without the given one', async () => {
+    const ids = [newId('source'), newId('source')] as const;
+    for (const id of ids) await sources.create(owner, id, change());
+    expect(await sources.countOthers(owner, newId('source'))).toBe(2);
+    expect(await sources.countOthers(owner, ids[1])).toBe(1);
+    expect(await sources.countOthers(newId('user'), ids[1])).toBe(0);
+  });
+
   it('are read as they were created, with their component but without its code', async () => {
     const created = await create();
     const found = await sources.find(owner, created.id);

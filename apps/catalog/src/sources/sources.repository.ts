@@ -43,6 +43,11 @@ export class SourcesRepository {
     return { rows: await this.described(rows), total };
   }
 
+  /** How many sources the account has beside this one. */
+  countOthers(ownerId: UserId, id: SourceId): Promise<number> {
+    return this.sources.countBy({ owner_id: ownerId, id: Not(id) });
+  }
+
   /**
    * Adds the descriptions to rows: the hooks, and the names, types and secrecy of the props. A whole description may have 256 KB, and a hundred rows may
    * have the same one.

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import {
   type ComponentDescription,
@@ -39,13 +39,14 @@ describe('the sources of an account', () => {
   let sources: SourcesInMemory;
   let messages: FakeMessages;
   let described: ComponentDescription;
+  let config: CatalogConfig;
 
   beforeEach(async () => {
     components = new ComponentsInMemory();
     sources = new SourcesInMemory(components);
     described = describedAs({ name: 'My source', configurable_props: [TIMER, HTTP, { name: 'url', type: 'string', optional: true }] });
     messages = new FakeMessages().replyTo(inspectComponent, () => described);
-    const config = Object.assign(CatalogConfig.read({ SLUICE_ENDPOINTS_URL: 'https://in.test' }), { minIntervalSeconds: 10 });
+    config = Object.assign(CatalogConfig.read({ SLUICE_ENDPOINTS_URL: 'https://in.test' }), { minIntervalSeconds: 10 });
     const module = await Test.createTestingModule({
       providers: [
         SourcesService,
@@ -114,6 +115,19 @@ describe('the sources of an account', () => {
     components.register('sc_000000000000000003');
     await create(choice);
     expect(sources.rows.get(ID)?.component.code_hash).toBe(codeHash(code));
+  });
+
+  it('are refused beyond the limit before code is inspected, but a command for the last one can be repeated', async () => {
+    jest.replaceProperty(config, 'maxSources', 2);
+    await create({ component_code: 'code' });
+    const last: Partial<CreateSource> = { id: 'dc_000000000000000002', component_code: 'code' };
+    const made = await create(last);
+    described = describedAs({ name: 'Never seen' });
+    const refused = create({ id: 'dc_000000000000000003', component_code: 'more code' });
+    await expect(refused).rejects.toMatchObject({ code: 'conflict', message: 'this account has 2 sources; the limit is 2' });
+    expect(components.rows.map(({ inspected }) => inspected.description.name)).not.toContain('Never seen');
+    expect(await create(last)).toEqual(made);
+    expect(await create({ id: 'dc_000000000000000003', owner_id: OTHER, component_code: 'code' })).toMatchObject({ user_id: OTHER });
   });
 
   it.each<[string, Partial<CreateSource>, string, string]>([

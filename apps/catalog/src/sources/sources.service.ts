@@ -18,6 +18,7 @@ import {
   propsContext,
   randomText,
   type Schedule,
+  SluiceError,
   type Source,
   type SourceId,
   type SourcePatch,
@@ -78,6 +79,10 @@ export class SourcesService {
 
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
     requireComponent(choice);
+    // without this one: a repeated request returns it
+    const others = await this.sources.countOthers(owner_id, id);
+    const most = this.config.maxSources;
+    if (others >= most) throw new SluiceError('conflict', `this account has ${others} sources; the limit is ${most}`);
     const component = await this.component(owner_id, new_component_id, choice);
     const given = choice.configured_props ?? {};
     const known = await this.sources.connections(owner_id, namedConnections(given));

@@ -40,7 +40,8 @@ export class WebhooksController {
   @ApiOperation({
     operationId: 'createWebhook',
     summary: 'Create a webhook',
-    description: 'The parameters can also be fields of a JSON body; the query wins.',
+    description:
+      'The parameters can also be fields of a JSON body; the query wins. An account has at most `SLUICE_MAX_WEBHOOKS` webhooks: 409.',
   })
   @ApiQuery({ type: NewWebhookParameters })
   @RespondsWith(Webhook)

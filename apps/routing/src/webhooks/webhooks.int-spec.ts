@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { cursorOf, newId, type SluiceError, type UserId, type WebhookId } from '#contracts';
 import { targetOf } from '../deliveries/receivers/targets.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
@@ -36,6 +36,17 @@ describe('a webhook', () => {
     const [once, twice] = [await create({ id, name: 'a' }), await create({ id, name: 'b' })];
     expect(twice).toEqual(once);
     expect((await errorOf(routing.webhooksService.create({ id, owner_id: newId('user'), url: 'http://a' })))?.code).toBe('not_found');
+  });
+
+  it('is refused beyond the limit of its account', async () => {
+    await create();
+    const limit = jest.replaceProperty(routing.config, 'maxWebhooks', 1);
+    try {
+      expect(await errorOf(create())).toMatchObject({ code: 'conflict', message: 'this account has 1 webhooks; the limit is 1' });
+      await create({ owner_id: newId('user') });
+    } finally {
+      limit.restore();
+    }
   });
 
   it('is refused with every bad field named', async () => {

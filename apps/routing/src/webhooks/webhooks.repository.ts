@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { Not, Repository } from 'typeorm';
 import { SluiceError, type UserId, type WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { counter } from '#observability';
@@ -91,6 +91,11 @@ export class WebhooksRepository {
 
   async find(ownerId: UserId, id: WebhookId): Promise<WebhookRow | undefined> {
     return (await this.webhooks.findOneBy({ owner_id: ownerId, id })) ?? undefined;
+  }
+
+  /** How many webhooks the account has beside this one. */
+  countOthers(ownerId: UserId, id: WebhookId): Promise<number> {
+    return this.webhooks.countBy({ owner_id: ownerId, id: Not(id) });
   }
 
   list(ownerId: UserId, page: KeysetPage, externalId?: string): Promise<{ rows: WebhookRow[]; total: number }> {

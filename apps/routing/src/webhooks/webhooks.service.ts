@@ -15,6 +15,7 @@ import {
   pageOf,
   type RotatedWebhookSecret,
   type RotateWebhookSecret,
+  SluiceError,
   type UpdateWebhook,
   type Webhook,
   type WebhookFields,
@@ -41,6 +42,10 @@ export class WebhooksService {
 
   async create({ id, owner_id, url = '', name, description, rate_limit, external_id }: CreateWebhook): Promise<Webhook> {
     await this.check({ url, name, description });
+    // without this one: a repeated request returns it
+    const others = await this.webhooks.countOthers(owner_id, id);
+    const most = this.config.maxWebhooks;
+    if (others >= most) throw new SluiceError('conflict', `this account has ${others} webhooks; the limit is ${most}`);
     const texts = { name: name ?? null, description: description ?? null, external_id: external_id ?? null };
     const webhook = { id, url, ...texts, rate_limit: rate_limit ?? null, secret: sealedSecret(this.box, id, newSigningSecret()) };
     const row = await this.webhooks.create(owner_id, webhook);
