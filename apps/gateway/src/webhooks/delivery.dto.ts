@@ -8,7 +8,12 @@ export class DeliveryAttempt implements contracts.DeliveryAttempt {
   @ApiProperty({ type: 'integer', nullable: true, description: 'null if there was no response.' }) status_code!: number | null;
   @ApiProperty({ type: 'integer' }) duration_ms!: number;
   @ApiProperty({ type: String, nullable: true, description: 'Why there was no response.' }) error!: string | null;
-  @ApiProperty({ type: String, nullable: true, description: 'The first KB of the response.' }) response_body!: string | null;
+  @ApiProperty({
+    type: String,
+    nullable: true,
+    description: 'The first KB of the response. Only the last three attempts of a delivery have it.',
+  })
+  response_body!: string | null;
 }
 
 /** A delivery as the API returns it. */

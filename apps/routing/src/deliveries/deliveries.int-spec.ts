@@ -174,6 +174,41 @@ describe('what succeeded', () => {
     expect(rows[0]?.count).toBeLessThanOrEqual(KEPT + 20 * 10);
   });
 
+  it('is listed to the newest before surplus deliveries are deleted', async () => {
+    const places: EventPlace[] = [];
+    for (const count of [60, 39, 1, 50]) {
+      for (let n = 0; n < count; n++) places.push(deliver());
+      await delivered.flush();
+    }
+    const { page_info } = await list({ limit: 1 });
+    expect([page_info.total_count, places.length]).toEqual([150, 150]);
+    for (let n = 0; n < 60; n++) deliver();
+    await delivered.flush();
+    expect((await list({ limit: 1 })).page_info.total_count).toBe(110);
+  });
+
+  it('is not parsed beyond what a page shows, or a retry needs', async () => {
+    const broken = '{"ms":1,"seq":1,"emitter_id":"dc_1"';
+    const entry = (seq: number) => JSON.stringify({ ms: 2, seq, emitter_id: 'dc_1', attempts: [SUCCESS] });
+    await routing.database.query('INSERT INTO delivered (webhook_id, count, deliveries) VALUES ($1, 3, $2), ($1, 1, $3)', [
+      webhook,
+      Buffer.from(`[${broken},${entry(7)},${entry(8)}]`),
+      Buffer.from(`[${broken}]`),
+    ]);
+    expect((await list({ limit: 2 })).data.map(({ id }) => id)).toEqual([8, 7].map((n) => idOf({ ms: 2, seq: n })));
+    events = [{ kind: 'event', place: { ms: 2, seq: 7 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1'), hops: 0 }];
+    const retried = await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf({ ms: 2, seq: 7 }) });
+    expect(retried).toMatchObject({ status: 'pending', attempts: [SUCCESS] });
+  });
+
+  it('is read back whatever its receiver responded', async () => {
+    const text = '","ms":1},{"ms":1,"seq":2,"emitter_id":"x"},\u0001\n';
+    delivered.add(delivery(), [{ ...SUCCESS, response_body: text }]);
+    deliver();
+    const { data } = await list();
+    expect(data.map(({ attempts }) => attempts[0]?.response_body)).toEqual(['no', text]);
+  });
+
   it('is written once for a flood, and only what is kept of it', async () => {
     const places: EventPlace[] = [];
     for (let n = 0; n < 1234; n++) places.push(deliver());

@@ -46,9 +46,19 @@ export interface Attempt {
   status_code: number | null;
   duration_ms: number;
   error: string | null;
-  /** The first KB of the response. */
+  /** The first KB of the response; null also for older attempts of a delivery. */
   response_body: string | null;
 }
+
+/** The number of attempts that are stored per delivery, and how many of them with the response: a list has a hundred deliveries. */
+const KEPT_ATTEMPTS = 20;
+const KEPT_BODIES = 3;
+
+/** The attempts that are stored of a delivery: the newest ones, oldest first. */
+export const keptAttempts = (attempts: Attempt[]): Attempt[] =>
+  attempts
+    .slice(-KEPT_ATTEMPTS)
+    .map((attempt, nth, { length }) => (nth < length - KEPT_BODIES ? { ...attempt, response_body: null } : attempt));
 
 /** The outcome of an attempt. */
 export interface Outcome {

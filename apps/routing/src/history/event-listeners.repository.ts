@@ -4,6 +4,7 @@ import type { EventPlace, Stream } from '#events';
 import { EVERY_STREAM } from '#events';
 import { Database } from '#database';
 import type { Attempt } from '../deliveries/delivery.js';
+import { beginOfEntry, entryAt } from '../deliveries/history/delivered.repository.js';
 import type { ReplayRow } from '../replays/replays.repository.js';
 
 /** A delivery of an event that is stored. */
@@ -50,14 +51,13 @@ export class EventListenersRepository {
         name: 'event-delivered',
         text: `SELECT d.webhook_id, d.deliveries FROM webhook JOIN delivered d ON d.webhook_id = webhook.id
                WHERE webhook.owner_id = $1 AND position(convert_to($2, 'UTF8') IN d.deliveries) > 0`,
-        values: [ownerId, `{"ms":${ms},"seq":${seq},"emitter_id":"${emitterId}"`],
+        values: [ownerId, `${beginOfEntry({ ms, seq })}"emitter_id":"${emitterId}"`],
       }),
     ]);
-    const succeeded = delivered.rows.flatMap(({ webhook_id, deliveries }) =>
-      (JSON.parse(deliveries.toString('utf8')) as (EventPlace & { attempts: Attempt[] })[])
-        .filter((entry) => entry.ms === ms && entry.seq === seq)
-        .map(({ attempts }): StoredDelivery => ({ webhook_id, status: 'succeeded', attempts })),
-    );
+    const succeeded = delivered.rows.flatMap(({ webhook_id, deliveries }): StoredDelivery[] => {
+      const entry = entryAt(deliveries, { ms, seq });
+      return entry ? [{ webhook_id, status: 'succeeded', attempts: entry.attempts }] : [];
+    });
     return [...succeeded, ...parked.rows];
   }
 

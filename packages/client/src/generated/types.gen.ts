@@ -516,7 +516,7 @@ export type DeliveryAttempt = {
      */
     error: string | null;
     /**
-     * The first KB of the response.
+     * The first KB of the response. Only the last three attempts of a delivery have it.
      */
     response_body: string | null;
 };

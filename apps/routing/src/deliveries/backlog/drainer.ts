@@ -6,7 +6,7 @@ import { LOG, type Log } from '#observability';
 import { accountShareOf, RoutingConfig } from '../../routing.config.js';
 import { Attempts, type Position } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
-import type { Attempt, Outcome } from '../delivery.js';
+import { keptAttempts, type Outcome } from '../delivery.js';
 import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { Notices } from '../notices.js';
@@ -20,8 +20,6 @@ import { TokenBucket } from './token-bucket.js';
 const TAKEN = 200;
 /** The number of webhooks whose rates are measured at a time. */
 const LIMITED = 10_000;
-/** The number of attempts that are stored per delivery. */
-const KEPT_ATTEMPTS = 20;
 /** How long new deliveries may be held up so that the end of a backlog can be reached, and how fast a receiver must be for that. */
 const CLOSING_MS = 1000;
 const CLOSING_MAX_DURATION_MS = 50;
@@ -269,7 +267,7 @@ function settlementOfProbe(parked: Probe, outcome: Outcome): Settlement {
 }
 
 function settlementOf({ delivery, attempts }: Parked, { verdict, attempt, tries, pauseMs }: Outcome): Settlement {
-  const newest: Attempt[] = [...attempts, attempt].slice(-KEPT_ATTEMPTS);
-  if (verdict === 'delivered') return { delivery, delivered: true, attempts: newest };
-  return { delivery, delivered: false, attempts: newest, tries, pauseMs };
+  const kept = keptAttempts([...attempts, attempt]);
+  if (verdict === 'delivered') return { delivery, delivered: true, attempts: kept };
+  return { delivery, delivered: false, attempts: kept, tries, pauseMs };
 }

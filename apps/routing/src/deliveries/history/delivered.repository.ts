@@ -3,10 +3,12 @@ import { LRUCache } from 'lru-cache';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, isTransient, type Transaction } from '#database';
+import { comparePlaces, type EventPlace } from '#events';
 import { LOG, type Log } from '#observability';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { RANDOM, type Random } from '../attempt/retry-schedule.js';
 import type { Attempt, Delivery } from '../delivery.js';
+import type { PlaceWindow } from '../store/parked-deliveries.repository.js';
 
 /** The newest deliveries that succeeded: a row for all deliveries to one webhook within two seconds. */
 @Entity('delivered')
@@ -33,8 +35,37 @@ export interface DeliveredEntry {
   attempts: Attempt[];
 }
 
-/** The number of rows that a webhook gets before surplus ones are deleted. */
+/** An entry as it is stored: its JSON is parsed only if it is shown, because a response body in it may have a kilobyte. */
+interface StoredEntry extends EventPlace {
+  json: string;
+}
+
+/** The entries of a row. Each begins with its place, as `add` writes it; this text occurs nowhere else, because quotes within strings are escaped. */
+const storedEntries = (deliveries: Buffer): StoredEntry[] =>
+  deliveries
+    .toString('utf8')
+    .slice(1, -1)
+    .split(/,(?=\{"ms":)/)
+    .map((json) => {
+      const [, ms, seq] = /^\{"ms":(\d+),"seq":(\d+),/.exec(json) ?? [];
+      return { ms: Number(ms), seq: Number(seq), json };
+    });
+
+const entryOf = ({ json }: StoredEntry): DeliveredEntry => JSON.parse(json) as DeliveredEntry;
+
+/** How the stored text of an entry begins: a row without it holds no delivery of the event. */
+export const beginOfEntry = ({ ms, seq }: EventPlace): string => `{"ms":${ms},"seq":${seq},`;
+
+/** The last delivery of an event in a row. */
+export function entryAt(deliveries: Buffer, place: EventPlace): DeliveredEntry | undefined {
+  const entry = storedEntries(deliveries).findLast((each) => comparePlaces(each, place) === 0);
+  return entry && entryOf(entry);
+}
+
+/** The rows that a webhook gets before surplus ones are deleted, unless they hold many deliveries. */
 const TRIM_AFTER_ROWS = 20;
+/** SQL: how many deliveries the newer rows of the webhook hold. */
+const NEWER = 'sum(count) OVER (PARTITION BY webhook_id ORDER BY delivered.id DESC) - count';
 /** The number of webhooks whose rows are counted. */
 export const COUNTED = 50_000;
 
@@ -71,27 +102,54 @@ export class DeliveredRepository {
     if (full.length > 0) await this.trim(full, kept);
   }
 
-  async list(ownerId: UserId, webhookId: WebhookId): Promise<DeliveredEntry[]> {
+  /**
+   * The newest deliveries, at least `KEPT` if there are as many: the places of all of them, and the entries of those in the window that are nearest to the
+   * end at which it begins. Of an event that was delivered twice, there is the last delivery.
+   */
+  async list(
+    ownerId: UserId,
+    webhookId: WebhookId,
+    { olderThan, newerThan, from, limit }: PlaceWindow,
+  ): Promise<{ places: EventPlace[]; entries: DeliveredEntry[] }> {
     const { rows } = await this.database.query<{ deliveries: Buffer }>(
-      `SELECT deliveries FROM delivered JOIN webhook ON webhook.id = webhook_id WHERE owner_id = $1 AND webhook_id = $2`,
-      [ownerId, webhookId],
+      `SELECT deliveries FROM (
+         SELECT delivered.id, deliveries, ${NEWER} AS newer
+         FROM delivered JOIN webhook ON webhook.id = webhook_id WHERE owner_id = $1 AND webhook_id = $2
+       ) AS summed WHERE newer < $3 ORDER BY id`,
+      [ownerId, webhookId, KEPT],
     );
-    return rows.flatMap(({ deliveries }) => JSON.parse(deliveries.toString('utf8')) as DeliveredEntry[]);
+    const byPlace = new Map(rows.flatMap(({ deliveries }) => storedEntries(deliveries)).map((entry) => [beginOfEntry(entry), entry]));
+    const places = [...byPlace.values()];
+    const within = places
+      .filter((place) => comparePlaces(place, olderThan) < 0 && comparePlaces(place, newerThan) > 0)
+      .sort((a, b) => (from === 'newest' ? comparePlaces(b, a) : comparePlaces(a, b)));
+    return { places, entries: within.slice(0, limit).map(entryOf) };
   }
 
+  /** The last delivery of an event to a webhook. Only rows with the event are read. */
+  async find(ownerId: UserId, webhookId: WebhookId, place: EventPlace): Promise<DeliveredEntry | undefined> {
+    const { rows } = await this.database.query<{ deliveries: Buffer }>(
+      `SELECT deliveries FROM delivered JOIN webhook ON webhook.id = webhook_id
+       WHERE owner_id = $1 AND webhook_id = $2 AND position(convert_to($3, 'UTF8') IN deliveries) > 0 ORDER BY delivered.id DESC LIMIT 1`,
+      [ownerId, webhookId, beginOfEntry(place)],
+    );
+    return rows[0] && entryAt(rows[0].deliveries, place);
+  }
+
+  /** A row counts by the deliveries that it holds: otherwise, a webhook would have up to two thousand before surplus ones are deleted. */
   private isFull(id: WebhookId, added: number, kept: number): boolean {
     // a webhook that is not counted begins anywhere: if there are too many to count, each is still trimmed after as many rows on average
-    const rows = (this.sinceTrim.get(id) ?? Math.floor(this.random() * TRIM_AFTER_ROWS)) + 1;
-    const full = rows >= TRIM_AFTER_ROWS || added >= kept;
+    const filled = (this.sinceTrim.get(id) ?? this.random()) + Math.max(1 / TRIM_AFTER_ROWS, added / kept);
+    const full = filled >= 1;
     if (full) this.sinceTrim.delete(id);
-    else this.sinceTrim.set(id, rows);
+    else this.sinceTrim.set(id, filled);
     return full;
   }
 
   private async trim(ids: WebhookId[], kept: number): Promise<void> {
     await this.database.query(
       `DELETE FROM delivered USING (
-         SELECT webhook_id, id, sum(count) OVER (PARTITION BY webhook_id ORDER BY id DESC) - count AS newer FROM delivered WHERE webhook_id = ANY($1)
+         SELECT webhook_id, id, ${NEWER} AS newer FROM delivered WHERE webhook_id = ANY($1)
        ) AS summed
        WHERE newer >= $2 AND delivered.webhook_id = summed.webhook_id AND delivered.id = summed.id`,
       [ids, kept],

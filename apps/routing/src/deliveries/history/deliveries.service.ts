@@ -13,7 +13,7 @@ import {
   type WebhookDelivery,
   type WebhookId,
 } from '#contracts';
-import { comparePlaces, eventIdOf, type EventPlace } from '#events';
+import { eventIdOf, type EventPlace } from '#events';
 import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
@@ -41,18 +41,17 @@ export class DeliveriesService {
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
     // the deliveries that this process made a moment ago
     await this.log.flush();
-    const entries = await this.delivered.list(owner_id, webhook_id);
+    const { places, entries } = await this.delivered.list(owner_id, webhook_id, window);
     const [total, rows] = await Promise.all([
-      this.parked.count(owner_id, webhook_id, entries),
+      this.parked.count(owner_id, webhook_id, places),
       this.parked.list(owner_id, webhook_id, window),
     ]);
-    const within = entries.filter((entry) => comparePlaces(entry, window.olderThan) < 0 && comparePlaces(entry, window.newerThan) > 0);
-    // delivered twice, or delivered and parked: one delivery, in its last state
+    // delivered and parked: one delivery, in its last state
     const byPlace = new Map(
-      [
-        ...within.sort((a, b) => a.attempts.length - b.attempts.length).map((entry) => succeeded(entry, webhook_id)),
-        ...rows.map((row) => pendingOrFailed(row, webhook_id)),
-      ].map((delivery) => [delivery.id, delivery]),
+      [...entries.map((entry) => succeeded(entry, webhook_id)), ...rows.map((row) => pendingOrFailed(row, webhook_id))].map((delivery) => [
+        delivery.id,
+        delivery,
+      ]),
     );
     const newestFirst = [...byPlace.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
     const page = window.from === 'newest' ? newestFirst.slice(0, limit) : newestFirst.slice(-limit);
@@ -71,9 +70,7 @@ export class DeliveriesService {
       if (row) return pendingOrFailed(row, webhook_id);
     }
     await this.log.flush();
-    const [entry] = (await this.delivered.list(owner_id, webhook_id))
-      .filter((each) => comparePlaces(each, place) === 0)
-      .sort((a, b) => b.attempts.length - a.attempts.length);
+    const entry = await this.delivered.find(owner_id, webhook_id, place);
     if (!entry) throw new NotFound('delivery', id);
     // a delivery that is parked is retried whatever waits: only this one adds a row
     this.full.refuseFull(owner_id);
