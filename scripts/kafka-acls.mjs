@@ -39,7 +39,7 @@ function serviceAcls(service) {
 }
 
 /**
- * `sluice migrate` creates the topics and compares existing ones with the requirements.
+ * `sluice migrate` creates the topics, compares existing ones with the requirements and limits their size.
  * @param {string} prefix
  * @returns {Grant}
  */
@@ -48,7 +48,7 @@ const migration = (prefix) => ({
   acls: topicSpecs()
     .map(({ topic }) => topic)
     .sort()
-    .map((name) => ({ type: 'topic', name, pattern: 'literal', operations: ['Create', 'Describe', 'DescribeConfigs'] })),
+    .map((name) => ({ type: 'topic', name, pattern: 'literal', operations: ['Create', 'Describe', 'DescribeConfigs', 'AlterConfigs'] })),
 });
 
 /**

@@ -2,7 +2,16 @@
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
 import { DatabaseConfig, ensureDatabase, migrate, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
-import { checkTopics, createTopics, KafkaClient, KafkaConfig, TopicsConfig, wrongTopics } from '../dist/libs/messaging/src/index.js';
+import {
+  checkTopics,
+  createTopics,
+  explainKafkaError,
+  KafkaClient,
+  KafkaConfig,
+  limitTopics,
+  TopicsConfig,
+  wrongTopics,
+} from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { CannotStart, logFatal, ServiceConfig, retryUntilStoresRespond } from '../dist/libs/service/src/index.js';
 
@@ -22,7 +31,9 @@ try {
     throw new SchemaTooNew(
       `the schema is newer than this version: ${newer.map(({ name, unknown }) => `database ${name} has ${unknown.join(', ')}`).join('; ')}`,
     );
-  for (const difference of existing.different) log.warn(difference);
+  const limited = await limitTopics(kafka, topicSpecs()).catch(reportDenial);
+  if (limited.length > 0) log.info({ topics: limited }, 'topics.limited');
+  for (const difference of (await checkTopics(kafka, topicSpecs(), topics)).different) log.warn(difference);
   for (const { name, schema } of states) {
     await ensureDatabase(database.serverUrl, name);
     const applied = await migrate(database.serverUrl, name, schema, log);
@@ -33,6 +44,19 @@ try {
 } catch (error) {
   logFatal(log, error, 'migration.failed');
   process.exitCode = 1;
+}
+
+/**
+ * The permission to change topics is newer than others, and the services work without the change.
+ *
+ * @param {unknown} error
+ * @returns {string[]}
+ */
+function reportDenial(error) {
+  const reason = explainKafkaError(error);
+  if (reason === undefined) throw error;
+  log.warn({ reason }, 'topics.not-limited');
+  return [];
 }
 
 /** @param {DatabaseConfig} database */

@@ -38,6 +38,8 @@ replica.fetch.max.bytes=4194304
 # Allocated as soon as a client announces a request, before it logs in. The largest one has a full batch for each of four partitions of \`events\`.
 socket.request.max.bytes=10485760
 log.retention.hours=168
+# Requests and replies are limited in size: a client that reads a lot must not fill the disk between two checks.
+log.retention.check.interval.ms=60000
 # Compacted in small segments: all of it is read at each start. Older storages get it, too.
 offsets.topic.segment.bytes=${OFFSETS_SEGMENT_BYTES}
 # Sluice may be off for weeks: its consumers must find their place again.

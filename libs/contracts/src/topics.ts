@@ -24,7 +24,17 @@ export interface TopicSpec {
 }
 
 const DAY_MS = 86_400_000;
-const MAX_MESSAGE_BYTES = String(4 * 1024 * 1024);
+const MIB = 1024 * 1024;
+const MAX_MESSAGE_BYTES = String(4 * MIB);
+/**
+ * Requests and replies are read at once, and nobody needs them afterwards. An hour of them helps to find a fault. Their size is limited, too: one client
+ * that reads pages of large events could fill the disk of the brokers within that hour. Kafka deletes whole segments, so they are small.
+ */
+const CONVERSATION = { 'retention.ms': '3600000', 'segment.bytes': String(64 * MIB), 'max.message.bytes': MAX_MESSAGE_BYTES };
+/** Of a partition. Few requests of an account are in progress at a time, so hardly any wait here. */
+const REQUESTS_BYTES = String(256 * MIB);
+/** A minute at 50 MB per second: a caller waits ten seconds for most replies, and at most a minute for code. */
+const REPLIES_BYTES = String(3072 * MIB);
 /**
  * The broker decompresses what producers outside send. Some compress by default with a codec that our consumers do not have (franz-go: snappy), and one
  * such batch would stop every consumer of the topic.
@@ -65,12 +75,12 @@ export function topicSpecs(): TopicSpec[] {
     ...SERVICES.map((service): TopicSpec => ({
       topic: requestsTopic(service),
       partitions: 'configured',
-      config: { 'retention.ms': '3600000', 'max.message.bytes': MAX_MESSAGE_BYTES },
+      config: { ...CONVERSATION, 'retention.bytes': REQUESTS_BYTES },
     })),
     ...SERVICES.map((service): TopicSpec => ({
       topic: repliesTopic(service),
       partitions: 'one',
-      config: { 'retention.ms': '3600000', 'max.message.bytes': MAX_MESSAGE_BYTES },
+      config: { ...CONVERSATION, 'retention.bytes': REPLIES_BYTES },
     })),
     ...SERVICES.map((service): TopicSpec => ({
       topic: deadLetterTopic(service),

@@ -16,7 +16,7 @@ export { currentLateHandler, LATE_MS, Messages, recordOf, withLateReplies } from
 export { fieldsOf, payloadOf, PayloadPipe } from './payload.js';
 export { type OutgoingRecord, Publisher, SEND_WITHIN_MS, shares, sizeOf } from './publisher.js';
 export type { GroupPosition, Restores } from './restores.js';
-export { checkTopics, createTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';
+export { checkTopics, createTopics, limitTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';
 export { TopicsConfig } from './topics.config.js';
 export { KafkaTransport, type TransportOptions } from './transport.js';
 export { AHEAD_MS, type Position, type Progress } from './watermark.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { TopicSpec } from '#contracts';
-import { differences } from './topics.js';
+import { differences, limitedSettings } from './topics.js';
 
 const settings = { partitions: 4, replicas: 3, minInSyncReplicas: 2 };
 const partitions = (count: number, replicas = 3) =>
@@ -70,4 +70,41 @@ describe('an existing topic', () => {
     const spec: TopicSpec = { topic: 'gateway.replies', partitions: 'one' };
     expect(found({}, partitions(8), spec)).toEqual({ wrong: [], different: [] });
   });
+});
+
+describe('a topic of requests or replies', () => {
+  const spec: TopicSpec = {
+    topic: 'gateway.replies',
+    partitions: 'one',
+    config: { 'retention.bytes': '5000', 'segment.bytes': '100', 'max.message.bytes': '2000' },
+  };
+  const [OF_TOPIC, OF_BROKER] = [1, 4];
+  const entry = (configName: string, configValue: string, configSource = OF_TOPIC) => ({ configName, configValue, configSource });
+
+  it('that has no limit of its size is different', () => {
+    expect(found({ 'retention.bytes': '-1' }, partitions(1), spec).different).toEqual([
+      'gateway.replies has retention.bytes=-1; set it to 5000, as `sluice migrate` does, because large replies could fill the disk of the brokers',
+    ]);
+    expect(found({ 'retention.bytes': '1' }, partitions(1), spec).different).toEqual([]);
+  });
+
+  it('gets the limit, and keeps its other settings', () => {
+    const actual = [
+      entry('retention.ms', '7000'),
+      entry('max.message.bytes', '9000'),
+      entry('retention.bytes', '-1', OF_BROKER),
+      entry('flush.ms', '4', OF_BROKER),
+    ];
+    expect(limitedSettings(spec.config, actual)).toEqual([
+      { name: 'retention.ms', value: '7000' },
+      { name: 'max.message.bytes', value: '9000' },
+      { name: 'retention.bytes', value: '5000' },
+      { name: 'segment.bytes', value: '100' },
+    ]);
+  });
+
+  it.each([[[entry('retention.bytes', '99')]], [[entry('retention.bytes', '99', OF_BROKER)]], [[]]])(
+    'is left unchanged with the limit of its operator, or if nothing is known of it: %j',
+    (actual) => expect(limitedSettings(spec.config, actual)).toBeUndefined(),
+  );
 });

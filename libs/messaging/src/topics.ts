@@ -1,4 +1,4 @@
-import kafkajs, { type ITopicMetadata } from 'kafkajs';
+import kafkajs, { type ConfigEntries, type IResourceConfigEntry, type ITopicMetadata } from 'kafkajs';
 import type { TopicSpec } from '#contracts';
 import type { KafkaClient } from './kafka.js';
 
@@ -47,6 +47,48 @@ export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], setti
   });
 }
 
+/**
+ * Limits the size of existing topics that have no limit: those of earlier versions. A limit that an operator has set stays. Returns the names of the
+ * changed topics.
+ */
+export async function limitTopics(kafka: KafkaClient, specs: TopicSpec[]): Promise<string[]> {
+  return kafka.withAdmin(async (admin) => {
+    const existing = new Set(await admin.listTopics());
+    const limited = specs.filter(({ topic, config }) => config?.['retention.bytes'] !== undefined && existing.has(topic));
+    if (limited.length === 0) return [];
+    const { resources } = await admin.describeConfigs({
+      includeSynonyms: false,
+      resources: limited.map(({ topic }) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic })),
+    });
+    const changed = limited.flatMap(({ topic, config }) => {
+      const entries = resources.find(({ resourceName }) => resourceName === topic)?.configEntries ?? [];
+      const configEntries = limitedSettings(config, entries);
+      return configEntries ? [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configEntries }] : [];
+    });
+    if (changed.length > 0) await admin.alterConfigs({ validateOnly: false, resources: changed });
+    return changed.map(({ name }) => name);
+  });
+}
+
+/**
+ * All settings of a topic that has no limit of its size, with the limit; undefined for one that has a limit. kafkajs can only replace all settings of a
+ * topic at once, so its other ones are among them.
+ * @param actual the settings that apply, also those of the broker
+ */
+export function limitedSettings(
+  config: TopicSpec['config'] = {},
+  actual: Pick<ConfigEntries, 'configName' | 'configValue' | 'configSource'>[],
+): IResourceConfigEntry[] | undefined {
+  if (actual.find(({ configName }) => configName === 'retention.bytes')?.configValue !== UNLIMITED) return undefined;
+  const own = actual.filter(({ configSource }) => configSource === kafkajs.ConfigSource.TOPIC_CONFIG);
+  const settings = new Map(own.map(({ configName, configValue }) => [configName, configValue]));
+  for (const name of LIMITS) if (config[name] !== undefined) settings.set(name, config[name]);
+  return [...settings].map(([name, value]) => ({ name, value }));
+}
+
+const LIMITS = ['retention.bytes', 'segment.bytes'];
+const UNLIMITED = '-1';
+
 /** Compares the existing topics with the requirements. */
 export async function checkTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<TopicReport> {
   return kafka.withAdmin(async (admin) => {
@@ -77,6 +119,7 @@ const COMPARED = [
   'cleanup.policy',
   'max.message.bytes',
   'retention.ms',
+  'retention.bytes',
   'min.insync.replicas',
   'compression.type',
 ];
@@ -104,6 +147,9 @@ export function differences(
   const retention = config['retention.ms'];
   const kept = Number(actual.get('retention.ms') ?? -1);
   if (retention !== undefined && kept >= 0 && kept < Number(retention)) different.push(set('retention.ms', `at least ${retention}`));
+  const size = config['retention.bytes'];
+  if (size !== undefined && actual.get('retention.bytes') === UNLIMITED)
+    different.push(`${set('retention.bytes', size)}, as \`sluice migrate\` does, because large replies could fill the disk of the brokers`);
   if (Number(actual.get('min.insync.replicas') ?? settings.minInSyncReplicas) < settings.minInSyncReplicas)
     different.push(set('min.insync.replicas', String(settings.minInSyncReplicas)));
   const compression = config['compression.type'];
