@@ -177,8 +177,16 @@ describe('the HTTP side of the gateway', () => {
     });
 
     it.each(['{"component_code":"x"}', '{'])('costs its account the time that parsing the body %s takes', async (body) => {
+      messages.onReply(() => {});
       await send('POST', '/v1/sources', { body });
       expect(spent).toEqual([[ME, expect.any(Number)]]);
+    });
+
+    it('costs its account the bytes that a service replies', async () => {
+      const source = { id: SOURCE, name: 'x'.repeat(100_000), active: true };
+      messages.replyTo(getSource, () => source as Source);
+      await send('GET', `/v1/sources/${SOURCE}`);
+      expect(spent).toEqual([[ME, JSON.stringify(source).length / BYTES_PER_UNIT]]);
     });
 
     it('reads a refused body to its end, so that the client can finish sending and use the connection again', async () => {

@@ -1,11 +1,12 @@
 import { expect, it } from '@jest/globals';
 import type { Batch, ConsumerRunConfig } from 'kafkajs';
-import { createWebhook, executeRun, repliesTopic, Unavailable } from '#contracts';
+import { createWebhook, executeRun, getSource, repliesTopic, Unavailable } from '#contracts';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import type { KafkaClient } from './kafka.js';
 import { Messages } from './messages.js';
 import type { Publisher } from './publisher.js';
+import { HEADER } from './wire.js';
 
 const TOPIC = repliesTopic('gateway');
 
@@ -31,8 +32,8 @@ class FakeConsumer {
   seek({ partition, offset }: { partition: number; offset: string }): void {
     this.sought.push(`${partition}: ${offset}`);
   }
-  receive(partition: number, lastOffset: string): Promise<void> {
-    return this.config!.eachBatch!({ batch: { partition, messages: [], lastOffset: () => lastOffset } as unknown as Batch } as never);
+  receive(partition: number, lastOffset: string, messages: object[] = []): Promise<void> {
+    return this.config!.eachBatch!({ batch: { partition, messages, lastOffset: () => lastOffset } as unknown as Batch } as never);
   }
 }
 
@@ -67,4 +68,27 @@ it('neither a request nor a queued command is sent after its caller has got an e
   await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 1000 })).rejects.toMatchObject({ code: 'unavailable' });
   await expect(messages.publish(executeRun, {} as never, 'k')).rejects.toMatchObject({ code: 'unavailable' });
   expect(sent).toEqual([5000, 1000, 5000].map((withinMs) => ({ withinMs, account: 'k' })));
+});
+
+it('reports the size of each reply with its request', async () => {
+  const consumer = new FakeConsumer();
+  const kafka = { watchedConsumer: () => consumer, withAdmin: async () => [] } as unknown as KafkaClient;
+  const correlationIds: string[] = [];
+  const publisher = {
+    send: async ([record]: { headers: Record<string, string> }[]) => void correlationIds.push(record!.headers[HEADER.correlationId]!),
+  } as unknown as Publisher;
+  const messages = new Messages('gateway', kafka, publisher, createLog('test', 'silent'), new SecretBox([]));
+  await messages.connect();
+  const replies: [request: object, bytes: number][] = [];
+  messages.onReply((request, bytes) => replies.push([request, bytes]));
+  const request = { owner_id: 'u_1', id: 'dc_1' } as const;
+  const reply = messages.request(getSource, request, { key: 'k' });
+  const value = Buffer.from(JSON.stringify({ id: 'dc_1', name: 'ä' }));
+  const half = value.length / 2;
+  for (const [index, part] of [value.subarray(0, half), value.subarray(half)].entries()) {
+    const headers = { [HEADER.correlationId]: correlationIds[0], [HEADER.part]: `r/${index}/2` };
+    await consumer.receive(0, String(index), [{ headers, value: part }]);
+  }
+  expect(await reply).toEqual({ id: 'dc_1', name: 'ä' });
+  expect(replies).toEqual([[request, value.length]]);
 });

@@ -23,6 +23,7 @@ import { ArrivedParts } from './reply-parts.js';
 import { errorFromWire, HEADER, replyContext, requestContext } from './wire.js';
 
 interface Pending {
+  request: object;
   resolve(reply: unknown): void;
   reject(error: SluiceError): void;
   timer: NodeJS.Timeout;
@@ -55,6 +56,7 @@ export class Messages {
   /** The next offset of each partition of the topic of replies. */
   private readonly positions = new Map<number, string>();
   private isStopped = false;
+  private replied: (request: object, bytes: number) => void = () => {};
 
   constructor(
     private readonly service: Service,
@@ -97,6 +99,11 @@ export class Messages {
     });
     // groups of processes that were killed
     void deleteGroups(this.kafka, this.log, (other) => other.startsWith(`${this.repliesTo}.`) && other !== group);
+  }
+
+  /** Sets what is called with each request whose reply arrives, and the size of the reply. */
+  onReply(listener: (request: object, bytes: number) => void): void {
+    this.replied = listener;
   }
 
   /** The end of each partition of the topic of replies. Waits for brokers that are down. */
@@ -187,7 +194,7 @@ export class Messages {
         onLate = undefined;
         pending.timer = setTimeout(late, LATE_MS);
       };
-      const pending: Pending = { resolve: resolve, reject, timer: setTimeout(late, timeoutMs) };
+      const pending: Pending = { request: payload, resolve, reject, timer: setTimeout(late, timeoutMs) };
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: message,
@@ -219,6 +226,7 @@ export class Messages {
     if (!whole) return;
     this.pending.delete(correlationId);
     clearTimeout(pending.timer);
+    this.replied(pending.request, whole.length);
     const error = header(HEADER.error);
     try {
       if (error !== undefined) throw errorFromWire(error);

@@ -9,13 +9,18 @@ export interface Sent {
 }
 
 /** A fake of `Messages` and `Publisher`: replies from a table and records the sent messages. */
-export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'publish'> {
+export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'publish' | 'onReply'> {
   readonly requests: Sent[] = [];
   readonly announced: Sent[] = [];
   readonly published: Sent[] = [];
   /** The contracts whose replies come late: a caller that accepts late replies is informed first. */
   private readonly late = new Set<string>();
   private readonly replies = new Map<string, (payload: never) => unknown>();
+  private replied: ((request: object, bytes: number) => void) | undefined;
+
+  onReply(listener: (request: object, bytes: number) => void): void {
+    this.replied = listener;
+  }
 
   /** Sets the reply to requests of the contract. The reply may throw the error of a service. */
   replyTo<Payload, Reply>(contract: Command<Payload, Reply> | Query<Payload, Reply>, reply: (payload: Payload) => Reply): this {
@@ -39,7 +44,9 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     if (this.late.has(name)) currentLateHandler()?.(new TimedOut('the test is late'));
     const reply = this.replies.get(name);
     if (!reply) throw new Unavailable(`the test has no reply to ${name}`);
-    return reply(payload as never) as Reply;
+    const result = (await reply(payload as never)) as Reply;
+    this.replied?.(payload, result === undefined ? 0 : Buffer.byteLength(JSON.stringify(result)));
+    return result;
   }
 
   async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string): Promise<void> {

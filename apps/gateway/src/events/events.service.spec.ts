@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { type EventPage, listEvents, type PageRequest } from '#contracts';
+import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { EventsService } from './events.service.js';
@@ -29,10 +30,16 @@ function store(most: number) {
 describe('the events of an emitter', () => {
   let messages: FakeMessages;
   let service: EventsService;
+  /** How many requests have been sent each time the account took its turn. */
+  let turns: number[];
 
   beforeEach(async () => {
     messages = new FakeMessages();
-    const module = await Test.createTestingModule({ providers: [EventsService, { provide: Messages, useValue: messages }] }).compile();
+    turns = [];
+    const pace = { delayRequest: async () => void turns.push(messages.requests.length) };
+    const module = await Test.createTestingModule({
+      providers: [EventsService, { provide: Messages, useValue: messages }, { provide: AccountPace, useValue: pace }],
+    }).compile();
     service = module.get(EventsService);
   });
 
@@ -55,6 +62,13 @@ describe('the events of an emitter', () => {
         ...{ start_cursor: shown.length > 0 ? String(shown[0]) : null, end_cursor: shown.length > 0 ? String(shown.at(-1)) : null },
       });
     });
+  });
+
+  it('takes a turn of the account before each further part of a page', async () => {
+    messages.replyTo(listEvents, store(4));
+    await service.page(ME, SOURCE, { limit: 10 });
+    expect(messages.requests).toHaveLength(3);
+    expect(turns).toEqual([1, 2]);
   });
 
   it('ends a page when the store has no more events', async () => {

@@ -1,12 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, type EmitterStream, type EventPage, listEvents, listStreams, type PageRequest, type UserId } from '#contracts';
 import { streamOf } from '#events';
+import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import type { EventPageQuery } from './event.dto.js';
 
 @Injectable()
 export class EventsService {
-  constructor(private readonly messages: Messages) {}
+  constructor(
+    private readonly messages: Messages,
+    private readonly pace: AccountPace,
+  ) {}
 
   /** A page of a stream, as a whole: for a few events. */
   async page(ownerId: UserId, emitterId: EmitterId, query: EventPageQuery): Promise<EventPage> {
@@ -23,6 +27,11 @@ export class EventsService {
   ): AsyncGenerator<EventPage> {
     const query = { owner_id: ownerId, emitter_id: emitterId, stream: streamOf(event_name), expand: expand === 'event' };
     const ask = (window: PageRequest) => this.messages.request(listEvents, { ...query, ...window }, { key: emitterId });
+    // the parts before it have cost the account something, and a page may have a hundred megabytes
+    const askAgain = async (window: PageRequest) => {
+      await this.pace.delayRequest(ownerId, 0);
+      return ask(window);
+    };
     // an empty cursor counts as absent
     const window: PageRequest = { limit, after: after || undefined, before: before || undefined };
     let chunk = await ask(window);
@@ -31,7 +40,7 @@ export class EventsService {
       // towards newer events: their newest part is the first one, and is found last
       let found = chunk.items.length;
       for (; chunk.cut && found < limit; found += chunk.items.length) {
-        const newer = await ask({ before: chunk.page_info.start_cursor ?? '', limit: limit - found });
+        const newer = await askAgain({ before: chunk.page_info.start_cursor ?? '', limit: limit - found });
         if (newer.items.length === 0) break;
         chunk = newer;
       }
@@ -40,7 +49,7 @@ export class EventsService {
     }
     yield chunk;
     while (chunk.cut && left > 0) {
-      chunk = await ask({ ...window, after: chunk.page_info.end_cursor ?? '', limit: left });
+      chunk = await askAgain({ ...window, after: chunk.page_info.end_cursor ?? '', limit: left });
       if (chunk.items.length === 0) return;
       left -= chunk.items.length;
       yield chunk;

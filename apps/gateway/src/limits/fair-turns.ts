@@ -1,9 +1,19 @@
 import type { FastifyInstance } from 'fastify';
+import type { UserId } from '#contracts';
 import { type AccountPace, BYTES_PER_UNIT, REQUEST_UNITS } from '#fairness';
+import type { Messages } from '#messaging';
 
 /** While the machine is saturated, the requests of the accounts that use more than their share wait for their turns, after their bodies were received. */
 export function takeTurns(fastify: FastifyInstance, pace: AccountPace): void {
   fastify.addHook('preParsing', async ({ caller, received }) => {
     if (caller) await pace.delayRequest(caller.account.id, REQUEST_UNITS + (received?.cost ?? 0) / BYTES_PER_UNIT);
+  });
+}
+
+/** A reply to a request of an account costs as much as a body of its size: a page of large events counts as many small requests. */
+export function chargeReplies(messages: Messages, pace: AccountPace): void {
+  messages.onReply((request, bytes) => {
+    const { owner_id } = request as { owner_id?: UserId };
+    if (owner_id !== undefined) pace.spend(owner_id, bytes / BYTES_PER_UNIT);
   });
 }
