@@ -18,9 +18,9 @@ export class CatalogConfig extends Config({
     description: 'Code and packages of all components of an account, in bytes. Further components are refused.',
   }),
   maxSources: integer('SLUICE_MAX_SOURCES', {
-    fallback: 10_000,
-    min: 1,
-    description: 'Sources of an account. Further ones are refused.',
+    fallback: 0,
+    min: 0,
+    description: 'Sources of an account; further ones are refused. 0: no limit. An installation that is open to strangers should set it.',
   }),
   allowPrivateHosts,
   protectedHosts,

@@ -28,9 +28,9 @@ export class RoutingConfig extends Config({
     description: 'Delivery attempts in flight to one webhook.',
   }),
   maxWebhooks: integer('SLUICE_MAX_WEBHOOKS', {
-    fallback: 10_000,
-    min: 1,
-    description: 'Webhooks of an account. Further ones are refused.',
+    fallback: 0,
+    min: 0,
+    description: 'Webhooks of an account; further ones are refused. 0: no limit. An installation that is open to strangers should set it.',
   }),
   disableAfterMs: duration('SLUICE_DISABLE_WEBHOOKS_AFTER', {
     fallback: '5d',

@@ -76,7 +76,7 @@ export class SourcesController {
     operationId: 'createSource',
     summary: 'Create a source',
     description:
-      'One of component_id, component_code, component_url and key (of a registered component) is required; the first one given, in this order, is used. An account has at most `SLUICE_MAX_SOURCES` sources: 409.',
+      'One of component_id, component_code, component_url and key (of a registered component) is required; the first one given, in this order, is used. Beyond `SLUICE_MAX_SOURCES` sources of the account: 409.',
   })
   @Takes(CreateSourceBody, COMPONENT_EXAMPLES)
   @RespondsWith(Source)

@@ -41,7 +41,7 @@ export class WebhooksController {
     operationId: 'createWebhook',
     summary: 'Create a webhook',
     description:
-      'The parameters can also be fields of a JSON body; the query wins. An account has at most `SLUICE_MAX_WEBHOOKS` webhooks: 409.',
+      'The parameters can also be fields of a JSON body; the query wins. Beyond `SLUICE_MAX_WEBHOOKS` webhooks of the account: 409.',
   })
   @ApiQuery({ type: NewWebhookParameters })
   @RespondsWith(Webhook)

@@ -200,7 +200,7 @@ export class Operations extends HeyApiClient {
     /**
      * Create a source
      *
-     * One of component_id, component_code, component_url and key (of a registered component) is required; the first one given, in this order, is used. An account has at most `SLUICE_MAX_SOURCES` sources: 409.
+     * One of component_id, component_code, component_url and key (of a registered component) is required; the first one given, in this order, is used. Beyond `SLUICE_MAX_SOURCES` sources of the account: 409.
      */
     public createSource<ThrowOnError extends boolean = true>(options: Options<CreateSourceData, ThrowOnError>): RequestResult<CreateSourceResponses, CreateSourceErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateSourceResponses, CreateSourceErrors, ThrowOnError, 'data'>({
@@ -570,7 +570,7 @@ export class Operations extends HeyApiClient {
     /**
      * Create a webhook
      *
-     * The parameters can also be fields of a JSON body; the query wins. An account has at most `SLUICE_MAX_WEBHOOKS` webhooks: 409.
+     * The parameters can also be fields of a JSON body; the query wins. Beyond `SLUICE_MAX_WEBHOOKS` webhooks of the account: 409.
      */
     public createWebhook<ThrowOnError extends boolean = true>(options: Options<CreateWebhookData, ThrowOnError>): RequestResult<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'>({
