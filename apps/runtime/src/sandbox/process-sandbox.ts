@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
-import { EgressBudgets } from './egress/egress-budget.js';
+import { EgressBudgets, type Spend } from './egress/egress-budget.js';
 import { ExchangeBase } from './processes/exchange.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { openJailRoot } from './jail/jail-root.js';
@@ -50,10 +50,11 @@ export class ProcessSandbox implements Sandbox {
     private readonly chosen: ChosenJail,
     packages: PackageSettings,
     shipped: ReadonlyMap<string, string>,
+    spend?: Spend,
   ) {
     const { lookup, ownHosts } = config;
     this.guard = AddressGuard.fromConfig(config.allowPrivateHosts, { ...(lookup && { lookup }), ...(ownHosts && { ownHosts }) });
-    this.budgets = new EgressBudgets(config.egress);
+    this.budgets = new EgressBudgets(config.egress, spend);
     this.packages = new PackageInstaller(packages, {
       jail: chosen.jail,
       exchanges: this.exchanges,
@@ -63,8 +64,12 @@ export class ProcessSandbox implements Sandbox {
     this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
 
-  /** Builds the jail's root if necessary, and finds a jail that works here. @throws Error with the reason if none does */
-  static async start(config: SandboxConfig): Promise<ProcessSandbox> {
+  /**
+   * Builds the jail's root if necessary, and finds a jail that works here.
+   * @param spend receives what an account costs beside its runs
+   * @throws Error with the reason if no jail works
+   */
+  static async start(config: SandboxConfig, spend?: Spend): Promise<ProcessSandbox> {
     const root = await openJailRoot(config.prebuiltJailRoots, config.dataDir, config.modules);
     const chosen = await chooseJail(root, config.jail, !config.trustsComponents, new RunnerUsers().next());
     const shipped = await packageClosure(config.modules);
@@ -73,7 +78,7 @@ export class ProcessSandbox implements Sandbox {
     // Beside the jail's root: both have to be reachable for the jail's user
     const parent = await jailRootParent(config.dataDir).catch(() => config.dataDir);
     const packages = { ...config.packages, store: config.packages.store || join(parent, 'packages') };
-    const sandbox = new ProcessSandbox(config, chosen, packages, versions);
+    const sandbox = new ProcessSandbox(config, chosen, packages, versions, spend);
     // If no runner can start (Node lacks internals that the guest needs), fail now and not at the first run
     await sandbox.pool.fill().catch(async (error: unknown) => {
       await sandbox.close();

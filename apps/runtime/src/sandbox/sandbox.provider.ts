@@ -1,7 +1,10 @@
 import { Injectable, type OnApplicationShutdown, type Provider } from '@nestjs/common';
 import { resolve } from 'node:path';
+import type { UserId } from '#contracts';
+import { AccountPace, MS_PER_UNIT } from '#fairness';
 import { LOG, type Log } from '#observability';
 import { CannotStart } from '#service';
+import type { Spend } from './egress/egress-budget.js';
 import { ProcessSandbox } from './process-sandbox.js';
 import { PackagesConfig } from './packages/packages.config.js';
 import { RunnerConfig } from './runner.config.js';
@@ -21,17 +24,17 @@ export function readSandboxConfig(): SandboxConfig {
 }
 
 /** @throws CannotStart when this machine cannot run a sandbox */
-export function startSandbox(config: SandboxConfig): Promise<ProcessSandbox> {
-  return ProcessSandbox.start(config).catch((error: unknown) => {
+export function startSandbox(config: SandboxConfig, spend?: Spend): Promise<ProcessSandbox> {
+  return ProcessSandbox.start(config, spend).catch((error: unknown) => {
     throw error instanceof SandboxUnavailable ? new CannotStart(error.message) : error;
   });
 }
 
 export const sandboxProvider: Provider = {
   provide: Sandbox,
-  inject: [LOG],
-  useFactory: async (log: Log): Promise<Sandbox> => {
-    const sandbox = await startSandbox(readSandboxConfig());
+  inject: [LOG, AccountPace],
+  useFactory: async (log: Log, pace: AccountPace): Promise<Sandbox> => {
+    const sandbox = await startSandbox(readSandboxConfig(), (accountId, ms) => pace.spend(accountId as UserId, ms / MS_PER_UNIT));
     const { jail, refused } = sandbox.health();
     log.info({ jail, refused }, 'sandbox.started');
     return sandbox;

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -27,13 +27,16 @@ describe('the proxy of one runner process', () => {
     remote.close();
   });
 
+  const charge = jest.fn<(ms: number) => void>();
   const start = async (limits: Partial<EgressLimits> = {}, lookup = async () => [{ address: '127.0.0.1' }]) => {
     const guard = AddressGuard.fromConfig(`127.0.0.1:${port}`, { lookup });
     const all = { ...defaultEgressLimits, ...limits };
     proxy = await EgressProxy.listen(path, guard, all);
-    proxy.charge(new EgressBudget(all));
+    charge.mockReset();
+    proxy.charge(new EgressBudget(all, charge));
     return proxy;
   };
+  const charged = (): number => charge.mock.calls.reduce((sum, [ms]) => sum + ms, 0);
 
   /** Everything that comes back for these bytes until the proxy closes, or until `until` is in it. */
   const say = (bytes: string | Buffer, until?: string) =>
@@ -123,6 +126,82 @@ describe('the proxy of one runner process', () => {
   ])('ends a connection for %s', async (_, limits, bytes) => {
     await start(limits);
     expect(await say(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n${bytes}`)).toMatch(/^HTTP\/1.1 200 OK|^$/);
+  });
+
+  /** Sends single bytes, each of which is a chunk if it is read at once, and returns the sizes of the chunks that come back. */
+  const drip = (bytes: number) =>
+    new Promise<number[]>((resolve) => {
+      const sizes: number[] = [];
+      let received = 0;
+      const next = (sent: number): void => {
+        socket.write('x');
+        if (sent < bytes) setImmediate(next, sent + 1);
+      };
+      const socket = connect(path, () => void socket.write(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`));
+      socket.setNoDelay(true);
+      socket.once('data', () => {
+        socket.on('data', ({ length }) => {
+          sizes.push(length);
+          if ((received += length) < bytes) return;
+          socket.destroy();
+          resolve(sizes);
+        });
+        next(1);
+      });
+    });
+
+  it('reads single bytes later, when many of them have become one chunk', async () => {
+    await start({ chunksPerSecond: 100 });
+    const sizes = await drip(5000);
+    expect(sizes.length).toBeLessThan(500);
+    expect(Math.max(...sizes)).toBeGreaterThan(50);
+  });
+
+  it('shares the chunks of an account between its connections', async () => {
+    await start({ chunksPerSecond: 100 });
+    const sizes = await Promise.all(Array.from({ length: 20 }, () => drip(1000)));
+    expect(sizes.flat().length).toBeLessThan(1000);
+  });
+
+  it('charges the account for its chunks', async () => {
+    await start({ chunksPerSecond: 1e6 });
+    await drip(2000);
+    expect(charged()).toBeGreaterThan(5);
+  });
+
+  it('refuses a request that arrives in single bytes', async () => {
+    await start();
+    const response = await new Promise<string>((resolve) => {
+      const head = [...`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`];
+      const next = (): void => {
+        const byte = head.shift();
+        if (byte === undefined || socket.destroyed) return;
+        socket.write(byte);
+        setTimeout(next, 2);
+      };
+      const socket = connect(path, next);
+      socket.on('error', () => {});
+      socket.once('data', (data) => resolve(data.toString()));
+    });
+    expect(response).toContain('403 EPROTO');
+  });
+
+  it('forwards many megabytes fast', async () => {
+    await start();
+    const size = 14 << 20;
+    const begun = performance.now();
+    const received = await new Promise<number>((resolve) => {
+      let bytes = 0;
+      const socket = connect(path, () => void socket.write(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`));
+      socket.once('data', () => {
+        socket.on('data', ({ length }) => {
+          if ((bytes += length) >= size) resolve(bytes);
+        });
+        socket.write(Buffer.alloc(size));
+      });
+    });
+    expect(received).toBe(size);
+    expect(performance.now() - begun).toBeLessThan(5000);
   });
 
   it('forwards nothing while its process has no account', async () => {

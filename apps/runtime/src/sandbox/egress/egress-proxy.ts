@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressGuard } from '#egress';
 import { type EgressBudget, type EgressLimits, Rate } from './egress-budget.js';
-import { Tunnel } from './tunnel.js';
+import { Tunnel, unbuffered } from './tunnel.js';
 
 const mostRefusing = 50;
 
@@ -34,7 +34,7 @@ export class EgressProxy {
   ) {
     this.flooded = new Promise((resolve) => (this.flood = resolve));
     this.refusals = new Rate(limits.refusedPerMinute);
-    this.server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.accept(client));
+    this.server = createServer({ allowHalfOpen: true, pauseOnConnect: true, ...unbuffered }, (client) => void this.accept(client));
     this.server.on('error', () => {});
   }
 
@@ -75,6 +75,6 @@ export class EgressProxy {
     if (!budget || !(await budget.take())) return this.refuse(tunnel);
     if (client.destroyed) return budget.give();
     client.on('close', () => budget.give());
-    await tunnel.run();
+    await tunnel.run(budget);
   }
 }

@@ -1,7 +1,12 @@
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { type AddressGuard, EgressRefused, type ResolvedAddress } from '#egress';
-import type { EgressLimits } from './egress-budget.js';
+import type { EgressBudget, EgressLimits } from './egress-budget.js';
 import type { EgressCounts } from './egress-proxy.js';
+
+/**
+ * The option of both sockets with which `pause` stops the reading: without it, Node reads on until it has buffered many bytes, which may be one by one.
+ */
+export const unbuffered = { highWaterMark: 1 };
 
 /** One connection of a guest to a server. */
 export class Tunnel {
@@ -15,7 +20,7 @@ export class Tunnel {
   ) {}
 
   /** Resolves when the tunnel is connected or refused. Never rejects. */
-  async run(): Promise<void> {
+  async run(budget: EgressBudget): Promise<void> {
     this.client.once('close', () => clearTimeout(this.timer));
     this.timer = setTimeout(() => this.client.destroy(), this.limits.headMs);
     const request = await this.request();
@@ -24,7 +29,7 @@ export class Tunnel {
     if (request === null) return this.refuse('EPROTO', 'only CONNECT');
     try {
       const { all } = await this.guard.resolve(request.host, request.port);
-      if (!this.client.destroyed) this.dial(request, all);
+      if (!this.client.destroyed) this.dial(request, all, budget);
     } catch (error) {
       if (error instanceof EgressRefused) this.refuse(error.code, error.message);
       else this.refuse('EACCES', 'refused');
@@ -50,9 +55,10 @@ export class Tunnel {
     const { client } = this;
     return new Promise((resolve) => {
       let head: Buffer = Buffer.alloc(0);
+      let chunks = 0;
       const onData = (chunk: Buffer): void => {
         head = head.length > 0 ? Buffer.concat([head, chunk]) : chunk;
-        const request = readConnectRequest(head);
+        const request = ++chunks > mostHeadChunks ? 'bad' : readConnectRequest(head);
         if (request === 'more') return;
         client.off('data', onData);
         client.pause();
@@ -65,7 +71,7 @@ export class Tunnel {
     });
   }
 
-  private dial(request: ConnectRequest, addresses: ResolvedAddress[]): void {
+  private dial(request: ConnectRequest, addresses: ResolvedAddress[], budget: EgressBudget): void {
     const { client, limits } = this;
     const host = request.host.replace(/^\[|\]$/g, '');
     // Connects only to addresses that were checked. It tries the next one soon after the first, because one of them may be unreachable from here
@@ -77,6 +83,7 @@ export class Tunnel {
       autoSelectFamily: true,
       allowHalfOpen: true,
       noDelay: true,
+      ...unbuffered,
     });
     this.timer = setTimeout(() => remote.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })), limits.connectMs);
     let connected = false;
@@ -90,11 +97,11 @@ export class Tunnel {
       connected = true;
       clearTimeout(this.timer);
       if (client.destroyed) remote.destroy();
-      else this.join(remote, request.rest);
+      else this.join(remote, request.rest, budget);
     });
   }
 
-  private join(remote: Socket, first: Buffer): void {
+  private join(remote: Socket, first: Buffer, budget: EgressBudget): void {
     const { client, limits, counts } = this;
     counts.connections++;
     const end = (): void => {
@@ -106,18 +113,30 @@ export class Tunnel {
     remote.on('close', () => client.destroySoon());
     client.write('HTTP/1.1 200 OK\r\n\r\n');
     if (first.length > 0) client.unshift(first);
-    counted(client, limits.bytesUp, (bytes) => (counts.bytesUp += bytes), end).pipe(remote);
-    counted(remote, limits.bytesDown, (bytes) => (counts.bytesDown += bytes), end).pipe(client);
+    const bytes = { up: 0, down: 0 };
+    forward(client, remote, budget, (length) => {
+      counts.bytesUp += length;
+      if ((bytes.up += length) > limits.bytesUp) end();
+    });
+    forward(remote, client, budget, (length) => {
+      counts.bytesDown += length;
+      if ((bytes.down += length) > limits.bytesDown) end();
+    });
+    client.resume();
   }
 }
 
-function counted(from: Socket, most: number, count: (bytes: number) => void, end: () => void): Socket {
-  let seen = 0;
-  return from.on('data', (chunk: Buffer) => {
-    seen += chunk.length;
+/** Sends what arrives at one end to the other. While a chunk waits for the other end or for the account's turn, what arrives becomes the next one. */
+function forward(from: Socket, to: Socket, budget: EgressBudget, count: (bytes: number) => void): void {
+  const read = (): void => void from.resume();
+  const sent = (): void => budget.nextChunk(read);
+  from.on('data', (chunk: Buffer) => {
     count(chunk.length);
-    if (seen > most) end();
+    budget.count(chunk.length);
+    from.pause();
+    to.write(chunk, sent);
   });
+  from.on('end', () => to.end());
 }
 
 interface ConnectRequest {
@@ -128,6 +147,8 @@ interface ConnectRequest {
 }
 
 const headBytes = 1024;
+/** A guest writes its request at once. */
+const mostHeadChunks = 8;
 const headEnd = '\r\n\r\n';
 
 /**

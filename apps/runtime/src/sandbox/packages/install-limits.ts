@@ -25,6 +25,7 @@ export const installEgress = ({ wallMs, downloadedBytes }: InstallLimits): Egres
   connections: 24,
   waiting: 1000,
   perMinute: 3000,
+  chunksPerSecond: 2000,
   refusedPerMinute: 5000,
   headMs: 5_000,
   connectMs: 8_000,
