@@ -35,6 +35,10 @@ export interface SandboxLimits extends GuestLimits {
   outputBytes: number;
   /** In all frames of one run */
   outputTokens: number;
+  /** In which all frames of one run arrive. Reading a piece takes as long as reading a page, however small it is */
+  outputPieces: number;
+  /** In which a process writes to its standard error */
+  errorPieces: number;
 }
 
 export const defaultLimits: SandboxLimits = {
@@ -52,6 +56,8 @@ export const defaultLimits: SandboxLimits = {
   frameTokens: 40_000,
   outputBytes: 48 << 20,
   outputTokens: 200_000,
+  outputPieces: 40_000,
+  errorPieces: 10_000,
   emits: 1000,
   eventBytes: 1 << 20,
   emittedBytes: 8 << 20,

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { killQuietly } from '../jail/run-in-jail.js';
 import { lastDescendant } from '../jail/process-usage.js';
+import { pieceMs } from './runner-channel.js';
 import { endByItself, type RunnerEnd } from './runner-end.js';
 
 const drainMs = 500;
@@ -15,22 +16,28 @@ export class JailedChild {
   private innerPid = 0;
   private errors = '';
   private errorBytes = 0;
+  private errorPieces = 0;
   private killed = false;
 
   /**
    * @param child as `startInJail` returns it
+   * @param mostErrorPieces in which it may write to its standard error
+   * @param onCost receives the time of the main thread that reading its standard error takes, in ms
    * @param onFailure called if the process must be killed, or cannot be
    * @param onGone called when the process has ended and all of its output was read; may be called more than once
    */
   constructor(
     private readonly child: ChildProcess,
+    mostErrorPieces: number,
+    onCost: (ms: number) => void,
     onFailure: (end: RunnerEnd) => void,
     onGone: (end: RunnerEnd) => void,
   ) {
     child.stderr!.on('data', (chunk: Buffer) => {
       if (this.errors.length < keptErrorBytes) this.errors += chunk.toString('latin1');
       this.errorBytes += chunk.length;
-      if (this.errorBytes > mostErrorBytes)
+      onCost(pieceMs);
+      if (++this.errorPieces > mostErrorPieces || this.errorBytes > mostErrorBytes)
         onFailure({ status: 'killed', code: 'OUTPUT', message: 'The code wrote too much to its standard error' });
     });
     child.on('error', ({ message }) => onFailure({ status: 'crashed', code: 'KILL', message }));

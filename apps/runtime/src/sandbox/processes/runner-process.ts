@@ -13,7 +13,7 @@ import {
   SandboxUnavailable,
 } from '../sandbox.js';
 import type { Exchange } from './exchange.js';
-import type { EgressBudgets } from '../egress/egress-budget.js';
+import type { EgressBudget, EgressBudgets } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import { startInJail } from '../jail/run-in-jail.js';
 import { Inspections } from './inspections.js';
@@ -35,7 +35,7 @@ export interface Attempt {
 
 export interface RunnerSettings {
   jail: Jail;
-  /** The connections of every account */
+  /** The connections of every account, and what it owes */
   budgets: EgressBudgets;
   uid: number;
   limits: SandboxLimits;
@@ -51,6 +51,8 @@ export interface RunnerSettings {
 const unsolicitedBytes = 1 << 20;
 // How much more reading a token of JSON costs than reading a byte of text
 const tokenBytes = 32;
+// The same of reading a piece
+const pieceBytes = 256;
 
 /**
  * One jailed process, from its start to its end.
@@ -76,6 +78,8 @@ export class RunnerProcess {
   private end: RunnerEnd | null = null;
   private cause: RunInFlight | null = null;
   private unsolicited = 0;
+  /** Of its account; null: it has none yet */
+  private budget: EgressBudget | null = null;
   private isGone = false;
   private becomeReady!: () => void;
   private failToStart!: (error: Error) => void;
@@ -108,6 +112,8 @@ export class RunnerProcess {
     const { limits, modules, warm, trustedCa, hardened } = settings;
     this.child = new JailedChild(
       child,
+      limits.errorPieces,
+      (ms) => this.budget?.spend(ms),
       (end) => this.stop(end),
       (end) => this.gone(end),
     );
@@ -158,7 +164,7 @@ export class RunnerProcess {
     for (const other of this.inFlight.all()) other.alone = false;
     const run = new RunInFlight(randomBytes(8).toString('hex'), job, limits, this.runs === 0);
     if (this.end) return this.alreadyEnded(run, this.end);
-    this.exchange.charge(this.settings.budgets.of(job.accountId));
+    this.charge(job.accountId);
     this.runs++;
     this.unsolicited = 0;
     this.watch?.enter(run.id);
@@ -184,7 +190,7 @@ export class RunnerProcess {
     until: number,
     { accountId = '', installs = false }: Inspector,
   ): Promise<ComponentDescription> {
-    this.exchange.charge(this.settings.budgets.of(accountId));
+    this.charge(accountId);
     const id = randomBytes(8).toString('hex');
     this.watch?.enter(id, this.settings.limits.inspectIdleMs);
     const late = setTimeout(() => this.stop(abandoned), until - Date.now());
@@ -243,6 +249,11 @@ export class RunnerProcess {
     return this.alive;
   }
 
+  private charge(accountId: string): void {
+    this.budget = this.settings.budgets.of(accountId);
+    this.exchange.charge(this.budget);
+  }
+
   private begin(): void {
     if (this.watch) return;
     const ping = (n: number): void => void this.channel.send({ t: 'ping', n });
@@ -261,8 +272,9 @@ export class RunnerProcess {
   }
 
   /** Ignores frames of runs that have ended or were never started here, up to a limit, because reading them costs the parent CPU. */
-  private countUnsolicited({ bytes, tokens }: FrameCost): void {
-    this.unsolicited += bytes + tokenBytes * tokens;
+  private countUnsolicited({ bytes, tokens, pieces, ms }: FrameCost): void {
+    this.budget?.spend(ms);
+    this.unsolicited += bytes + tokenBytes * tokens + pieceBytes * pieces;
     if (this.unsolicited > unsolicitedBytes) throw new ProtocolBroken('too much unsolicited data');
   }
 

@@ -25,6 +25,7 @@ export class RunInFlight {
   private dbBytes = 0;
   private outputBytes = 0;
   private outputTokens = 0;
+  private outputPieces = 0;
   private emittedBytes = 0;
   private responded = false;
 
@@ -40,12 +41,14 @@ export class RunInFlight {
   }
 
   /** @throws TooMuchOutput */
-  count({ bytes, tokens, ms }: FrameCost): void {
+  count({ bytes, tokens, pieces, ms }: FrameCost): void {
     this.mainMs += ms;
     this.outputBytes += bytes;
     this.outputTokens += tokens;
+    this.outputPieces += pieces;
     if (this.outputBytes > this.limits.outputBytes) throw new TooMuchOutput(`more than ${this.limits.outputBytes} bytes of output`);
     if (this.outputTokens > this.limits.outputTokens) throw new TooMuchOutput(`more than ${this.limits.outputTokens} pieces of output`);
+    if (this.outputPieces > this.limits.outputPieces) throw new TooMuchOutput(`output in more than ${this.limits.outputPieces} pieces`);
   }
 
   /** @throws TooMuchOutput, ProtocolBroken */
