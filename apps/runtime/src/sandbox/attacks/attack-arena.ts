@@ -54,7 +54,7 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
       SLUICE_PROTECTED_HOSTS: `127.0.0.1:${bait.publicStorePort}`,
     }),
     lookup: internet.lookup,
-    limits: { cpuMs: 1200, silenceCpuMs: 700 },
+    limits: { cpuMs: 1200, silenceCpuMs: 700, outputPieces: 200, errorPieces: 200 },
   });
   try {
     const targets = targetsOf(internet, bait);
@@ -222,6 +222,7 @@ function targetsOf(internet: MockInternet, bait: Bait): Targets {
     unixSocket,
     abstractSocket,
     httpPort: internet.http,
+    greeterPort: internet.greeter,
     hostname: hostname(),
     projectFile: import.meta.filename,
   };

@@ -28,6 +28,8 @@ export interface Targets {
   publicStorePort: number;
   /** The mock internet's plain HTTP port */
   httpPort: number;
+  /** Of its server that responds `got …` to every chunk */
+  greeterPort: number;
   hostname: string;
   projectFile: string;
 }
@@ -201,6 +203,7 @@ const groups: Record<string, Record<string, string>> = {
     'responds with odd bodies': `for (const body of [Symbol('x'), 1n, () => 1, new Proxy({}, { get() { throw 1 } }), new DataView(new ArrayBuffer(1 << 24)), { toJSON() { return 'x'.repeat(1e7) } }]) try { this.http.respond({ body }) } catch {}`,
     'writes to its error output without end': `let n = 0; const block = Buffer.alloc(65536, 65); while (n < 64 << 20) try { n += fs.writeSync(2, block) } catch {} breach(n + ' bytes')`,
     'writes to its output without end': `const block = Buffer.alloc(65536, 65); for (let i = 0; i < 2000; i++) try { fs.writeSync(1, block) } catch {}`,
+    'writes to its error output in single bytes': `trickle(2, Buffer.alloc(60_000, 65)); breach('they were read')`,
     'warns without end': `for (let i = 0; i < 1e5; i++) { process.emitWarning('x'.repeat(1000)); if (i % 100 === 0) await new Promise(setImmediate) }`,
     'logs deep and wide values': `let deep = {}; for (let i = 0; i < 1e4; i++) deep = { deep }; const wide = Object.fromEntries(Array.from({ length: 1e5 }, (_, i) => [i, i])); for (let i = 0; i < 500; i++) console.log(deep, wide)`,
   },
@@ -225,6 +228,7 @@ const groups: Record<string, Record<string, string>> = {
     'deep JSON that is valid': `const b = Buffer.from('['.repeat(2e6) + ']'.repeat(2e6)), h = Buffer.alloc(4); h.writeUInt32BE(b.length); const m = Buffer.concat([h, b]); let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} await never`,
     'many pieces in one': `const m = framed({ t: 'out', id: 'x', out: Array.from({ length: 4e5 }, () => ['db', 'k', null]) }); let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} await never`,
     'many pieces that nobody reads': `const m = framed({ t: 'stray', more: Array.from({ length: 3e4 }, () => []) }); for (;;) { let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} }`,
+    'for its own run: frames in single bytes': `const id = await runId(), m = framed(JSON.stringify({ t: 'out', id, out: [] }).padEnd(1000)); for (let i = 0; i < 60; i++) trickle(3, m); breach('they were read')`,
     'half a frame': `fs.writeSync(3, Buffer.from([0, 0, 1, 0, 65])); await never`,
     'a flood': `const m = framed({ t: 'stray', more: 'x'.repeat(1e6) }); for (;;) { let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} }`,
     'a flood of small ones': `const m = Buffer.concat(Array.from({ length: 1000 }, () => framed({ t: 'pong', n: 1 }))); for (;;) { let at = 0; while (at < m.length) try { at += fs.writeSync(3, m, at) } catch {} }`,
@@ -281,6 +285,7 @@ const groups: Record<string, Record<string, string>> = {
     junk: `for (let i = 0; i < 100; i++) { const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => c.write(builtin('crypto').randomBytes(5000))) } await new Promise((r) => setTimeout(r, 500))`,
     'a port that is none': `const c = new net.Socket(); c.on('error', () => {}); connectDirectly.call(c, egressPath, () => c.write('CONNECT 127.0.0.1:99999 HTTP/1.1\\r\\n\\r\\n')); await new Promise((r) => setTimeout(r, 200))`,
     'a body without end': `await (await fetch('http://api.test:' + event.httpPort + '/slow')).text()`,
+    'single bytes': `let count = 0; const open = []; for (let i = 0; i < 20; i++) { const c = new net.Socket(); c.setNoDelay(true); c.on('error', () => {}); c.on('data', (d) => { count += d.toString().split('got ').length - 1 }); c.once('data', () => open.push(c)); connectDirectly.call(c, egressPath, () => c.write('CONNECT api.test:' + event.greeterPort + ' HTTP/1.1\\r\\n\\r\\n')) } const until = Date.now() + 1400; while (Date.now() < until) { for (const c of open) c.write('x'); await new Promise(setImmediate) } if (count > 3000) breach(count + ' chunks')`,
     'a compressed bomb': `this.$emit((await (await fetch('http://api.test:' + event.httpPort + '/gzip-bomb')).text()).length)`,
     'a body of 200 MB': `let n = 0; for await (const c of (await fetch('http://api.test:' + event.httpPort + '/200mb')).body) n += c.length; breach(n)`,
     'more spellings of loopback': `const { port } = event; for (const host of ['0177.0.0.1', '0x7f.0.0.1', '0x7f000001', '127.0.0.1.', '127.000.000.001', '[::ffff:7f00:1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]', '[::]', '0', '0.0.0.0', '①②⑦.⓪.⓪.①', 'localhost.', 'LOCALHOST', '127.0.0.1%00.api.test', '[::1%25lo]', 'user@127.0.0.1', 'api.test@127.0.0.1']) await attempt(async () => breach(host + (await fetch('http://' + host + ':' + port, { signal: AbortSignal.timeout(1000) })).status))`,
@@ -372,6 +377,11 @@ const framed = (value) => {
 };
 // Writes all of it, however slowly it is read
 const pour = (bytes) => { for (let at = 0; at < bytes.length;) try { at += fs.writeSync(3, bytes, at) } catch (e) { if (e.code !== 'EAGAIN') throw e } return bytes.length };
+// Writes all of it in single bytes. The kernel keeps less than 300 of them, so that the parent reads at least one piece for so many
+const trickle = (descriptor, bytes) => {
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  for (let at = 0; at < bytes.length;) try { at += fs.writeSync(descriptor, bytes, at, 1) } catch (e) { if (e.code !== 'EAGAIN') throw e; Atomics.wait(sleeper, 0, 0, 0.05) }
+};
 // Of the run in progress, from the next message about it
 const runId = async () => {
   const { stringify } = JSON;
