@@ -88,7 +88,8 @@ export class ProcessSandbox implements Sandbox {
   }
 
   inspect(component: ComponentCode, inspector: Inspector = {}): Promise<ComponentDescription> {
-    return this.inTurn(inspector, (until) => this.pool.alone((process) => process.inspect(component, until, inspector)));
+    const { accountId = '' } = inspector;
+    return this.inTurn(inspector, (until) => this.pool.alone(accountId, (process) => process.inspect(component, until, inspector)));
   }
 
   bundlePackages(imports: PackageImport[], { accountId = '', until }: Caller = {}): Promise<PackageBundle> {
@@ -130,7 +131,7 @@ export class ProcessSandbox implements Sandbox {
     };
     const tenant = this.config.isolation === 'source' ? `${job.accountId}/${job.sourceId}` : job.accountId;
     let attempt = await this.pool.run(tenant, once);
-    for (let n = 1; attempt.again && n < mostAttempts; n++) attempt = await this.pool.alone((process) => process.run(once));
+    for (let n = 1; attempt.again && n < mostAttempts; n++) attempt = await this.pool.alone(job.accountId, (process) => process.run(once));
     return { ...attempt.outcome, responded };
   }
 

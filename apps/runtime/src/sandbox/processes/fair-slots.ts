@@ -38,7 +38,7 @@ export class FairSlots {
   }
 
   /**
-   * @param until when the caller stops waiting, in ms since the epoch; work that has not started by then is never started
+   * @param until when the caller stops waiting, in ms since the epoch, or Infinity; work that has not started by then is never started
    * @throws TooMuchWaiting, CallerGone, and what the work throws
    */
   async use<T>(account: string, until: number, work: () => Promise<T>): Promise<T> {
@@ -57,7 +57,8 @@ export class FairSlots {
     const line = this.lines.get(account) ?? new Set<Waiter>();
     if (line.size >= this.limits.waitingPerAccount) return Promise.reject(tooMuch());
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => waiter.refuse(new CallerGone('the caller has timed out')), until - Date.now());
+      const giveUp = (): void => waiter.refuse(new CallerGone('the caller has timed out'));
+      const timer = until === Infinity ? undefined : setTimeout(giveUp, until - Date.now());
       const leave = (): void => {
         clearTimeout(timer);
         line.delete(waiter);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { retired } from './runner-end.js';
 import { FakeRunnerProcess } from './fake-runner-process.js';
 import { RunnerPool, type PoolSettings, type Purpose } from './runner-pool.js';
-import { jobOf } from '../sandbox-for-tests.js';
+import { componentOf, jobOf } from '../sandbox-for-tests.js';
 
 const settings: PoolSettings = {
   blanks: 0,
@@ -43,7 +43,7 @@ describe('the pool of runner processes', () => {
   };
   /** Lets everything happen that needs no time. */
   const settle = () => jest.advanceTimersByTimeAsync(0);
-  const run = (tenant: string, code = 'c') => pool.run(tenant, jobOf(code));
+  const run = (tenant: string, code = 'c') => pool.run(tenant, jobOf(code, { accountId: tenant.split('/')[0]! }));
   const runToEnd = async (tenant: string, code = 'c') => {
     const attempt = run(tenant, code);
     await settle();
@@ -211,7 +211,7 @@ describe('the pool of runner processes', () => {
   it('does not take the process away from work that has just got it', async () => {
     open({ maxProcesses: 1 });
     let ended = false;
-    const inspection = pool.alone(async (process) => {
+    const inspection = pool.alone('b', async (process) => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       ended = !process.alive;
     });
@@ -253,9 +253,45 @@ describe('the pool of runner processes', () => {
     expect(pool.processes).toBe(0);
   });
 
+  it('starts processes of accounts in turns, and at most two of an account at a time', async () => {
+    const launches: PromiseWithResolvers<FakeRunnerProcess>[] = [];
+    const launch = (): Promise<FakeRunnerProcess> => {
+      launches.push(Promise.withResolvers());
+      return launches.at(-1)!.promise;
+    };
+    pool = new RunnerPool(launch, { ...settings, maxStarting: 3 });
+    const tenants = ['a/1', 'a/2', 'a/3', 'a/4', 'b/1', 'b/2', 'c/1'];
+    const attempts = tenants.map((tenant) => run(tenant, tenant));
+    await settle();
+    expect(launches).toHaveLength(3);
+    const begun: string[] = [];
+    for (const { resolve } of launches) {
+      const process = new FakeRunnerProcess();
+      resolve(process);
+      await settle();
+      begun.push(tenants.find((tenant) => process.hashes.has(componentOf(tenant).hash))!);
+      process.finishRun();
+    }
+    await Promise.all(attempts);
+    expect(begun).toEqual(['a/1', 'a/2', 'b/1', 'a/3', 'b/2', 'c/1', 'a/4']);
+  });
+
+  it('lets another account start a process before those for which one account has waited longer', async () => {
+    open({ maxProcesses: 1 });
+    const attempts = ['a/1', 'a/2', 'a/3', 'a/4', 'b/1'].map((tenant) => run(tenant, tenant));
+    await settle();
+    for (let n = 0; n < attempts.length; n++) {
+      started.at(-1)!.finishRun();
+      await jest.advanceTimersByTimeAsync(2000);
+    }
+    await Promise.all(attempts);
+    const order = started.map(({ hashes }) => [...hashes][0]);
+    expect(order.indexOf(componentOf('b/1').hash)).toBeLessThan(order.indexOf(componentOf('a/4').hash));
+  });
+
   it('gives work that must be alone a process that ends with it', async () => {
     open();
-    expect(await pool.alone(async (process) => process.runs)).toBe(0);
+    expect(await pool.alone('a', async (process) => process.runs)).toBe(0);
     expect(alive()).toEqual([false]);
   });
 

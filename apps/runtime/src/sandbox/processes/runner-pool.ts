@@ -1,3 +1,4 @@
+import { FairSlots } from './fair-slots.js';
 import { closed, retired, type RunnerEnd } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
 import { type RunJob, SandboxUnavailable } from '../sandbox.js';
@@ -49,6 +50,10 @@ const sweepMs = 1000;
 const refillMs = 50;
 /** For this long after one was needed, all blank processes are kept ready; otherwise one, because each needs 30 MB. */
 const busyMs = 60_000;
+/** Processes of one account being started at a time, so that another account never waits for all of them. */
+const mostStartingPerAccount = 2;
+/** The account of the blank processes. */
+const nobody = '';
 /** How long it is remembered that a tenant's process was computing when it ended: those that replace it have a low priority from the beginning. */
 const heavyMs = 60_000;
 
@@ -64,7 +69,8 @@ export class RunnerPool<P extends PooledProcess> {
   private readonly all = new Set<P>();
   /** Processes that do not exist yet */
   private readonly launches = new Set<Promise<P>>();
-  private readonly starts: Slots;
+  /** Accounts take turns, and only those whose turn has come wait for one of the processes. */
+  private readonly starts: FairSlots;
   private readonly processSlots: Slots;
   private readonly sweeper: NodeJS.Timeout;
   private refillTimer: NodeJS.Timeout | undefined;
@@ -79,7 +85,12 @@ export class RunnerPool<P extends PooledProcess> {
     private readonly launch: (purpose: Purpose) => Promise<P>,
     private readonly settings: PoolSettings,
   ) {
-    this.starts = new Slots(settings.maxStarting);
+    this.starts = new FairSlots({
+      atATime: settings.maxStarting,
+      atATimePerAccount: mostStartingPerAccount,
+      waitingPerAccount: Infinity,
+      waiting: Infinity,
+    });
     this.processSlots = new Slots(settings.maxProcesses);
     this.sweeper = setInterval(() => this.sweep(), sweepMs);
     this.sweeper.unref();
@@ -104,7 +115,7 @@ export class RunnerPool<P extends PooledProcess> {
     try {
       await tenant.places.take();
       try {
-        const process = await this.processOf(tenantKey, tenant);
+        const process = await this.processOf(tenantKey, tenant, job.accountId);
         const attempt = await process.run(job);
         if (process.runs >= this.settings.maxRuns || process.hashes.size >= this.settings.maxHashes) process.retire();
         return attempt;
@@ -118,9 +129,9 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** Runs the work in a new process that runs nothing else. @throws SandboxUnavailable */
-  async alone<T>(work: (process: P) => Promise<T>): Promise<T> {
-    const process = await this.take();
+  /** Runs the work in a new process that runs nothing else, when it is the account's turn. @throws SandboxUnavailable */
+  async alone<T>(accountId: string, work: (process: P) => Promise<T>): Promise<T> {
+    const process = await this.take(accountId);
     try {
       return await work(process);
     } finally {
@@ -133,7 +144,7 @@ export class RunnerPool<P extends PooledProcess> {
     const starts: Promise<void>[] = [];
     while (this.wantsBlank()) {
       this.startingBlanks++;
-      const start = this.start('to wait').then((process) => void this.blanks.push(process));
+      const start = this.start(nobody, 'to wait').then((process) => void this.blanks.push(process));
       starts.push(start.finally(() => this.startingBlanks--));
     }
     await Promise.all(starts);
@@ -186,29 +197,29 @@ export class RunnerPool<P extends PooledProcess> {
     return tenant;
   }
 
-  private async processOf(key: string, tenant: Tenant<P>): Promise<P> {
+  private async processOf(key: string, tenant: Tenant<P>, accountId: string): Promise<P> {
     const { process } = tenant;
     if (process?.alive && !process.retiring) return process;
-    tenant.starting ??= this.takeFor(key).finally(() => (tenant.starting = null));
+    tenant.starting ??= this.takeFor(key, accountId).finally(() => (tenant.starting = null));
     tenant.process = await tenant.starting;
     return tenant.process;
   }
 
-  private async takeFor(key: string): Promise<P> {
-    const process = await this.take();
+  private async takeFor(key: string, accountId: string): Promise<P> {
+    const process = await this.take(accountId);
     if (this.heavyUntil.has(key)) process.expectHeavy();
     void process.ended.then(() => process.isHeavy && this.heavyUntil.set(key, performance.now() + heavyMs));
     return process;
   }
 
-  private async take(): Promise<P> {
+  private async take(accountId: string): Promise<P> {
     this.checkOpen();
     this.neededAt = performance.now();
     // Not at once, because the requested process comes first
     this.refillTimer ??= setTimeout(() => this.refillWhenQuiet(), refillMs);
     for (let blank = this.blanks.shift(); blank; blank = this.blanks.shift()) if (blank.alive) return blank;
     this.awaited++;
-    return this.start('to run at once').finally(() => this.awaited--);
+    return this.start(accountId, 'to run at once').finally(() => this.awaited--);
   }
 
   private refillWhenQuiet(): void {
@@ -216,10 +227,13 @@ export class RunnerPool<P extends PooledProcess> {
     if (this.awaited === 0) this.refill();
   }
 
-  private async start(purpose: Purpose): Promise<P> {
+  private start(accountId: string, purpose: Purpose): Promise<P> {
+    return this.starts.use(accountId, Infinity, () => this.startNow(purpose));
+  }
+
+  private async startNow(purpose: Purpose): Promise<P> {
     if (this.all.size >= this.settings.maxProcesses) this.evict();
     await this.processSlots.take();
-    await this.starts.take();
     const launch = this.launched(purpose);
     this.launches.add(launch);
     try {
@@ -228,7 +242,6 @@ export class RunnerPool<P extends PooledProcess> {
       return process;
     } finally {
       this.launches.delete(launch);
-      this.starts.give();
     }
   }
 
