@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
+import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { ComponentsController } from './components.controller.js';
 
@@ -46,6 +47,7 @@ describe('what the runtime returns about a component', () => {
 
   it.each([
     ['too_many_requests', 'too many wait already', () => new TooMuchWaiting('too many components wait')],
+    ['too_many_requests', 'the account has downloaded enough', () => new TooMuchDownloaded('enough for today')],
     ['timeout', 'the caller has given up', () => new CallerGone('nobody waits for it')],
   ])('is %s when %s', async (code, _, thrown) => {
     failure = thrown();

@@ -13,6 +13,7 @@ import {
 } from '#contracts';
 import { Handles } from '#messaging';
 import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandbox.js';
+import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { inspectComponent as inspect } from './inspect-component.js';
 import { packPackages } from './code-cache.js';
@@ -39,7 +40,7 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
   try {
     return await look();
   } catch (error) {
-    if (error instanceof TooMuchWaiting) throw new TooManyRequests(error.message);
+    if (error instanceof TooMuchWaiting || error instanceof TooMuchDownloaded) throw new TooManyRequests(error.message);
     if (error instanceof CallerGone) throw new TimedOut(error.message);
     if (error instanceof SandboxUnavailable) throw new Unavailable(error.message);
     if (!(error instanceof ComponentRejected)) throw error;

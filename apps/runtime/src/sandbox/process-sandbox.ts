@@ -60,6 +60,7 @@ export class ProcessSandbox implements Sandbox {
       exchanges: this.exchanges,
       uid: this.users.ofInstallations,
       shipped,
+      spend,
     });
     this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
   }
@@ -94,7 +95,7 @@ export class ProcessSandbox implements Sandbox {
 
   bundlePackages(imports: PackageImport[], { accountId = '', until }: Caller = {}): Promise<PackageBundle> {
     const deadline = until ?? Date.now() + this.config.limits.installMs;
-    return this.installations.use(accountId, deadline, () => this.packages.bundle(imports, deadline));
+    return this.installations.use(accountId, deadline, () => this.packages.bundle(imports, { accountId, until: deadline }));
   }
 
   /** Downloads packages, so that they can be installed without a registry later. Returns the exact version of each. @throws ComponentRejected */

@@ -13,8 +13,8 @@ import { Sandbox, SandboxUnavailable } from './sandbox.js';
 
 export function readSandboxConfig(): SandboxConfig {
   const { runSeconds, cpuSeconds, memoryMb, emits, ...config } = RunnerConfig.read();
-  const { policy, list, store } = PackagesConfig.read();
-  const packages = { policy, list, store: store && resolve(store) };
+  const { policy, list, store, downloadedBytesPerDay } = PackagesConfig.read();
+  const packages = { policy, list, store: store && resolve(store), downloadedBytesPerDay };
   const limits = {
     ...defaultLimits,
     ...{ wallMs: runSeconds * 1000, cpuMs: cpuSeconds * 1000, silenceCpuMs: cpuSeconds * 400 },

@@ -12,7 +12,7 @@ export abstract class Sandbox {
 
   /**
    * Installs packages with npm in a jail that reaches the registry only, and bundles them.
-   * @throws ComponentRejected if one does not exist or is not acceptable; TooMuchWaiting; CallerGone
+   * @throws ComponentRejected if one does not exist or is not acceptable; TooMuchDownloaded; TooMuchWaiting; CallerGone
    */
   abstract bundlePackages(imports: PackageImport[], caller?: Caller): Promise<PackageBundle>;
 
@@ -66,6 +66,8 @@ export interface PackageImport {
 /** Packages as one ES module: it exports `import <specifier>`, a module's exports, and `require <specifier>`, a function that returns them. */
 export interface PackageBundle {
   code: string;
+  /** The code as it travels and is stored: compressed with Zstandard, in base64 */
+  packed: string;
   /** The exact version of each package, by specifier */
   versions: Record<string, string>;
   warnings: ComponentWarning[];

@@ -15,8 +15,11 @@ export const defaultInstallLimits = {
   /** The bundle, and the bundle compressed, as it is stored */
   bundleBytes: 12 << 20,
   storedBytes: 2 << 20,
-  /** The store of downloads; over it, the store is emptied */
-  storeBytes: 2 * 2 ** 30,
+  /**
+   * The store of downloads on the disk; over it, the store is emptied. Installations take up to 800 MB in addition, and the volume of
+   * `k8s/base/runtime.yaml` has to be large enough for both and the jail's root.
+   */
+  storeBytes: 1 << 30,
 };
 
 export type InstallLimits = typeof defaultInstallLimits;

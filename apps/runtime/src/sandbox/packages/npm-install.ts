@@ -20,6 +20,9 @@ export interface InstallTools {
   /** The folder that `node_modules` is made in, and npm's store of downloads */
   work: string;
   store: string;
+  onDownloaded(bytes: number): Promise<void>;
+  /** Receives time of the main thread, in ms */
+  onCost(ms: number): void;
 }
 
 const watchMs = 300;
@@ -45,7 +48,7 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
   const egress = installEgress(limits);
   const guard = new RegistryGuard(npm.hosts);
   const exchange = await exchanges.open(uid, guard, egress);
-  exchange.charge(new EgressBudget(egress));
+  exchange.charge(new EgressBudget(egress, tools.onCost));
   const watch = new AbortController();
   const watching = keepWatch(work, limits, () => exchange.egress.bytesDown, watch);
   try {
@@ -74,6 +77,7 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
   } finally {
     watch.abort();
     await watching;
+    await tools.onDownloaded(exchange.egress.bytesDown);
     await exchange.close();
   }
 }

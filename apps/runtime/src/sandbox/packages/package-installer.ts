@@ -1,17 +1,28 @@
-import { randomBytes } from 'node:crypto';
-import { readdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { zstdCompressSync } from 'node:zlib';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { zstdCompress } from 'node:zlib';
+import type { Spend } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import type { ExchangeBase } from '../processes/exchange.js';
-import { ComponentRejected, type ComponentWarning, type PackageBundle, type PackageImport, SandboxUnavailable } from '../sandbox.js';
+import {
+  type Caller,
+  ComponentRejected,
+  type ComponentWarning,
+  type PackageBundle,
+  type PackageImport,
+  SandboxUnavailable,
+} from '../sandbox.js';
 import { bundlePackages, type ResolvedImport } from './bundle-packages.js';
-import { folderSize } from './folder-size.js';
+import { DownloadQuota } from './download-quota.js';
 import { defaultInstallLimits, type InstallLimits } from './install-limits.js';
-import { type InstalledPackage, installedPackages, type InstallTools, makeFolderFor, npmInstall } from './npm-install.js';
+import { type InstalledPackage, installedPackages, type InstallTools, npmInstall } from './npm-install.js';
+import type { NpmFailure } from './npm-failure.js';
 import { readNpmSettings } from './npm-settings.js';
 import { isInstallable, isSatisfied, readSpecifier } from './package-specifier.js';
+import { PackageStore } from './package-store.js';
 import { isListed } from './packages.config.js';
+import { dependenciesOf, type Wanted } from './wanted.js';
 
 export interface PackageSettings {
   policy: 'any' | 'listed' | 'none';
@@ -19,6 +30,8 @@ export interface PackageSettings {
   list: string[];
   /** The folder of downloads and of installations in progress; empty: below the data folder */
   store: string;
+  /** The bytes that an account may download in a day; null: no limit */
+  downloadedBytesPerDay?: number | null;
   /** Where npm finds its settings; default: this process's environment */
   env?: NodeJS.ProcessEnv;
   limits?: Partial<InstallLimits>;
@@ -30,41 +43,46 @@ interface Tools {
   uid: number;
   /** The versions of the packages that are part of Sluice, by name */
   shipped: ReadonlyMap<string, string>;
+  /** Receives what the downloads of an account cost */
+  spend?: Spend;
 }
 
-/** An import that names a package which has to be installed. */
-interface Wanted extends PackageImport {
-  name: string;
-  range: string | null;
-  path: string;
+/** A caller that stops waiting some time. */
+type Waiting = Required<Caller>;
+
+/** An installation in progress. */
+interface Running {
+  bundle: Promise<PackageBundle>;
+  /** When the caller that has begun it stops waiting, in ms since the epoch */
+  until: number;
 }
 
 const NOT_INSTALLABLE = 'has a name that npm cannot install';
 
-const checkStoreMs = 3600_000;
-const unusedMs = 3600_000;
+// Not on the main thread: it takes a tenth of a second for the largest bundle
+const compress = promisify(zstdCompress);
 
 /**
  * Installs and bundles the packages that components import. npm's own store keeps what was downloaded, by its checksum; installations are temporary.
  * Equal requests at the same time share one installation.
  */
 export class PackageInstaller {
-  private readonly running = new Map<string, Promise<PackageBundle>>();
+  private readonly running = new Map<string, Running>();
   private readonly limits: InstallLimits;
-  private storeCheckedAt = -Infinity;
+  private readonly store: PackageStore;
+  private readonly quota: DownloadQuota;
 
   constructor(
     private readonly settings: PackageSettings,
     private readonly tools: Tools,
   ) {
     this.limits = { ...defaultInstallLimits, ...settings.limits };
+    this.store = new PackageStore(settings.store, this.limits.storeBytes, tools.uid);
+    this.quota = new DownloadQuota(settings.downloadedBytesPerDay ?? null);
   }
 
-  /**
-   * @param until when the caller stops waiting, in ms since the epoch
-   * @throws ComponentRejected, SandboxUnavailable
-   */
-  async bundle(imports: PackageImport[], until: number): Promise<PackageBundle> {
+  /** @throws ComponentRejected, SandboxUnavailable, TooMuchDownloaded */
+  async bundle(imports: PackageImport[], caller: Waiting): Promise<PackageBundle> {
     const { policy, list } = this.settings;
     const wanted: Wanted[] = [];
     const warnings: ComponentWarning[] = [];
@@ -81,8 +99,9 @@ export class PackageInstaller {
       }
       wanted.push({ ...each, ...read });
     }
-    if (wanted.length === 0) return { code: '', versions: {}, warnings };
-    const bundle = await this.installed(wanted, until);
+    if (wanted.length === 0) return { code: '', packed: '', versions: {}, warnings };
+    await this.quota.check(caller.accountId);
+    const bundle = await this.installed(wanted, caller);
     return { ...bundle, warnings: [...warnings, ...bundle.warnings] };
   }
 
@@ -96,7 +115,7 @@ export class PackageInstaller {
       return { ...each, ...read };
     });
     const { dependencies, names } = dependenciesOf(wanted);
-    return this.inFolder(Date.now() + this.limits.wallMs, async (install) => {
+    return this.inFolder({ accountId: '', until: Date.now() + this.limits.wallMs }, async (install) => {
       const packages = await install(dependencies);
       return Object.fromEntries(wanted.map((each) => [each.specifier, versionOf(packages, names.get(each)!)]));
     });
@@ -113,22 +132,29 @@ export class PackageInstaller {
     return `Available packages: ${[...this.tools.shipped.keys()].sort().join(', ')}`;
   }
 
-  private installed(wanted: Wanted[], until: number): Promise<PackageBundle> {
+  private async installed(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
     const key = JSON.stringify(wanted.map(({ kind, specifier }) => `${kind} ${specifier}`).sort());
-    let running = this.running.get(key);
+    const running = this.running.get(key);
     if (!running) {
-      running = this.install(wanted, until).finally(() => this.running.delete(key));
-      this.running.set(key, running);
+      const bundle = this.install(wanted, caller).finally(() => this.running.delete(key));
+      this.running.set(key, { bundle, until: caller.until });
+      return bundle;
     }
-    return running;
+    try {
+      return await running.bundle;
+    } catch (error) {
+      // It may have failed only because its caller stopped waiting
+      if (Date.now() < running.until || Date.now() >= caller.until) throw error;
+      return this.installed(wanted, caller);
+    }
   }
 
-  private async install(wanted: Wanted[], until: number): Promise<PackageBundle> {
+  private async install(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
     const { dependencies, names } = dependenciesOf(wanted);
     if (Object.keys(dependencies).length > this.limits.named)
       throw new ComponentRejected(`The component imports ${Object.keys(dependencies).length} packages; the limit is ${this.limits.named}`);
     const warnings: ComponentWarning[] = [];
-    return this.inFolder(until, async (install, work) => {
+    return this.inFolder(caller, async (install, work) => {
       let packages: InstalledPackage[];
       try {
         packages = await install(dependencies);
@@ -136,58 +162,53 @@ export class PackageInstaller {
         // A version of a package that is part of Sluice, and a registry that does not respond: better the version that is there than nothing
         if (!(error instanceof RegistryUnreachable) || wanted.some(({ name }) => !this.tools.shipped.has(name))) throw error;
         for (const each of wanted) warnings.push(usesShipped(each, this.tools.shipped.get(each.name)!, 'the registry cannot be reached'));
-        return { code: '', versions: {}, warnings };
+        return { code: '', packed: '', versions: {}, warnings };
       }
       await this.check(packages, work);
       const resolved = wanted.map((each): ResolvedImport => ({ ...each, installed: names.get(each)! + each.path }));
-      const code = await bundlePackages(resolved, { ...this.tools, work, limits: this.limits }, until);
-      const stored = zstdCompressSync(code).length;
-      if (stored > this.limits.storedBytes)
+      const code = await bundlePackages(resolved, { ...this.tools, work, limits: this.limits }, caller.until);
+      const packed = await compress(code);
+      if (packed.length > this.limits.storedBytes)
         throw new ComponentRejected(
           `The packages have more than ${this.limits.storedBytes >> 20} MB of compressed code; import smaller ones`,
         );
       const versions = Object.fromEntries(wanted.map((each) => [each.specifier, versionOf(packages, names.get(each)!)]));
-      return { code, versions, warnings };
+      return { code, packed: packed.toString('base64'), versions, warnings };
     });
   }
 
   /** Gives the work a folder, and a function that installs into it; removes the folder afterwards. */
   private async inFolder<T>(
-    until: number,
+    { accountId, until }: Waiting,
     work: (install: (dependencies: Record<string, string>) => Promise<InstalledPackage[]>, folder: string) => Promise<T>,
   ): Promise<T> {
-    const { store } = this.settings;
-    const { uid, jail, exchanges } = this.tools;
-    const folder = join(store, `install-${randomBytes(8).toString('hex')}`);
-    const downloads = join(store, 'downloads');
-    try {
-      await this.cleanStore(downloads);
-      await makeFolderFor(uid, downloads);
-      await makeFolderFor(uid, folder);
-    } catch (error) {
-      throw new SandboxUnavailable(`Packages cannot be installed: ${store} cannot be written to (${(error as Error).message})`);
-    }
-    try {
+    const { uid, jail, exchanges, spend } = this.tools;
+    const folders = await this.store.open().catch((error: Error) => {
+      throw new SandboxUnavailable(`Packages cannot be installed: ${this.settings.store} cannot be written to (${error.message})`);
+    });
+    return this.store.use(folders.work, async () => {
       const npm = await readNpmSettings(this.settings.env).catch((error: Error) => {
         throw new SandboxUnavailable(`Packages cannot be installed: npm's settings cannot be read (${error.message})`);
       });
-      const tools: InstallTools = { jail, exchanges, uid, npm, limits: this.limits, work: folder, store: downloads };
-      return await work(async (dependencies) => {
+      const tools: InstallTools = {
+        ...{ jail, exchanges, uid, npm, limits: this.limits, work: folders.work, store: folders.downloads },
+        onDownloaded: (bytes) => this.quota.count(accountId, bytes),
+        onCost: (ms) => spend?.(accountId, ms),
+      };
+      return work(async (dependencies) => {
         const failure = await npmInstall(dependencies, tools, until);
-        if (failure?.kind === 'broken') throw new SandboxUnavailable(`Packages cannot be installed: ${failure.message}`);
-        if (failure?.kind === 'missing') throw new ComponentRejected(`${failure.message}. ${this.available()}`);
-        if (failure?.kind === 'rejected') throw new ComponentRejected(failure.message);
-        if (failure?.kind === 'failed')
-          throw new ComponentRejected(`npm cannot install ${Object.keys(dependencies).join(', ')}: ${failure.message}`);
-        if (failure)
-          throw new RegistryUnreachable(
-            `${failure.message}, and the packages ${Object.keys(dependencies).join(', ')} were not installed before. ${this.available()}`,
-          );
-        return installedPackages(folder);
-      }, folder);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+        if (failure) throw this.errorOf(failure, Object.keys(dependencies).join(', '));
+        return installedPackages(folders.work);
+      }, folders.work);
+    });
+  }
+
+  private errorOf({ kind, message }: NpmFailure, names: string): Error {
+    if (kind === 'broken') return new SandboxUnavailable(`Packages cannot be installed: ${message}`);
+    if (kind === 'missing') return new ComponentRejected(`${message}. ${this.available()}`);
+    if (kind === 'rejected') return new ComponentRejected(message);
+    if (kind === 'failed') return new ComponentRejected(`npm cannot install ${names}: ${message}`);
+    return new RegistryUnreachable(`${message}, and the packages ${names} were not installed before. ${this.available()}`);
   }
 
   private async check(packages: InstalledPackage[], work: string): Promise<void> {
@@ -204,46 +225,9 @@ export class PackageInstaller {
         );
     }
   }
-
-  /** Empties a store that has become too large, and removes what a killed process has left. */
-  private async cleanStore(downloads: string): Promise<void> {
-    if (performance.now() - this.storeCheckedAt < checkStoreMs) return;
-    this.storeCheckedAt = performance.now();
-    const { store } = this.settings;
-    for (const name of await readdir(store).catch(() => [])) {
-      const { mtimeMs } = await stat(join(store, name)).catch(() => ({ mtimeMs: Infinity }));
-      if (/^(install|old)-/.test(name) && Date.now() - mtimeMs > unusedMs) await rm(join(store, name), { recursive: true, force: true });
-    }
-    const { bytes } = await folderSize(downloads, { files: Infinity, bytes: this.limits.storeBytes });
-    if (bytes <= this.limits.storeBytes) return;
-    const old = join(dirname(downloads), `old-${randomBytes(8).toString('hex')}`);
-    // Another replica may do the same
-    await rename(downloads, old).catch(() => undefined);
-    await rm(old, { recursive: true, force: true });
-  }
 }
 
 class RegistryUnreachable extends ComponentRejected {}
-
-/** One range for each name; further ranges of it are installed under other names. */
-function dependenciesOf(wanted: Wanted[]): { dependencies: Record<string, string>; names: Map<Wanted, string> } {
-  const dependencies: Record<string, string> = {};
-  const names = new Map<Wanted, string>();
-  const known = new Map<string, string>();
-  for (const each of wanted) {
-    const range = each.range ?? 'latest';
-    const key = `${each.name}@${range}`;
-    let name = known.get(key);
-    if (name === undefined) {
-      const isFirst = !Object.hasOwn(dependencies, each.name);
-      name = isFirst ? each.name : `sluice-other-${known.size}`;
-      dependencies[name] = isFirst ? range : `npm:${key}`;
-      known.set(key, name);
-    }
-    names.set(each, name);
-  }
-  return { dependencies, names };
-}
 
 const versionOf = (packages: InstalledPackage[], name: string): string =>
   packages.find(({ path }) => path === `node_modules/${name}`)?.version ?? '';

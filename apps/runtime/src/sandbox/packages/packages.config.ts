@@ -1,4 +1,4 @@
-import { choice, Config, text, variable } from '#config';
+import { choice, Config, integer, text, variable } from '#config';
 
 const listed = (value: string): string[] =>
   value
@@ -32,7 +32,15 @@ export class PackagesConfig extends Config({
   store: text('SLUICE_PACKAGES_STORE', {
     fallback: '',
     description:
-      'Folder of the downloaded npm packages. Empty: below the data folder. `sluice component preload` fills it, for machines without a registry.',
+      'Folder of the downloaded npm packages. Empty: below the data folder. `sluice component preload` fills it, for machines without a registry. ' +
+      'It is emptied when it has more than 1 GiB.',
+  }),
+  downloadedBytesPerDay: integer('SLUICE_MAX_PACKAGE_DOWNLOAD_BYTES', {
+    fallback: 2 ** 31,
+    min: 1,
+    description:
+      'Bytes of packages that one account may download in a day, from each replica of the runtime; then components that need packages are 429. ' +
+      'An installation that has begun is completed.',
   }),
 }) {}
 

@@ -3,8 +3,10 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { unpackPackages } from '../../components/code-cache.js';
 import { inspectComponent } from '../../components/inspect-component.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
+import type { PackageImport } from '../sandbox.js';
 import { jobOf, startTestSandbox } from '../sandbox-for-tests.js';
 import type { PackageSettings } from './package-installer.js';
 import { TestRegistry } from './registry-for-tests.js';
@@ -171,6 +173,41 @@ describe('packages that components import', () => {
     const before = registry.requests.length;
     await Promise.all(['a', 'b', 'c'].map((name) => result(`import popular from "popular"; // ${name}`, 'popular')));
     expect(registry.requests.slice(before).filter(({ path }) => path.endsWith('.tgz'))).toHaveLength(1);
+  });
+
+  it('are installed for an account that waits longer than the one whose installation it has joined', async () => {
+    const imports: PackageImport[] = [{ specifier: 'greeting@1.0.0', kind: 'import', isStatic: true, line: 1 }];
+    registry.isSilent = true;
+    const first = sandbox.bundlePackages(imports, { accountId: 'u_first', until: Date.now() + 2000 });
+    const second = sandbox.bundlePackages(imports, { accountId: 'u_second', until: Date.now() + 60_000 });
+    second.catch(() => {});
+    await expect(first).rejects.toThrow();
+    registry.isSilent = false;
+    expect((await second).versions).toEqual({ 'greeting@1.0.0': '1.0.0' });
+  });
+
+  it('are packed as they are unpacked', async () => {
+    const imports: PackageImport[] = [{ specifier: 'greeting@1.0.0', kind: 'import', isStatic: true, line: 1 }];
+    const { code, packed } = await sandbox.bundlePackages(imports);
+    expect(code).toContain('one');
+    expect(unpackPackages(packed)).toBe(code);
+  });
+
+  it('are refused to an account that has downloaded enough in a day, and not to others', async () => {
+    const own = await start({ downloadedBytesPerDay: 1 });
+    const install = (specifier: string, accountId: string) =>
+      own.bundlePackages([{ specifier, kind: 'import', isStatic: true, line: 1 }], { accountId });
+    await install('greeting@1.0.0', 'u_busy');
+    await expect(install('greeting@1.1.0', 'u_busy')).rejects.toMatchObject({ name: 'TooMuchDownloaded' });
+    expect((await install('greeting@1.1.0', 'u_other')).versions).toEqual({ 'greeting@1.1.0': '1.1.0' });
+  });
+
+  it('are deleted from the store after an installation that makes it too large', async () => {
+    const store = newStore();
+    const own = await start({ store, limits: { storeBytes: 1 } });
+    expect((await result('import greeting from "greeting@1.0.0";', 'greeting', own)).value).toBe('one');
+    expect(existsSync(join(store, 'downloads'))).toBe(false);
+    expect((await result('import greeting from "greeting@1.1.0";', 'greeting', own)).value).toBe('two');
   });
 
   it('leave nothing behind but what was downloaded', async () => {

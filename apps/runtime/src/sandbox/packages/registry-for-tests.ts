@@ -23,6 +23,8 @@ export class TestRegistry {
   private readonly packages = new Map<string, Map<string, { version: PublishedVersion; archive: Buffer }>>();
   private server: Server | undefined;
   url = '';
+  /** Whether it leaves requests without a response. */
+  isSilent = false;
 
   publish(name: string, version: string, published: PublishedVersion): void {
     const manifest = { name, version, ...published.manifest };
@@ -36,6 +38,7 @@ export class TestRegistry {
     this.server = createServer((request, response) => {
       const path = decodeURIComponent(request.url ?? '');
       this.requests.push({ path, authorization: request.headers.authorization });
+      if (this.isSilent) return;
       const [, name, version] = /^\/((?:@[^/]+\/)?[^/]+)(?:\/-\/(.+)\.tgz)?$/.exec(path) ?? [];
       const versions = this.packages.get(name ?? '');
       if (!versions) return void response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":"not found"}');
