@@ -1,8 +1,9 @@
+import { zstdCompressSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { getCode, type UserId } from '#contracts';
 import type { AccountPace } from '#fairness';
 import { FakeMessages } from '#testing';
-import { CodeCache, packPackages } from './code-cache.js';
+import { CodeCache } from './code-cache.js';
 
 const A: UserId = 'u_a';
 const B: UserId = 'u_b';
@@ -36,7 +37,7 @@ describe('the code cache', () => {
   });
 
   it('unpacks the packages of a component', async () => {
-    const bundle = await packPackages('the packages');
+    const bundle = zstdCompressSync('the packages').toString('base64');
     messages.replyTo(getCode, () => ({ code: 'code', description, bundle }) as never);
     expect((await cache.get(A, 'one')).component).toEqual({ hash: 'one', code: 'code', packages: 'the packages' });
   });

@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { zstdCompress, zstdDecompress } from 'node:zlib';
+import { zstdDecompress } from 'node:zlib';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { type ComponentDescription, getCode, TimedOut, Unavailable, type UserId } from '#contracts';
@@ -11,12 +11,9 @@ import type { ComponentCode } from '../sandbox/sandbox.js';
 /** The largest bundle that is unpacked. */
 const MAX_PACKAGES_BYTES = 16 << 20;
 
-const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** A bundle of packages as it travels and is stored: compressed, in base64. */
-export const packPackages = async (code: string): Promise<string> => (await compress(code)).toString('base64');
-
+/** The code of a PackageBundle that is packed. */
 const unpackPackages = async (stored: string): Promise<string> =>
   (await decompress(Buffer.from(stored, 'base64'), { maxOutputLength: MAX_PACKAGES_BYTES })).toString();
 

@@ -16,7 +16,6 @@ import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandb
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { inspectComponent as inspect } from './inspect-component.js';
-import { packPackages } from './code-cache.js';
 
 /** Describes components to the catalog, by their code. */
 @Controller()
@@ -25,8 +24,8 @@ export class ComponentsController {
 
   @Handles(inspectComponent)
   async inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<InspectedComponent> {
-    const { component, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
-    return component.packages ? { ...description, bundle: await packPackages(component.packages) } : description;
+    const { packed: bundle, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
+    return bundle === undefined ? description : { ...description, bundle };
   }
 
   @Handles(bundleComponent)
