@@ -14,7 +14,7 @@ const MAX_PACKAGES_BYTES = 16 << 20;
 const decompress = promisify(zstdDecompress);
 
 /** The code of a PackageBundle that is packed. */
-const unpackPackages = async (stored: string): Promise<string> =>
+export const unpackPackages = async (stored: string): Promise<string> =>
   (await decompress(Buffer.from(stored, 'base64'), { maxOutputLength: MAX_PACKAGES_BYTES })).toString();
 
 interface KnownCode {

@@ -190,7 +190,7 @@ describe('packages that components import', () => {
     const imports: PackageImport[] = [{ specifier: 'greeting@1.0.0', kind: 'import', isStatic: true, line: 1 }];
     const { code, packed } = await sandbox.bundlePackages(imports);
     expect(code).toContain('one');
-    expect(unpackPackages(packed)).toBe(code);
+    expect(await unpackPackages(packed)).toBe(code);
   });
 
   it('are refused to an account that has downloaded enough in a day, and not to others', async () => {
