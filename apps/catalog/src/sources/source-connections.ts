@@ -85,6 +85,9 @@ export function connected(
   return result;
 }
 
+export const credentialsOf = (inline: InlineConnection[]): UsedCredentials =>
+  Object.fromEntries(inline.map(({ id, credentials }) => [id, credentials]));
+
 /** Stored values with the credentials of inline connections in place. */
 export function withInline(values: Values, credentials: UsedCredentials | null, box: SecretBox): Values {
   if (credentials === null) return values;

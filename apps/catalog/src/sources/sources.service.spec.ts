@@ -325,6 +325,18 @@ describe('the sources of an account', () => {
       expect({ version: sources.rows.get(ID)?.version, components: components.rows.length }).toEqual({ version: 1, components: 1 });
     });
 
+    it.each<[string, object | undefined, number]>([
+      ['the same', { key: 'secret' }, 2],
+      ['no', undefined, 2],
+      ['other', { key: 'another' }, 3],
+    ])('that has %s inline credentials has the version that follows from it', async (_, $auth, version) => {
+      described = describedAs({ configurable_props: [TIMER, { name: 'url', type: 'string' }, { name: 'chat', type: 'app', app: 'chat' }] });
+      const { configured_props } = await patch({ component_code: 'with an app', configured_props: { chat: { $auth: { key: 'secret' } } } });
+      const { authProvisionId } = configured_props.chat as { authProvisionId: string };
+      await patch({ configured_props: { chat: $auth ? { $auth } : { authProvisionId } } });
+      expect(sources.rows.get(ID)?.version).toBe(version);
+    });
+
     it('rejects an external id that another source has, and keeps no component', async () => {
       await create({ id: 'dc_000000000000000002', component_code: 'code', external_id: 'taken' });
       const kept = components.rows.length;

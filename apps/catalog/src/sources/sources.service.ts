@@ -36,7 +36,7 @@ import { ComponentsService } from '../components/components.service.js';
 import type { ConnectionRow } from './connection.entity.js';
 import { checkPropValues } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
-import { connected, namedConnections, withInline } from './source-connections.js';
+import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
 import { propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
@@ -237,7 +237,7 @@ export class SourcesService {
       ...wanted,
       component_id: id,
       slug: slug ?? slugOf(wanted.name),
-      values: secrets.values,
+      values: withInline(values, { ...before?.credentials, ...credentialsOf(inline) }, this.box),
       uses,
       inline,
       configured_props: this.box.seal(JSON.stringify(values), propsContext(sourceId)),
