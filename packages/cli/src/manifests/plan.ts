@@ -259,14 +259,14 @@ export class Plan {
 
   private subscription(manifest: Manifest): Step {
     const { emitter, listener, event_name = '', auto = false } = manifest.spec as Record<string, never>;
-    const what = `subscription ${auto ? 'of later emitters' : String(emitter)} → ${String(listener)}${event_name ? ` (${String(event_name)})` : ''}`;
+    const stream = streamOf(event_name);
+    const what = `subscription ${auto ? 'of later emitters' : String(emitter)} → ${String(listener)}${stream ? ` (${stream})` : ''}`;
     if (auto) {
-      const stream = event_name || 'default';
       const isKnown = this.state.autoSubscriptions.some(
-        (each) => (each.event_name || 'default') === stream && each.listener_id === this.knownEnd(manifest, listener),
+        (each) => streamOf(each.event_name) === stream && each.listener_id === this.knownEnd(manifest, listener),
       );
       const run = (): Promise<unknown> =>
-        this.sluice.createAutoSubscription({ query: { listener_id: this.end(manifest, listener), event_name: stream } });
+        this.sluice.createAutoSubscription({ query: { listener_id: this.end(manifest, listener), event_name: stream || 'default' } });
       return { action: isKnown ? 'none' : 'create', what, changes: [], uncertain: [], run };
     }
     const ends = (): { emitter_id: string; listener_id: string } => ({
@@ -275,7 +275,7 @@ export class Plan {
     });
     const [emitterId, listenerId] = [this.knownEnd(manifest, emitter), this.knownEnd(manifest, listener)];
     const known = this.state.subscriptions.find(
-      (each) => each.emitter_id === emitterId && each.listener_id === listenerId && each.event_name === event_name,
+      (each) => each.emitter_id === emitterId && each.listener_id === listenerId && streamOf(each.event_name) === stream,
     );
     if (known) this.kept.add(known.id);
     return {
@@ -351,6 +351,9 @@ interface Choice {
   /** The name of a manifest of a component. */
   named?: string;
 }
+
+/** The API keeps event names as they were sent, and has two for the default stream. */
+const streamOf = (eventName: string): string => (eventName === 'default' ? '' : eventName);
 
 const hashOf = (code: string): string => createHash('sha256').update(code, 'utf8').digest('hex');
 
