@@ -448,8 +448,17 @@ spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
     );
   });
 
-  needing('accounts', 'receiver').it('export and apply give another account the same deliveries', async () => {
+  needing('accounts', 'receiver').it('export and apply give another account the same deliveries and credentials', async () => {
     const other = await system.account();
+    const connect = async (to: Api, key: string) => (await to.post('/connections', { app: 'chat', credentials: { key } })).body.data.id;
+    const everything = await api.webhook(`${receiver.url}everything`);
+    await api.subscribe(api.account.id, everything);
+    write(
+      'chatter.mjs',
+      "export default { name: 'Chatter', props: { chat: { type: 'app', app: 'chat' } }, run() { this.$emit(this.chat.$auth); } };",
+    );
+    await cli.output('deploy', 'chatter.mjs', '--name', 'inline', '-p', 'chat={"$auth":{"key":"inline"}}');
+    await cli.output('deploy', 'chatter.mjs', '--name', 'connected', '-p', `chat={"authProvisionId":"${await connect(api, 'named')}"}`);
     await api.subscribe(
       (await source('by-hand')).id,
       (await api.get('/users/me/webhooks?limit=100')).body.data.find(({ name }: any) => name === 'inbox').id,
@@ -459,7 +468,8 @@ spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
     expect(statSync(join(cli.folder, 'dump', 'components', 'applied.mjs')).isFile()).toBe(true);
     expect(exported).not.toContain('a secret');
     const secrets = Object.fromEntries([...exported.matchAll(/env: (SLUICE_SECRET_\w+)/g)].map(([, name]) => [name!, 'imported']));
-    const there = { ...secrets, SLUICE_API_KEY: other.account.api_key };
+    const connection = await connect(other, 'named there');
+    const there = { ...secrets, SLUICE_CONNECTION_CHAT: connection, SLUICE_API_KEY: other.account.api_key };
     const imported = await cli.run(['apply', '-f', '-'], { input: exported, env: there });
     expect(imported).toMatchObject({ code: 0, stderr: '' });
     expect((await cli.run(['apply', '-f', 'dump'], { env: there })).stdout).not.toMatch(/^(created|updated|deleted) /m);
@@ -468,9 +478,24 @@ spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
       expect((await cli.run(['run', 'applied', '-d', '{"n":1}'], { env })).code).toBe(0);
       expect((await cli.run(['publish', 'by-hand', '-d', '"by hand"'], { env })).code).toBe(0);
     }
-    const deliveries = () => receiver.received.map(({ path, text }) => `${path} ${text}`).sort();
+    const deliveries = () =>
+      receiver.received
+        .filter(({ path }) => path !== '/everything')
+        .map(({ path, text }) => `${path} ${text}`)
+        .sort();
     const once = ['/applied "by hand"', '/applied {"text":"none","event":{"n":1}}', '/other "by hand"'];
     await eventually(() => expect(deliveries()).toEqual(once.flatMap((line) => [line, line]).sort()));
+    expect((await other.get('/users/me/subscriptions')).body.data).toContainEqual(
+      expect.objectContaining({ emitter_id: other.account.id }),
+    );
+    for (const [name, key] of [
+      ['inline', 'imported'],
+      ['connected', 'named there'],
+    ]) {
+      expect((await cli.run(['run', name!], { env: there })).code).toBe(0);
+      const shown = async () => JSON.parse((await cli.run(['events', name!, '-o', 'json'], { env: there })).stdout);
+      await eventually(async () => expect(await shown()).toMatchObject([{ event: { key } }]));
+    }
   });
 });
 

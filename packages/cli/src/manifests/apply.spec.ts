@@ -9,11 +9,19 @@ const webhook = (name: string, external_id?: string) => ({
   external_id,
 });
 
-/** A terminal of an account with these webhooks: what is printed, asked and deleted. */
-function terminal({ webhooks, answer = 'y', isInteractive = true }: { webhooks: object[]; answer?: string; isInteractive?: boolean }) {
+interface Given {
+  webhooks: object[];
+  subscriptions?: object[];
+  input?: string;
+  answer?: string;
+  isInteractive?: boolean;
+}
+
+/** A terminal of an account with these resources: what is printed, asked and deleted. */
+function terminal({ webhooks, subscriptions = [], input = manifest, answer = 'y', isInteractive = true }: Given) {
   const [shown, asked, deleted]: string[][] = [[], [], []];
   const session = {
-    ...{ format: 'table', env: {}, isInteractive, stdin: async () => manifest },
+    ...{ format: 'table', env: {}, isInteractive, stdin: async () => input },
     printStyled: (text: string) => shown!.push(text),
     warn: (text: string) => shown!.push(text),
     confirm: async (question: string) => {
@@ -26,7 +34,8 @@ function terminal({ webhooks, answer = 'y', isInteractive = true }: { webhooks: 
       },
       listSources: async () => ({ data: [] }),
       listWebhooks: async () => ({ data: webhooks }),
-      listSubscriptions: async () => ({ data: [] }),
+      getCurrentUser: async () => ({ data: { id: 'u_1' } }),
+      listSubscriptions: async () => ({ data: subscriptions }),
       listAutoSubscriptions: async () => ({ data: [] }),
       deleteWebhook: async ({ path }: { path: { id: string } }) => deleted!.push(path.id),
     },
@@ -68,6 +77,22 @@ it('refuses what belongs to another set, and a bad name of a set', async () => {
     'standard input, document 1: a webhook inbox belongs to the set shop: add --set shop, or choose another name',
   );
   await expect(apply(session, { file: '-', set: 'a/b' })).rejects.toThrow('--set must have');
+});
+
+it.each([
+  ['account', 'u_1', '', ''],
+  ['dc_1', 'dc_1', 'default', ''],
+  ['dc_1', 'dc_1', '', 'default'],
+  ['dc_1', 'dc_1', 'orders', 'orders'],
+])('the subscription to %s is the one to %s, and the stream %j is the stream %j', async (emitter, emitter_id, wanted, event_name) => {
+  const input = `apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {emitter: ${emitter}, listener: wh_1, event_name: '${wanted}'}`;
+  const { session, shown } = terminal({
+    input,
+    webhooks: [],
+    subscriptions: [{ id: 'sub_1', emitter_id, listener_id: 'wh_1', event_name }],
+  });
+  await diff(session, { file: '-' });
+  expect(shown()).toMatch(/^no change /);
 });
 
 it.each([

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dump } from 'js-yaml';
 import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
-import { COMPONENTS } from '../resources/kinds.js';
+import { COMPONENTS, CONNECTIONS } from '../resources/kinds.js';
 import type { Session } from '../session/session.js';
-import { API_VERSION, isObject, type ManifestKind } from './manifest.js';
+import { ACCOUNT, API_VERSION, isObject, type ManifestKind } from './manifest.js';
 import { ownerOf } from './owner.js';
 import { MADE, MASK, readState } from './plan.js';
 
@@ -18,9 +18,8 @@ interface Document {
 /** `sluice export [DIR]`: manifests of the whole account, for `apply`. Without a folder, one stream of YAML documents with the code inside. */
 export async function exportAll(session: Session, folder: string | undefined): Promise<void> {
   const files = new Map<string, string>();
-  const documents = await manifestsOf(session.sluice, folder === undefined ? undefined : files);
-  const secrets = JSON.stringify(documents).match(/"env":"SLUICE_SECRET_\w+"/g) ?? [];
-  if (secrets.length > 0) session.warn(`${secrets.length} secret(s) are not exported: set the variables SLUICE_SECRET_… before you apply`);
+  const { documents, warnings } = await manifestsOf(session.sluice, folder === undefined ? undefined : files);
+  for (const warning of warnings) session.warn(warning);
   const text = documents.map((document) => `---\n${dump(document, { noRefs: true, lineWidth: -1 })}`).join('');
   if (folder === undefined) return session.print(text);
   mkdirSync(join(folder, 'components'), { recursive: true });
@@ -30,12 +29,18 @@ export async function exportAll(session: Session, folder: string | undefined): P
 }
 
 /** @param files gets the code of components, by path; without it, the code is inside the manifests */
-async function manifestsOf(sluice: SluiceClient, files: Map<string, string> | undefined): Promise<Document[]> {
-  const { sources, webhooks, subscriptions, autoSubscriptions } = await readState(sluice);
+async function manifestsOf(
+  sluice: SluiceClient,
+  files: Map<string, string> | undefined,
+): Promise<{ documents: Document[]; warnings: string[] }> {
+  const { accountId, sources, webhooks, subscriptions, autoSubscriptions } = await readState(sluice);
   const registered = new Map<string, string>();
   for await (const { id, key } of COMPONENTS.list(sluice)) registered.set(id, key);
+  const connections = new Map<string, string>();
+  for await (const { id, name } of CONNECTIONS.list(sluice)) connections.set(id, name);
   const components = await componentsOf(sluice, sources);
-  const names = new Names();
+  const names = new Names(accountId);
+  const variables = new Variables(connections);
   // oldest first, so that importing keeps the order
   const orderedWebhooks = names.addAll(webhooks.toReversed(), 'webhook', ({ name, id }) => name || id);
   const orderedSources = names.addAll(sources.toReversed(), 'source', ({ name_slug }) => name_slug);
@@ -48,10 +53,13 @@ async function manifestsOf(sluice: SluiceClient, files: Map<string, string> | un
     files.set(`components/${name_slug}.mjs`, code);
     return { file: `components/${name_slug}.mjs` };
   };
-  return [
+  const documents = [
     ...orderedWebhooks.map((webhook) => webhookDocument(webhook, names)),
     ...orderedSources.map((source) =>
-      sourceDocument(source, names, { component: componentOf(source), props: propsOf(source, components.get(source.component_id)!) }),
+      sourceDocument(source, names, {
+        component: componentOf(source),
+        props: propsOf(source, components.get(source.component_id)!, variables),
+      }),
     ),
     ...subscriptions.map(({ emitter_id, listener_id, event_name }) =>
       document('Subscription', undefined, {
@@ -67,11 +75,23 @@ async function manifestsOf(sluice: SluiceClient, files: Map<string, string> | un
       }),
     ),
   ];
+  return { documents, warnings: [...variables.warnings(), ...externalIdWarnings([...sources, ...webhooks])] };
 }
 
-/** The names of sources and webhooks in manifests, each unique among those of its kind. */
+/** `apply` uses the external id for its own mark, so that of a user has no place in a manifest. */
+function externalIdWarnings(items: (Source | Webhook)[]): string[] {
+  const lost = items.filter((item) => item.external_id !== undefined && ownerOf(item) === undefined);
+  if (lost.length === 0) return [];
+  return [`${lost.length} external id(s) are not exported, because apply sets its own: ${lost.map(({ id }) => id).join(', ')}`];
+}
+
+/** The names of the account, and of sources and webhooks in manifests, each unique among those of its kind. */
 class Names {
-  private readonly byId = new Map<string, string>();
+  private readonly byId: Map<string, string>;
+
+  constructor(accountId: string) {
+    this.byId = new Map([[accountId, ACCOUNT]]);
+  }
 
   /** An item that `apply` created keeps its name; another one gets its text, with a number if the name is taken. Returns the items. */
   addAll<T extends Source | Webhook>(items: T[], kind: string, text: (item: T) => string): T[] {
@@ -128,19 +148,70 @@ const document = (kind: ManifestKind, name: string | undefined, spec: Document['
   spec: Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined)),
 });
 
-/** The values that a user has configured; each secret is read from a variable. */
-function propsOf(source: Source, { configurable_props }: Component): Record<string, unknown> | undefined {
-  const made = configurable_props.filter(({ type }) => MADE.includes(type)).map(({ name }) => name);
-  const variable = (path: string[]): string =>
-    `SLUICE_SECRET_${[source.name_slug, ...path]
-      .join('_')
-      .toUpperCase()
-      .replace(/[^A-Z0-9]+/g, '_')}`;
+const SECRET = 'SLUICE_SECRET_';
+const CONNECTION = 'SLUICE_CONNECTION_';
+
+/** The variables from which `apply` reads secrets and the ids of connections. */
+class Variables {
+  private readonly names = new Map<string, string>();
+
+  /** @param connections the names of connections by id */
+  constructor(private readonly connections: ReadonlyMap<string, string>) {}
+
+  secret(path: string[]): object {
+    return this.valueFrom(SECRET, JSON.stringify(path), path);
+  }
+
+  connection(id: string): object {
+    return this.valueFrom(CONNECTION, id, [this.connections.get(id) ?? id]);
+  }
+
+  warnings(): string[] {
+    const count = (prefix: string): number => [...this.names.values()].filter((name) => name.startsWith(prefix)).length;
+    const [secrets, connections] = [count(SECRET), count(CONNECTION)];
+    return [
+      ...(secrets > 0 ? [`${secrets} secret(s) are not exported: set the variables ${SECRET}… before you apply`] : []),
+      ...(connections > 0
+        ? [`${connections} connection(s) are not exported: create them, and set the variables ${CONNECTION}… to their ids before you apply`]
+        : []),
+    ];
+  }
+
+  /** The same key has the same variable; another key with the same words has a number. */
+  private valueFrom(prefix: string, key: string, words: string[]): object {
+    const wanted =
+      prefix +
+      words
+        .join('_')
+        .toUpperCase()
+        .replace(/[^A-Z0-9]+/g, '_');
+    const taken = [...this.names.values()];
+    let env = this.names.get(key) ?? wanted;
+    for (let n = 2; !this.names.has(key) && taken.includes(env); n++) env = `${wanted}_${n}`;
+    this.names.set(key, env);
+    return { valueFrom: { env } };
+  }
+}
+
+/** The values that a user has configured, without secrets and without ids that only this account has. */
+function propsOf(source: Source, { configurable_props }: Component, variables: Variables): Record<string, unknown> | undefined {
+  const types = new Map(configurable_props.map(({ name, type }) => [name, type]));
   const unmasked = (value: unknown, path: string[]): unknown => {
-    if (value === MASK) return { valueFrom: { env: variable(path) } };
+    if (value === MASK) return variables.secret([source.name_slug, ...path]);
     if (!isObject(value)) return value;
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, unmasked(each, [...path, name])]));
   };
-  const kept = Object.entries(source.configured_props).filter(([name]) => !made.includes(name));
-  return kept.length === 0 ? undefined : Object.fromEntries(kept.map(([name, value]) => [name, unmasked(value, [name])]));
+  const kept = Object.entries(source.configured_props).filter(([name]) => !MADE.includes(types.get(name) ?? ''));
+  if (kept.length === 0) return undefined;
+  return Object.fromEntries(
+    kept.map(([name, value]) => [name, unmasked(types.get(name) === 'app' ? withoutConnectionId(value, variables) : value, [name])]),
+  );
+}
+
+/** The value of an `app` prop: its inline credentials, whose connection only this source has, or a named connection from a variable. */
+function withoutConnectionId(value: unknown, variables: Variables): unknown {
+  if (!isObject(value) || typeof value.authProvisionId !== 'string') return value;
+  const { authProvisionId, ...rest } = value;
+  const hasCredentials = isObject(rest.$auth) && Object.keys(rest.$auth).length > 0;
+  return hasCredentials ? rest : { ...rest, authProvisionId: variables.connection(authProvisionId) };
 }

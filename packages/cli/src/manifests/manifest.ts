@@ -5,6 +5,8 @@ import { usageError } from '../session/errors.js';
 
 export const API_VERSION = 'sluice.dev/v1';
 export const MANIFEST_KINDS = ['Component', 'Webhook', 'Source', 'Subscription'] as const;
+/** The emitter of a subscription to all sources and workflows of the account: stands for the account's own id. */
+export const ACCOUNT = 'account';
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
 type Values = Record<string, unknown>;

@@ -7,7 +7,7 @@ import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
-import { isObject, type Manifest, resolved } from './manifest.js';
+import { ACCOUNT, isObject, type Manifest, resolved } from './manifest.js';
 import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
 
 /** Stands for a secret that is set. */
@@ -40,6 +40,7 @@ interface PlanOptions {
 
 /** The account as it is. */
 interface State {
+  accountId: string;
   sources: Source[];
   webhooks: Webhook[];
   subscriptions: Subscription[];
@@ -50,11 +51,12 @@ export async function readState(sluice: SluiceClient): Promise<State> {
   const [sources, webhooks]: [Source[], Webhook[]] = [[], []];
   for await (const source of SOURCES.list(sluice)) sources.push(source);
   for await (const webhook of WEBHOOKS.list(sluice)) webhooks.push(webhook);
-  const [{ data: subscriptions }, { data: autoSubscriptions }] = await Promise.all([
+  const [{ data: account }, { data: subscriptions }, { data: autoSubscriptions }] = await Promise.all([
+    sluice.getCurrentUser(),
     sluice.listSubscriptions(),
     sluice.listAutoSubscriptions(),
   ]);
-  return { sources, webhooks, subscriptions, autoSubscriptions };
+  return { accountId: account.id, sources, webhooks, subscriptions, autoSubscriptions };
 }
 
 /**
@@ -302,9 +304,13 @@ export class Plan {
     return this.ids.get(key);
   }
 
-  /** The id of an emitter or listener: `source/NAME` or `webhook/NAME` of a manifest or of the account, or an id or glob as the API takes it. */
+  /**
+   * The id of an emitter or listener: `source/NAME` or `webhook/NAME` of a manifest or of the account, `account` for all its emitters, or an id or glob
+   * as the API takes it.
+   */
   private end(manifest: Manifest, text: unknown): string {
     if (typeof text !== 'string') throw usageError(`${manifest.origin}: spec.emitter and spec.listener are required`);
+    if (text === ACCOUNT) return this.state.accountId;
     const [, kind, name] = /^(source|webhook)\/(.+)$/s.exec(text) ?? [];
     if (kind === undefined) return text;
     return this.idOf(manifest, `${kind === 'source' ? 'Source' : 'Webhook'} ${name}`);

@@ -106,7 +106,7 @@ export const COMPONENTS: Kind<RegisteredComponent> = {
   get: (sluice, keyOrId) => sluice.getComponent({ path: { keyOrId } }),
 };
 
-const CONNECTIONS: Kind<Connection> = {
+export const CONNECTIONS: Kind<Connection> = {
   name: 'connection',
   howToCreate: 'sluice api createConnection --data @connection.json',
   prefix: 'apn_',

@@ -1,0 +1,101 @@
+import { expect, it } from '@jest/globals';
+import { loadAll } from 'js-yaml';
+import type { Session } from '../session/session.js';
+import { exportAll } from './export.js';
+import { MASK } from './plan.js';
+
+const COMPONENT = { id: 'sc_1', code: 'export default {}', configurable_props: [{ name: 'chat', type: 'app' }] };
+
+/** The manifests and warnings of `sluice export` for an account with these resources. */
+async function exported(account: {
+  sources?: { name: string; props?: object; external_id?: string }[];
+  webhooks?: { name: string; external_id?: string }[];
+  subscriptions?: object[];
+  connections?: object[];
+}) {
+  let printed = '';
+  const warnings: string[] = [];
+  const lists: Record<string, object[]> = {
+    listSources: (account.sources ?? []).map(({ name, props = {}, external_id }) => ({
+      ...{ id: `dc_${name}`, name, name_slug: name, active: true, component_id: COMPONENT.id, configured_props: props, external_id },
+    })),
+    listWebhooks: (account.webhooks ?? []).map((webhook) => ({
+      id: `wh_${webhook.name}`,
+      url: 'http://in.box/',
+      active: true,
+      ...webhook,
+    })),
+    listSubscriptions: account.subscriptions ?? [],
+    listConnections: account.connections ?? [],
+    listAutoSubscriptions: [],
+    listRegistry: [],
+  };
+  const session = {
+    print: (text: string) => (printed += text),
+    warn: (text: string) => warnings.push(text),
+    sluice: {
+      ...Object.fromEntries(Object.entries(lists).map(([name, data]) => [name, async () => ({ data })])),
+      each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
+        yield* (await page({})).data;
+      },
+      getCurrentUser: async () => ({ data: { id: 'u_1' } }),
+      getComponent: async () => ({ data: COMPONENT }),
+    },
+  };
+  await exportAll(session as unknown as Session, undefined);
+  return { documents: loadAll(printed) as { kind: string; spec: { props?: object } }[], warnings };
+}
+
+it('exports inline credentials as variables, without the connection that only their source has', async () => {
+  const { documents, warnings } = await exported({
+    sources: [{ name: 'chatter', props: { chat: { authProvisionId: 'apn_own', $auth: { key: MASK, 'the-token': MASK } } } }],
+  });
+  expect(documents[0]!.spec.props).toEqual({
+    chat: {
+      $auth: {
+        key: { valueFrom: { env: 'SLUICE_SECRET_CHATTER_CHAT_AUTH_KEY' } },
+        'the-token': { valueFrom: { env: 'SLUICE_SECRET_CHATTER_CHAT_AUTH_THE_TOKEN' } },
+      },
+    },
+  });
+  expect(warnings).toEqual(['2 secret(s) are not exported: set the variables SLUICE_SECRET_… before you apply']);
+});
+
+it('exports each named connection as one variable, also if another one has the same name', async () => {
+  const uses = (name: string, authProvisionId: string) => ({ name, props: { chat: { authProvisionId } } });
+  const { documents, warnings } = await exported({
+    sources: [uses('c', 'apn_1'), uses('b', 'apn_2'), uses('a', 'apn_1')],
+    connections: [
+      { id: 'apn_1', name: 'chat' },
+      { id: 'apn_2', name: 'chat' },
+    ],
+  });
+  const connection = (env: string) => ({ chat: { authProvisionId: { valueFrom: { env } } } });
+  expect(documents.map(({ spec }) => spec.props)).toEqual([
+    connection('SLUICE_CONNECTION_CHAT'),
+    connection('SLUICE_CONNECTION_CHAT_2'),
+    connection('SLUICE_CONNECTION_CHAT'),
+  ]);
+  expect(warnings).toEqual([
+    '2 connection(s) are not exported: create them, and set the variables SLUICE_CONNECTION_… to their ids before you apply',
+  ]);
+});
+
+it('exports a subscription to all emitters of the account without the id of the account', async () => {
+  const { documents } = await exported({
+    webhooks: [{ name: 'inbox' }],
+    subscriptions: [{ id: 'sub_1', emitter_id: 'u_1', listener_id: 'wh_inbox', event_name: '' }],
+  });
+  expect(documents[1]).toMatchObject({ kind: 'Subscription', spec: { emitter: 'account', listener: 'webhook/inbox' } });
+});
+
+it('warns about external ids that apply has not set', async () => {
+  const { warnings } = await exported({
+    sources: [{ name: 'mine', external_id: 'customer-17' }, { name: 'none' }],
+    webhooks: [
+      { name: 'inbox', external_id: 'customer-18' },
+      { name: 'applied', external_id: 'sluice.dev/applied' },
+    ],
+  });
+  expect(warnings).toEqual(['2 external id(s) are not exported, because apply sets its own: dc_mine, wh_inbox']);
+});
