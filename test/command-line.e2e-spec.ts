@@ -119,6 +119,9 @@ describe('resources', () => {
         .split('\n')
         .map((line) => JSON.parse(line).key),
     ).toContain('manual');
+    const { component_id } = await source('echo');
+    for (const name of [[component_id], ['component', component_id]]) expect((await cli.json('get', ...name)).id).toBe(component_id);
+    expect((await cli.run(['get', 'component', 'sc_none'])).code).toBe(4);
     await cli.output('off', 'resource-two');
     expect((await source('resource-two')).active).toBe(false);
     await cli.output('delete', 'resource-two', '--yes');

@@ -1,8 +1,11 @@
 import { expect, it } from '@jest/globals';
+import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
 
-/** A terminal of an account with these sources, and nothing else. */
+const OWN_COMPONENT = { id: 'sc_own', name: 'Own' };
+
+/** A terminal of an account with these sources and a component, and nothing else. */
 function terminal(sources: object[], format = 'table') {
   const notes: string[] = [];
   const items: unknown[] = [];
@@ -23,9 +26,13 @@ function terminal(sources: object[], format = 'table') {
         listWebhooks: none,
         listSubscriptions: none,
         listAutoSubscriptions: none,
-        listRegistry: none,
+        listRegistry: async () => ({ data: [{ id: 'sc_registered', key: 'own-key-of-the-registry', name: 'Registered' }] }),
         listConnections: none,
         listKeys: none,
+      },
+      getComponent: async ({ path: { keyOrId } }: { path: { keyOrId: string } }) => {
+        if (![OWN_COMPONENT.id, 'own-key'].includes(keyOrId)) throw new SluiceError(404, {});
+        return { data: OWN_COMPONENT };
       },
       listSources: async () => ({ data: sources }),
       patchSource: async ({ body }: { body: object }) => ({ data: { id: 'dc_1', ...body } }),
@@ -53,6 +60,15 @@ it('a name that nothing has exits with 4, and the message says where to look', a
   await expect(get(session, ['source', 'none'])).rejects.toThrow('no source is called none; sluice list sources lists them');
   await expect(get(session, ['webhook'])).rejects.toThrow('no resource is called webhook; give its name, too: webhook NAME');
 });
+
+it.each(['sc_own', 'component sc_own', 'component own-key', 'own-key'])(
+  'finds a component that is not in the registry: %s',
+  async (name) => {
+    const { session, items } = terminal([orders]);
+    await get(session, name.split(' '));
+    expect(items).toEqual([OWN_COMPONENT]);
+  },
+);
 
 it('off and delete have a result for programs', async () => {
   const { session, items, notes } = terminal([orders], 'json');

@@ -1,4 +1,4 @@
-import type { SluiceClient, Source, Webhook } from '@sluice/client';
+import { type SluiceClient, SluiceError, type Source, type Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { type Kind, kindNamed, KINDS, SOURCES, WEBHOOKS } from './kinds.js';
 
@@ -24,13 +24,15 @@ export const findAny = (sluice: SluiceClient, text: string): Promise<Found> => f
 /** Throws if nothing or more than one item matches. */
 export async function findAmong<T extends { id: string }>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>> {
   const byPrefix = kinds.filter(({ prefix }) => text.startsWith(prefix));
+  const searched = byPrefix.length > 0 ? byPrefix : kinds;
   const candidates: Found<T>[] = [];
-  for (const kind of byPrefix.length > 0 ? byPrefix : kinds) {
+  for (const kind of searched) {
     for await (const item of kind.list(sluice)) candidates.push({ kind, item });
   }
   const named = (test: (name: string) => boolean): Found<T>[] =>
     candidates.filter(({ kind, item }) => [item.id, ...kind.names(item)].some((name) => typeof name === 'string' && test(name)));
-  const exact = named((name) => name === text);
+  const listed = named((name) => name === text);
+  const exact = listed.length > 0 ? listed : await unlisted(sluice, searched, text);
   const matches = exact.length > 0 ? exact : named((name) => name.startsWith(text));
   const [first] = matches;
   const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
@@ -40,6 +42,20 @@ export async function findAmong<T extends { id: string }>(sluice: SluiceClient, 
       `${text} is ambiguous: ${matches.map(({ kind, item }) => `${kind.names(item)[0] ?? kind.name} (${item.id})`).join(', ')}`,
     );
   return first;
+}
+
+/** The items with this id or key that no list contains. */
+async function unlisted<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {
+  const found: Found<T>[] = [];
+  for (const kind of kinds) {
+    if (!kind.isListPartial || !kind.get) continue;
+    try {
+      found.push({ kind, item: (await kind.get(sluice, text)).data as T });
+    } catch (error) {
+      if (!(error instanceof SluiceError && error.status === 404)) throw error;
+    }
+  }
+  return found;
 }
 
 function whereToLook(kinds: { name: string }[], text: string): string {

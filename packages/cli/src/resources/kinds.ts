@@ -18,12 +18,14 @@ export interface Kind<T = never> {
   /** Of its ids. */
   prefix: string;
   columns: Column<T>[];
-  /** All of the account. */
+  /** All of the account; of components, those of the registry. */
   list(sluice: SluiceClient): AsyncIterable<T>;
   /** The names by which people refer to it, in addition to its id. */
   names(item: T): (string | null | undefined)[];
   /** A command that creates one. */
   howToCreate?: string;
+  /** Whether `get` knows items that the list does not contain. */
+  isListPartial?: boolean;
   get?(sluice: SluiceClient, id: string): Promise<{ data: unknown }>;
   delete?(sluice: SluiceClient, item: T): Promise<unknown>;
   setActive?(sluice: SluiceClient, id: string, active: boolean): Promise<{ data: unknown }>;
@@ -103,6 +105,7 @@ export const COMPONENTS: Kind<RegisteredComponent> = {
   ],
   list: (sluice) => sluice.each((query) => sluice.listRegistry({ query })),
   names: ({ key, name }) => [key, name],
+  isListPartial: true,
   get: (sluice, keyOrId) => sluice.getComponent({ path: { keyOrId } }),
 };
 
