@@ -160,6 +160,18 @@ describe('events, logs and errors', () => {
     await eventually(async () => expect(await cli.output('logs', 'reader')).toContain('running none'));
   });
 
+  it('listen without a server shows the events of several sources, each with the name of its source', async () => {
+    for (const name of ['shown-one', 'shown-two']) await cli.output('deploy', 'manual', '--name', name);
+    const listening = cli.start(['listen', '--source', 'shown-one', '--source', 'shown-two', '--stream', '*']);
+    await eventually(() => expect(listening.err().match(/ready/g)).toHaveLength(2));
+    await cli.output('publish', 'shown-one', '-d', '{"n":1}', '--stream', 'orders');
+    await eventually(() => expect(listening.out()).toMatch(/^shown-one {2}20\S+ {2}\S+ {2}orders {2}\{"n":1\}\n$/));
+    await cli.output('publish', 'shown-two', '-d', '{"n":2}');
+    await eventually(() => expect(listening.out()).toMatch(/\nshown-two {2}20\S+ {2}\S+ {2}\{"n":2\}\n$/));
+    listening.child.kill();
+    expect((await cli.run(['listen', '--source', 'shown-one', '--webhook', 'x'])).code).toBe(2);
+  });
+
   it('publishes from standard input, once per emit id, and to a custom stream', async () => {
     await cli.output('deploy', 'manual', '--name', 'published');
     for (let n = 0; n < 2; n++) {
@@ -183,11 +195,15 @@ needing('receiver').describe('webhooks', () => {
     const up = cli.start(['listen', `${receiver.url}listened`, '--source', 'listened'], { env: { SLUICE_WEBHOOK_SECRET: secret } });
     const down = cli.start(['listen', url, '--source', 'listened']);
     await eventually(() => expect([up.err(), down.err()]).toEqual([expect.stringContaining('ready'), expect.stringContaining('ready')]));
-    for (let n = 0; n < 5; n++) await cli.output('publish', 'listened', '-d', `{"n":${n}}`);
+    for (let n = 0; n < 5; n++) await cli.output('publish', 'listened', '-d', `{"n":${n}}`, '--id', `订单 ${n}`);
     const received = () => receiver.received.filter(({ path }) => path === '/listened');
     await eventually(() => expect(received().map(({ body }) => body.n as number)).toEqual([0, 1, 2, 3, 4]));
     for (const { headers, text } of received()) await verifyWebhook(secret, headers, text);
-    expect(received()[0]!.headers).toMatchObject({ 'ce-type': 'default', 'ce-source': (await source('listened')).id });
+    expect(received()[0]!.headers).toMatchObject({
+      'ce-type': 'default',
+      'ce-source': (await source('listened')).id,
+      'webhook-id': expect.stringMatching(/^msg_[0-9a-f]{32}$/),
+    });
     await eventually(() => expect(down.err()).toContain('cannot be reached'));
     expect(down.out()).toBe('');
     up.child.kill();

@@ -21,7 +21,11 @@ export const EXAMPLES: Record<string, string[]> = {
   events: ['sluice events orders', "sluice events orders --stream '*' --follow", 'sluice events orders -n 1 -o json'],
   logs: ['sluice logs price-watch --follow'],
   errors: ['sluice errors price-watch -n 1'],
-  listen: ['sluice listen 8080 --source orders', 'sluice listen localhost:8080/hooks --source orders --webhook inbox'],
+  listen: [
+    'sluice listen 8080 --source orders',
+    'sluice listen localhost:8080/hooks --source orders --webhook inbox',
+    "sluice listen --source orders --source repo --stream '*'",
+  ],
   publish: [`sluice publish orders --data '{"order": 17}' --id order-17`, 'sluice publish orders --data @event.json --stream refunds'],
   run: ['sluice run price-watch', `sluice run orders --data '{"order": 17}'`],
   trigger: [`sluice trigger orders --data '{"order": 17}'`, 'sluice trigger repo --fixture github.push --secret-file secret.txt'],

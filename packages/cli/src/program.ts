@@ -129,8 +129,8 @@ function addStreamCommands(command: AddCommand): void {
   ])
     each.option('-n, --number <number>', 'how many, 0 to 100', '10').option('-f, --follow', 'also show those that follow, until Ctrl-C');
   command(
-    'listen <port|url>',
-    'post events to a server on this machine, as a webhook would',
+    'listen [port|url]',
+    'post events to a server on this machine, as a webhook would; without one, show them',
     async () => (await import('./streams/listen.js')).listen,
   )
     .option('-s, --source <name>', 'whose events; repeatable', collected)

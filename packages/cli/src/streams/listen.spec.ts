@@ -23,18 +23,38 @@ describe('webhookHeaders', () => {
     event: { order: 17 },
     metadata: { emitter_id: 'dc_1', emit_id: 'e1', name: 'ü' },
   };
+  const secret = `whsec_${Buffer.from('secret').toString('base64')}`;
+  const body = JSON.stringify(summary.event);
+  const headersOf = (metadata: Partial<typeof summary.metadata>) =>
+    webhookHeaders({ ...summary, metadata: { ...summary.metadata, ...metadata } }, body, secret);
 
   it('signs the event as Sluice does, with the same message id each time', async () => {
-    const secret = `whsec_${Buffer.from('secret').toString('base64')}`;
-    const body = JSON.stringify(summary.event);
-    const headers = webhookHeaders(summary, body, secret);
+    const headers = headersOf({});
     expect(await verifyWebhook(secret, headers, body)).toEqual({ order: 17 });
     expect(headers).toMatchObject({
-      'webhook-id': 'msg_e1',
+      'webhook-id': expect.stringMatching(/^msg_[0-9a-f]{32}$/),
       'ce-id': summary.id,
-      'ce-type': '%C3%BC',
       'ce-time': '2025-11-21T09:00:00.123Z',
     });
-    expect(webhookHeaders(summary, body, secret)['webhook-id']).toBe('msg_e1');
+    expect(headersOf({})['webhook-id']).toBe(headers['webhook-id']);
+  });
+
+  it.each([{ emit_id: 'e2' }, { emitter_id: 'dc_2' }, { name: '' }])('has another message id with %j', (change) => {
+    expect(headersOf(change)['webhook-id']).not.toBe(headersOf({})['webhook-id']);
+  });
+
+  it.each([
+    ['', 'default'],
+    ['$errors', '$errors'],
+    ['new order/1', 'new%20order/1'],
+    ['bestellt-größer', 'bestellt-gr%C3%B6%C3%9Fer'],
+    ['50%"', '50%25%22'],
+    ['😀', '%F0%9F%98%80'],
+  ])('has the stream %j as a delivery has it: %s', (name, expected) => {
+    expect(headersOf({ name })).toMatchObject({ 'ce-type': expected, 'ce-sluicestream': expected });
+  });
+
+  it.each(['订单 17', '😀', 'a\r\nx-evil: 1', '\ud800'])('can be sent if the emit id is %j', (emit_id) => {
+    expect(() => new Headers(headersOf({ emit_id, name: emit_id }))).not.toThrow();
   });
 });

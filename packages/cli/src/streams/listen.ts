@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventSummary } from '@sluice/client';
@@ -6,6 +6,7 @@ import { findEmitter, findWebhook } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
 import { cell, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { eventText } from './event-line.js';
 import { connectionNotes } from './read-events.js';
 
 export interface ListenOptions {
@@ -28,29 +29,48 @@ export function targetUrl(target: string): string {
 }
 
 /**
- * `sluice listen PORT|URL --source SOURCE`: posts events to a server as a webhook would, as they are emitted. The next event of a source follows when
- * the server has responded, so the order is kept; while the server cannot be reached, events wait.
+ * `sluice listen [PORT|URL] --source SOURCE`: posts events to a server as a webhook would, as they are emitted; without a server, prints them. The next
+ * event of a source follows when the server has responded, so the order is kept; while the server cannot be reached, events wait.
  */
-export async function listen(session: Session, target: string, options: ListenOptions): Promise<void> {
-  const url = targetUrl(target);
-  if (!options.source) throw usageError('--source is required: the sources or workflows whose events to post');
+export async function listen(session: Session, target: string | undefined, options: ListenOptions): Promise<void> {
+  if (!options.source) throw usageError('--source is required: the sources or workflows whose events to show or post');
   if (options.after !== undefined && !/^\d+-\d+$/.test(options.after))
     throw usageError(`--after must be the id of an event, such as 1763715600000-0, not ${options.after}; sluice events shows the ids`);
-  const emitters = await Promise.all(options.source.map((text) => findEmitter(session.sluice, text)));
-  const secret = await signingSecret(session, options);
-  session.note(`posting events to ${url}, signed with ${secret.shown}`);
+  if (target === undefined && (options.webhook !== undefined || options.secretFile !== undefined))
+    throw usageError('--webhook and --secret-file need a port or URL to post events to');
+  const url = target === undefined ? undefined : targetUrl(target);
+  const emitters = await Promise.all(options.source.map(async (name) => ({ name, id: await findEmitter(session.sluice, name) })));
+  const handle = url === undefined ? printing(session, emitters) : await posting(session, url, options);
   await Promise.all(
-    emitters.map(async (emitter) => {
-      const what = emitters.length > 1 ? ` (${emitter})` : '';
-      const events = session.sluice.events(emitter, {
+    emitters.map(async ({ id }) => {
+      const what = emitters.length > 1 ? ` (${id})` : '';
+      const events = session.sluice.events(id, {
         eventName: options.stream,
         after: options.after,
         onState: readyNotes(session, what),
         onGap: () => session.warn(`more than 100 events were emitted while not connected${what}: some may be missing`),
       });
-      for await (const event of events) await post(session, url, event, secret.value);
+      for await (const event of events) await handle(event);
     }),
   );
+}
+
+type Handle = (event: EventSummary) => Promise<void>;
+
+/** Prints each event, as `events -f` does, after the name of its source if there are several. */
+function printing(session: Session, emitters: { name: string; id: string }[]): Handle {
+  const names = new Map(emitters.map(({ name, id }) => [id, name]));
+  const hasNames = session.format === 'table' && names.size > 1;
+  return async (event) => {
+    const name = hasNames ? `${styled('cyan', cell(names.get(event.metadata.emitter_id)), process.stdout)}  ` : '';
+    session.printStyled(name + eventText(event, session.format));
+  };
+}
+
+async function posting(session: Session, url: string, options: ListenOptions): Promise<Handle> {
+  const secret = await signingSecret(session, options);
+  session.note(`posting events to ${url}, signed with ${secret.shown}`);
+  return (event) => post(session, url, event, secret.value);
 }
 
 function readyNotes(session: Session, what: string): ReturnType<typeof connectionNotes> {
@@ -96,16 +116,20 @@ async function post(session: Session, url: string, event: EventSummary, secret: 
   }
 }
 
-/** The headers with which Sluice delivers an event to a webhook: Standard Webhooks and CloudEvents. */
+/**
+ * Headers as Sluice delivers an event to a webhook: Standard Webhooks and CloudEvents. The summary of an event contains neither the attributes that its
+ * producer gave, such as an id, nor the webhook that a `webhook-id` depends on: the id here has the same form, and is the same each time.
+ */
 export function webhookHeaders(
-  { id, indexed_at_ms, metadata }: EventSummary,
+  { id, indexed_at_ms, metadata: { emitter_id, emit_id, name } }: EventSummary,
   body: string,
   secret: string,
   now = Date.now(),
 ): Record<string, string> {
-  const [messageId, timestamp] = [`msg_${metadata.emit_id}`, String(Math.floor(now / 1000))];
+  const messageId = `msg_${createHash('sha256').update([emitter_id, name, emit_id].join('\n')).digest('hex').slice(0, 32)}`;
+  const timestamp = String(Math.floor(now / 1000));
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
-  const stream = encodeURIComponent(metadata.name || 'default').replaceAll('%24', '$');
+  const stream = percentEncoded(name || 'default');
   return {
     'content-type': 'application/json',
     'webhook-id': messageId,
@@ -113,11 +137,15 @@ export function webhookHeaders(
     'webhook-signature': `v1,${createHmac('sha256', key).update(`${messageId}.${timestamp}.${body}`).digest('base64')}`,
     'ce-specversion': '1.0',
     'ce-id': id,
-    'ce-source': metadata.emitter_id,
+    'ce-source': emitter_id,
     'ce-type': stream,
     'ce-time': new Date(indexed_at_ms).toISOString(),
-    'ce-sluiceemitter': metadata.emitter_id,
+    'ce-sluiceemitter': emitter_id,
     'ce-sluiceevent': id,
     'ce-sluicestream': stream,
   };
 }
+
+/** Text as a header value: all but printable ASCII, and `"` and `%`, is percent-encoded UTF-8 (CloudEvents HTTP binding, 3.1.3.2). */
+const percentEncoded = (text: string): string =>
+  text.replace(/[^!#$&-~]/gu, (character) => Buffer.from(character).toString('hex').toUpperCase().replace(/../g, '%$&'));
