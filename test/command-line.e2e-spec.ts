@@ -552,6 +552,17 @@ describe('api, init and completion', () => {
       code: 2,
       stderr: expect.stringContaining('no parameter idd'),
     });
+    const event = ['api', 'publishSourceEvents', `id=${made.data.id}`];
+    const binary = ['ce-specversion: 1.0', 'ce-id: b1', 'ce-type: order.created', 'ce-source:https://example.com/shop'];
+    await cli.output(...event, ...binary.flatMap((header) => ['-H', header]), '-d', '{"order":1}');
+    const structured = { specversion: '1.0', id: 's1', type: 'order.created', source: '/shop', data: { order: 2 } };
+    await cli.output(...event, '-H', 'content-type: application/cloudevents+json', '-d', JSON.stringify(structured));
+    await eventually(async () =>
+      expect(await cli.json('events', 'by-api', '--stream', 'order.created')).toMatchObject([
+        { event: { order: 1 }, metadata: { emit_id: 'b1' } },
+        { event: { order: 2 }, metadata: { emit_id: 's1' } },
+      ]),
+    );
     expect((await cli.run(['api', 'deleteSource', `id=${made.data.id}`])).code).toBe(0);
   });
 

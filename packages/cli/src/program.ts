@@ -204,7 +204,9 @@ function addToolCommands(command: AddCommand): void {
     'api [operation] [parameters...]',
     'call any operation of the REST API, with parameters name=value; without one, list them',
     async () => (await import('./tools/api.js')).api,
-  ).option('-d, --data <json>', 'the body: JSON, @file, or - for standard input');
+  )
+    .option('-d, --data <json>', 'the body: JSON, @file, or - for standard input')
+    .option('-H, --header <name: value>', 'a header of the request, such as one of a CloudEvent; repeatable', collected);
   command('verify', 'verify the signature of a delivery on standard input', async () => (await import('./tools/verify.js')).verify)
     .option('-H, --header <name: value>', 'a header of the request; without any, standard input is the whole request', collected)
     .option('--webhook <name>', 'with the secret of this webhook')

@@ -2,6 +2,12 @@ import { jsonOption } from '../session/option-values.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { headersOf } from './verify.js';
+
+export interface ApiOptions {
+  data?: string;
+  header?: string[];
+}
 
 interface Operation {
   operationId: string;
@@ -30,8 +36,13 @@ async function operationsOf(session: Session): Promise<Operation[]> {
   );
 }
 
-/** `sluice api [OPERATION_ID] [name=value…]`: calls any operation; without one, lists them. Headers are written name:value. */
-export async function api(session: Session, operationId: string | undefined, pairs: string[], { data }: { data?: string }): Promise<void> {
+/** `sluice api [OPERATION_ID] [name=value…] [-H 'name: value' …]`: calls any operation; without one, lists them. */
+export async function api(
+  session: Session,
+  operationId: string | undefined,
+  pairs: string[],
+  { data, header = [] }: ApiOptions,
+): Promise<void> {
   const operations = await operationsOf(session);
   if (operationId === undefined) {
     return session.list(operations, [
@@ -54,7 +65,7 @@ export async function api(session: Session, operationId: string | undefined, pai
   const response = await session.request(`${path}${query.size > 0 ? `?${query.toString()}` : ''}`, {
     method: operation.method,
     body,
-    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...requestHeaders(header) },
   });
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
   if (isStream) {
@@ -65,6 +76,13 @@ export async function api(session: Session, operationId: string | undefined, pai
   const text = await response.text();
   if (text === '') return session.note(String(response.status));
   session.print(session.format === 'table' ? `${JSON.stringify(JSON.parse(text), null, 2)}\n` : itemText(JSON.parse(text), session.format));
+}
+
+/** Headers of a request, which can contain ASCII only. */
+export function requestHeaders(lines: string[]): Record<string, string> {
+  const bad = lines.find((line) => !/^[\t\x20-\x7e]*$/.test(line));
+  if (bad !== undefined) throw usageError(`a header must consist of ASCII characters, with others percent-encoded: ${bad}`);
+  return headersOf(lines);
 }
 
 /** The path and query of a call. A path parameter comes first where a query parameter has the same name. */

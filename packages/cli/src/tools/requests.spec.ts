@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { addressOf } from './api.js';
+import { addressOf, requestHeaders } from './api.js';
 import { headersOf, requestOf } from './verify.js';
 
 describe('addressOf', () => {
@@ -21,6 +21,19 @@ describe('addressOf', () => {
   it('names what is missing and what is unknown', () => {
     expect(() => of({})).toThrow('missing: id=… since=…');
     expect(() => of({ id: 'a', since: '1', limit: '2' })).toThrow('publish has no parameter limit; known are id, id, since');
+  });
+});
+
+describe('requestHeaders', () => {
+  it('reads headers with or without a space, and may contain colons', () => {
+    expect(requestHeaders(['ce-type:order.created', 'CE-Source: https://example.com/shop'])).toEqual({
+      'ce-type': 'order.created',
+      'ce-source': 'https://example.com/shop',
+    });
+  });
+
+  it.each(['ce-subject: Größe', 'ce-subject: 5 €', 'ce-subject: a\r\nhost: b'])('refuses %j', (line) => {
+    expect(() => requestHeaders([line])).toThrow('a header must consist of ASCII characters');
   });
 });
 
