@@ -105,7 +105,7 @@ export class Session {
     }
   }
 
-  /** Asks before something is destroyed; without a terminal, `--yes` is required. */
+  /** Asks before something is destroyed. A script cannot reply: without a terminal, the command proceeds as with `--yes`. */
   async confirm(question: string, yes: boolean | undefined): Promise<void> {
     if (yes || !this.isInteractive) return;
     if (!/^y(es)?$/i.test(await this.ask(`${question} [y/N] `))) throw new CliError('cancelled');
