@@ -31,7 +31,9 @@ const program = new Command('sluice admin dead-letters')
   .addOption(new Option('--service <service>', 'only those of this service').choices(SERVICES))
   .option('-n, --lines <number>', 'how many to list', '10')
   .addOption(
-    new Option('-o, --output <format>', 'how to print them; ndjson prints whole records').choices(['table', 'ndjson']).default('table'),
+    new Option('-o, --output <format>', 'how to print them; json prints the counts, ndjson whole records')
+      .choices(['table', 'json', 'ndjson'])
+      .default('table'),
   )
   .parse(words, { from: 'user' });
 /** @type {{ since: string, service?: string, lines: string, output: string }} */
@@ -58,6 +60,7 @@ try {
     });
   }
   if (options.output === 'ndjson') for (const each of newest.reverse()) console.log(JSON.stringify(asJson(each)));
+  else if (options.output === 'json') console.log(JSON.stringify([...counts.values()], null, 2));
   else printTable([...counts.values()], newest);
 } catch (error) {
   console.error(explain(error)?.join('\n') ?? error);

@@ -4,6 +4,7 @@ import './setup/check-platform.mjs';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { appEnvironment, SOURCE_MAPS } from './processes/apps.mjs';
 import { dataFolder, findRunning, localInstance } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
@@ -80,6 +81,8 @@ async function runUsers() {
   return exitCode(['--disable-warning=ExperimentalWarning', file, ...args], {
     ...env,
     ...localInstance(dataFolder(dataFolderPath(process.env))),
+    // with which doctor runs an operator's command
+    SLUICE_LOCAL_LAUNCHER: fileURLToPath(import.meta.url),
   });
 }
 

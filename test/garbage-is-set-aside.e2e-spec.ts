@@ -2,6 +2,9 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type kafkajs from 'kafkajs';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   deadLetterTopic,
@@ -14,6 +17,8 @@ import {
 } from '../libs/contracts/src/index.js';
 // dead letters are compressed with zstd, for which kafkajs has no codec
 import '../libs/messaging/src/kafka.js';
+import { announce, dataFolder } from '../scripts/launch/data-folder.mjs';
+import { writePidFile } from '../scripts/processes/pid-file.mjs';
 import { node24 } from '../scripts/setup/node24.mjs';
 import { inRoot } from '../scripts/shell/paths.mjs';
 import type { Api } from './support/api.js';
@@ -169,6 +174,25 @@ it("is counted by an operator's command", async () => {
   const { stdout: table } = await run('--since', '1h');
   expect(table).toMatch(/^COUNT +SERVICE +TOPIC +LAST +REASON\n/);
   expect(table).toMatch(/\d+ +event-store +events +\S+ +the deletion is not signed/);
+});
+
+needing('control', 'processes').it('is counted by doctor in a clone that runs the instance', async () => {
+  const folder = dataFolder(mkdtempSync(join(tmpdir(), 'sluice-doctor-')));
+  writePidFile(folder.lock, process.pid);
+  const addresses = { url: new URL(api.baseUrl).origin, kafka: system.brokers };
+  announce(folder, { DATABASE_URL: 'postgres://nowhere', KAFKA_BROKERS: system.brokers }, addresses);
+  writeFileSync(folder.apiKey, api.account.api_key);
+  const none = { SLUICE_URL: undefined, SLUICE_API_KEY: undefined };
+  const env = { ...process.env, ...none, SLUICE_DATA_DIR: folder.dir, XDG_CONFIG_HOME: folder.dir };
+  try {
+    const { stdout } = await promisify(execFile)(node24(), [inRoot('scripts/sluice.mjs'), 'doctor', '-o', 'json'], { env });
+    expect(JSON.parse(stdout)).toContainEqual({
+      ...{ check: 'dead letters', ok: true, warning: true },
+      detail: expect.stringMatching(/^in the last 24 h .*\d+ of events in routing.*; sluice dead-letters lists them/),
+    });
+  } finally {
+    rmSync(folder.dir, { recursive: true });
+  }
 });
 
 describe('a valid record behind it', () => {

@@ -128,7 +128,7 @@ function checked(key: string): string {
 }
 
 /** Whether a key for one URL is for the other one: `localhost` is 127.0.0.1. */
-const sameServer = (a: string, b: string): boolean => withoutName(serverUrl(a)) === withoutName(serverUrl(b));
+export const sameServer = (a: string, b: string): boolean => withoutName(serverUrl(a)) === withoutName(serverUrl(b));
 const withoutName = (url: string): string => url.replace(/(?<=^https?:\/\/)localhost(?=[:/]|$)/, '127.0.0.1');
 
 /** The URL of an instance, without the version. */

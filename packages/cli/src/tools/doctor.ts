@@ -1,14 +1,21 @@
+import { execFile } from 'node:child_process';
 import { statSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { CliError, EXIT, explain, exitCodeOf } from '../session/errors.js';
 import { printable, styled } from '../session/output.js';
+import { sameServer } from '../session/profiles.js';
 import { endpointOf, SOURCES } from '../resources/kinds.js';
 import type { Session } from '../session/session.js';
 
 interface Check {
   check: string;
   ok: boolean;
+  /** Whether people should look at it, although nothing has failed. */
+  warning?: true;
   detail: string;
 }
+
+type Result = string | Pick<Check, 'warning' | 'detail'>;
 
 const MOST_SKEW_MS = 60_000;
 
@@ -16,9 +23,10 @@ const MOST_SKEW_MS = 60_000;
 export async function doctor(session: Session): Promise<void> {
   const checks: Check[] = [];
   let code = 0;
-  const check = async (name: string, test: () => Promise<string> | string): Promise<boolean> => {
+  const check = async (name: string, test: () => Promise<Result> | Result): Promise<boolean> => {
     try {
-      checks.push({ check: name, ok: true, detail: await test() });
+      const result = await test();
+      checks.push({ check: name, ok: true, ...(typeof result === 'string' ? { detail: result } : result) });
       return true;
     } catch (error) {
       code ||= exitCodeOf(error);
@@ -33,11 +41,19 @@ export async function doctor(session: Session): Promise<void> {
     await check('account', async () => (await session.sluice.getCurrentUser()).data.email);
     await check('endpoints', () => endpoints(session));
   }
-  if (session.format === 'table') {
-    for (const { check: name, ok, detail } of checks)
-      session.printStyled(`${styled(ok ? 'green' : 'red', ok ? 'ok    ' : 'failed', process.stdout)}  ${name}: ${printable(detail)}\n`);
-  } else session.list(checks, []);
+  if (hasAccess) {
+    const launcher = launcherOf(session);
+    if (launcher !== undefined) await check('dead letters', () => deadLetters(launcher));
+    else session.note('sluice dead-letters, where Sluice is installed, counts the records that could not be handled');
+  }
+  if (session.format === 'table') for (const each of checks) session.printStyled(lineOf(each));
+  else session.list(checks, []);
   if (code > 0) throw new CliError('not everything works', code);
+}
+
+function lineOf({ check, ok, warning, detail }: Check): string {
+  const [style, word] = !ok ? (['red', 'failed'] as const) : warning ? (['yellow', 'look'] as const) : (['green', 'ok'] as const);
+  return `${styled(style, word.padEnd(6), process.stdout)}  ${check}: ${printable(detail)}\n`;
 }
 
 function nodeVersion(): string {
@@ -74,4 +90,26 @@ async function endpoints(session: Session): Promise<string> {
     return origin;
   }
   return 'no source has one';
+}
+
+/** The program that runs operators' commands on the instance in use: only where this clone runs it. */
+function launcherOf({ access, env }: Session): string | undefined {
+  const { SLUICE_LOCAL_URL: url, SLUICE_LOCAL_LAUNCHER: launcher } = env;
+  return url !== undefined && sameServer(url, access.url) ? launcher : undefined;
+}
+
+/** The records that services have set aside, such as those of a producer that sets no key: nobody else is informed of them. */
+async function deadLetters(launcher: string): Promise<Result> {
+  const args = [launcher, 'admin', 'dead-letters', '--since', '24h', '--output', 'json'];
+  const { stdout } = await promisify(execFile)(process.execPath, args).catch((error: { stderr?: string; message: string }) => {
+    throw new CliError(`they cannot be counted: ${error.stderr?.trim() || error.message}`);
+  });
+  const counts = new Map<string, number>();
+  for (const { service, topic, count } of JSON.parse(stdout) as { service: string; topic: string; count: number }[]) {
+    const what = `of ${topic} in ${service}`;
+    counts.set(what, (counts.get(what) ?? 0) + count);
+  }
+  if (counts.size === 0) return 'none in the last 24 h';
+  const list = [...counts].map(([what, count]) => `${count} ${what}`).join(', ');
+  return { warning: true, detail: `in the last 24 h ${list}; sluice dead-letters lists them with their reasons` };
 }

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { Session } from '../session/session.js';
+import { doctor } from './doctor.js';
+
+let folder: string;
+beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'sluice-doctor-'))));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The report of doctor about dead letters. @param code of a launcher */
+async function deadLetters(code: string, { url = 'http://127.0.0.1:3000' } = {}) {
+  const launcher = join(folder, 'launcher.mjs');
+  writeFileSync(launcher, code);
+  const lines: string[] = [];
+  const session = {
+    ...{ format: 'table', access: { url, key: 'slk_1', from: 'a test' }, profiles: { path: join(folder, 'none') } },
+    env: { SLUICE_LOCAL_URL: 'http://localhost:3000', SLUICE_LOCAL_LAUNCHER: launcher },
+    printStyled: (text: string) => lines.push(text),
+    note: (text: string) => lines.push(text),
+    request: async () => new Response('{"info":{"title":"Sluice","version":"v1"}}', { headers: { date: new Date().toUTCString() } }),
+    sluice: {
+      getCurrentUser: async () => ({ data: { email: 'me@example.com' } }),
+      each: async function* () {},
+    },
+  };
+  const failed = await doctor(session as unknown as Session).then(
+    () => false,
+    () => true,
+  );
+  return { failed, text: lines.find((line) => line.includes('dead')) };
+}
+
+it.each([
+  ['console.log("[]")', 'ok      dead letters: none in the last 24 h\n'],
+  [
+    `console.log(JSON.stringify([
+      { service: 'routing', topic: 'events', reason: 'no key', count: 3 },
+      { service: 'routing', topic: 'events', reason: 'no JSON', count: 1 },
+      { service: 'catalog', topic: 'workflows', reason: 'no JSON', count: 2 }]))`,
+    'look    dead letters: in the last 24 h 4 of events in routing, 2 of workflows in catalog; sluice dead-letters lists them with their reasons\n',
+  ],
+])('counts dead letters by service and topic, and succeeds: %s', async (code, text) => {
+  expect(await deadLetters(code)).toEqual({ failed: false, text });
+});
+
+it('fails if they cannot be counted', async () => {
+  expect(await deadLetters('console.error("no broker"); process.exitCode = 1')).toEqual({
+    failed: true,
+    text: 'failed  dead letters: they cannot be counted: no broker\n',
+  });
+});
+
+it('says how to count those of another instance, and does not count those of this clone', async () => {
+  expect(await deadLetters('console.log("[]")', { url: 'https://sluice.example.com' })).toEqual({
+    failed: false,
+    text: 'sluice dead-letters, where Sluice is installed, counts the records that could not be handled',
+  });
+});
