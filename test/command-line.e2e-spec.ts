@@ -103,6 +103,38 @@ describe('deploy', () => {
   });
 });
 
+describe('a script for the command line of Pipedream', () => {
+  it('works with another name of the command, without a terminal', async () => {
+    write('scripted.mjs', ECHO);
+    write('scripted-2.mjs', ECHO.replace("default: 'none'", "default: 'of the new code'"));
+    // -f follows until it is stopped
+    const script = `set -e
+sluice deploy scripted.mjs
+sluice list
+sluice describe scripted
+sluice update scripted --code scripted-2.mjs
+sluice update scripted --deactivate
+sluice update scripted --activate
+sluice run scripted -d '{"n":1}'
+until sluice logs scripted | grep running; do sleep 0.2; done
+sluice events -n 5 scripted
+sluice events scripted -n 5
+sluice events -f scripted > followed & following=$!
+until grep 'new code' followed; do sleep 0.2; done
+kill $following
+sluice delete scripted
+`;
+    const { code, stdout, stderr } = await cli.script(script);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('sluice:') });
+    expect(stdout).toMatch(/^created scripted \(dc_\w+\)\n/);
+    expect(stdout).toMatch(/^dc_\w+ +scripted +on /m);
+    expect(stdout).toMatch(/^name_slug: scripted$/m);
+    expect(stdout).toContain('running of the new code');
+    expect(stdout.match(/^20.* {2}\{"text":"of the new code","event":\{"n":1\}\}$/gm)).toHaveLength(3);
+    expect(await source('scripted')).toBeUndefined();
+  });
+});
+
 describe('resources', () => {
   it('are listed, found by id, name and unique beginning, switched and deleted', async () => {
     await cli.output('deploy', 'manual', '--name', 'resource-one');

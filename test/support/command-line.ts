@@ -1,7 +1,8 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { inRoot } from '../../scripts/shell/paths.mjs';
 import type { Api } from './api.js';
@@ -20,6 +21,8 @@ export interface Running {
   err(): string;
   ended: Promise<Ended>;
 }
+
+const PROGRAM = inRoot('packages', 'cli', 'dist', 'sluice.mjs');
 
 /** The command line for users, as one account runs it. */
 export class CommandLine {
@@ -43,17 +46,27 @@ export class CommandLine {
     return new CommandLine(api);
   }
 
-  start(args: string[], { input, env = {} }: { input?: string; env?: Record<string, string | undefined> } = {}): Running {
-    const child = spawn(process.execPath, [inRoot('packages', 'cli', 'dist', 'sluice.mjs'), ...args], {
-      cwd: this.folder,
-      env: { ...this.env, ...env },
-    });
+  start(args: string[], { input = '', env = {} }: { input?: string; env?: Record<string, string | undefined> } = {}): Running {
+    const child = spawn(process.execPath, [PROGRAM, ...args], { cwd: this.folder, env: { ...this.env, ...env } });
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+    return this.started(child);
+  }
+
+  /** A shell script that calls `sluice`, without a standard input. */
+  script(text: string): Promise<Ended> {
+    const bin = join(this.folder, 'bin');
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, 'sluice'), `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`, { mode: 0o755 });
+    const env = { ...this.env, PATH: `${bin}:${this.env.PATH}` };
+    return this.started(spawn('sh', ['-c', text], { cwd: this.folder, env, stdio: ['ignore', 'pipe', 'pipe'] })).ended;
+  }
+
+  private started(child: ChildProcessByStdio<Writable | null, Readable, Readable>): Running {
     this.running.add(child);
     let [stdout, stderr] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-    child.stdin.on('error', () => {});
-    child.stdin.end(input ?? '');
     const ended = new Promise<Ended>((resolve, reject) => {
       child.once('error', reject);
       child.once('close', (code) => {
