@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import type { Api } from './support/api.js';
 import { CommandLine } from './support/command-line.js';
@@ -7,10 +8,12 @@ import { Receiver } from './support/receiver.js';
 import { startSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
-const KILLS = 3;
+const KILLS = 5;
 const EVENTS_PER_KILL = 40;
+/** How long the machine sleeps, beyond the time in which the gateway starts again. */
+const FREEZE_SECONDS = Number(process.env.SLUICE_TEST_FREEZE_SECONDS ?? 0);
 /** Each time, the gateway must start again. */
-const TIME_LIMIT_MS = 300_000;
+const TIME_LIMIT_MS = 300_000 + FREEZE_SECONDS * 1000;
 
 let system: System;
 let receiver: Receiver;
@@ -48,6 +51,7 @@ needing('control', 'receiver').it(
     for (let n = 0; n < EVENTS_PER_KILL; n++) await producer.emit(id, [{ n: emitted++ }]);
     await system.apps.kill('gateway');
     await system.apps.whenReady('gateway');
+    await sleep(FREEZE_SECONDS * 1000);
     listening.child.kill('SIGCONT');
     await eventually(() => expect(receiver.received).toHaveLength(emitted), { withinMs: 60_000 });
     expect(receiver.received.map(({ body }) => body.n as number)).toEqual(Array.from({ length: emitted }, (_, n) => n));
