@@ -13,7 +13,7 @@ import { ComponentsRepository } from './components/components.repository.js';
 import { ComponentsService } from './components/components.service.js';
 import { ConnectionRow } from './sources/connection.entity.js';
 import { ConnectionsController } from './connections/connections.controller.js';
-import { ConnectionsRepository } from './connections/connections.repository.js';
+import { ConnectionsRepository } from './sources/connections.repository.js';
 import { ConnectionsService } from './connections/connections.service.js';
 import { schema } from './database/schema.js';
 import { EmittersController } from './emitters/emitters.controller.js';

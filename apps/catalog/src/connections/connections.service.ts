@@ -15,23 +15,29 @@ import {
   type Page,
   pageOf,
   type PatchConnection,
+  SluiceError,
   type UserId,
 } from '#contracts';
+import { Database } from '#database';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { unixSeconds } from '../components/component.entity.js';
 import { keptCredentials, maskedCredentials } from '../sources/secret-props.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
-import { ConnectionsRepository } from './connections.repository.js';
+import { ConnectionsRepository } from '../sources/connections.repository.js';
+import { SourcesRepository } from '../sources/sources.repository.js';
 
 const MAX_BYTES = 64 * 1024;
 
 type Credentials = Record<string, unknown>;
 
+/** Connections. Changed credentials are copied to the sources that use them, because their facts contain them. */
 @Injectable()
 export class ConnectionsService {
   constructor(
+    private readonly database: Database,
     private readonly connections: ConnectionsRepository,
+    private readonly sources: SourcesRepository,
     private readonly messages: Messages,
     private readonly box: SecretBox,
   ) {}
@@ -63,17 +69,28 @@ export class ConnectionsService {
   }
 
   async patch({ owner_id, id, name, credentials }: PatchConnection): Promise<Connection> {
-    const changed = await this.connections.update(owner_id, id, (before) => ({
-      name: name === undefined ? before.name : name || before.app,
-      credentials: credentials === undefined ? before.credentials : this.sealed(id, this.merged(this.opened(before), credentials)),
-    }));
-    if (!changed) throw new NotFound('connection', id);
-    await Promise.all(changed.states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id)));
-    return this.toConnection(changed.row);
+    const { row, states } = await this.database.transaction(async (transaction) => {
+      await this.connections.lock(transaction, owner_id);
+      const changed = await this.connections.update(transaction, owner_id, id, (before) => ({
+        name: name === undefined ? before.name : name || before.app,
+        credentials: credentials === undefined ? before.credentials : this.sealed(id, this.merged(this.opened(before), credentials)),
+      }));
+      if (!changed) throw new NotFound('connection', id);
+      const { before, row } = changed;
+      const isNew = row.credentials !== before.credentials;
+      return { row, states: isNew ? await this.sources.setCredentials(transaction, owner_id, id, row.credentials) : [] };
+    });
+    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id)));
+    return this.toConnection(row);
   }
 
   async delete({ owner_id, id }: ConnectionReference): Promise<void> {
-    if (!(await this.connections.delete(owner_id, id))) throw new NotFound('connection', id);
+    await this.database.transaction(async (transaction) => {
+      await this.connections.lock(transaction, owner_id);
+      const user = await this.sources.findUser(transaction, owner_id, id);
+      if (user) throw new SluiceError('conflict', `the source ${user} uses this connection`);
+      if (!(await this.connections.delete(transaction, owner_id, id))) throw new NotFound('connection', id);
+    });
   }
 
   /** Those of the ids that are the owner's. */

@@ -10,6 +10,7 @@ export class RestoreRow {
   id!: string;
 }
 
+/** The only writer of the table `restore`. */
 @Injectable()
 export class RestoresRepository {
   constructor(@InjectRepository(RestoreRow) private readonly rows: Repository<RestoreRow>) {}

@@ -7,17 +7,7 @@ import type { SourcesRepository } from './sources.repository.js';
 /** In place of SourcesRepository. */
 export class SourcesInMemory implements Pick<
   SourcesRepository,
-  | 'find'
-  | 'connections'
-  | 'list'
-  | 'countOthers'
-  | 'requireFree'
-  | 'create'
-  | 'update'
-  | 'switchOff'
-  | 'delete'
-  | 'states'
-  | 'stateByEndpoint'
+  'find' | 'list' | 'countOthers' | 'requireFree' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
 > {
   readonly rows = new Map<SourceId, SourceRow>();
 
@@ -26,10 +16,6 @@ export class SourcesInMemory implements Pick<
   async find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     const row = this.rows.get(id);
     return row?.owner_id === ownerId ? row : undefined;
-  }
-
-  async connections(): Promise<never[]> {
-    return [];
   }
 
   async list(ownerId: UserId, { limit, after, before }: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {

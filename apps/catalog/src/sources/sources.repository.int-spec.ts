@@ -7,6 +7,8 @@ import { ComponentsRepository } from '../components/components.repository.js';
 import { schema } from '../database/schema.js';
 import type { SourceChange } from './source.entity.js';
 import { SourceRow } from './source.entity.js';
+import { ConnectionRow } from './connection.entity.js';
+import { ConnectionsRepository } from './connections.repository.js';
 import { SourcesRepository } from './sources.repository.js';
 
 const description: ComponentDescription = {
@@ -32,7 +34,11 @@ describe('the sources', () => {
 
   beforeAll(async () => {
     db = await freshDatabase(schema);
-    sources = new SourcesRepository(db.database, db.database.rows(SourceRow));
+    sources = new SourcesRepository(
+      db.database,
+      db.database.rows(SourceRow),
+      new ConnectionsRepository(db.database, db.database.rows(ConnectionRow)),
+    );
   });
   afterAll(() => db.drop());
   beforeEach(async () => {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, Not, Repository, type SelectQueryBuilder } from 'typeorm';
+import { Not, Repository, type SelectQueryBuilder } from 'typeorm';
 import {
   type ComponentDescription,
   type ConnectionId,
@@ -16,19 +16,20 @@ import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import type { Code } from '../components/component.entity.js';
 import { nextVersion, overrule, versionsOf } from '../database/version.js';
-import { ConnectionRow } from './connection.entity.js';
+import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
 /** The columns of a row's component `c` and its code `k`, in the shape of the entity. */
 const COMPONENT_OF = "json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description))";
 
-/** Sources and the facts of their changes: a row and its fact are one transaction. */
+/** The only writer of the table `source`. A row and the fact of its change are one transaction. */
 @Injectable()
 export class SourcesRepository {
   constructor(
     private readonly database: Database,
     @InjectRepository(SourceRow) private readonly sources: Repository<SourceRow>,
+    private readonly connections: ConnectionsRepository,
   ) {}
 
   find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
@@ -78,7 +79,7 @@ export class SourcesRepository {
   /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
-      if (change.uses?.length) await this.lockConnections(transaction, ownerId);
+      if (change.uses?.length) await this.connections.lock(transaction, ownerId);
       const made =
         (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
       if (made && change.uses?.length) made.credentials = await this.connect(transaction, ownerId, id, change);
@@ -106,7 +107,7 @@ export class SourcesRepository {
 
   private tryUpdate(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
-      await this.lockConnections(transaction, ownerId);
+      await this.connections.lock(transaction, ownerId);
       const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
       const change = decide(before);
@@ -156,7 +157,7 @@ export class SourcesRepository {
         `DELETE FROM source WHERE owner_id = $1 AND id = $2 RETURNING ${nextVersion('source')} AS version`,
         [ownerId, id],
       );
-      await transaction.rows(ConnectionRow).delete({ owner_id: ownerId, source_id: id });
+      await this.connections.deleteInline(transaction, ownerId, id);
       const state = sourceState({ ...row, ...rows[0] }, { deleted: true });
       await this.publish(transaction, state);
       return state;
@@ -198,6 +199,31 @@ export class SourcesRepository {
       count += ids.length;
       after = ids.at(-1) ?? '';
     }
+  }
+
+  /**
+   * Copies changed credentials of a connection to the sources that use it, and publishes their states, which it returns. The caller holds the lock of
+   * the connections.
+   */
+  async setCredentials(transaction: Transaction, ownerId: UserId, id: ConnectionId, credentials: string): Promise<EmitterState[]> {
+    const { rows } = await transaction.query<{ id: SourceId }>(
+      `UPDATE source SET credentials = jsonb_set(credentials, ARRAY[$2], to_jsonb($3::text)), version = ${nextVersion('source')}
+       WHERE owner_id = $1 AND credentials ? $2 RETURNING id`,
+      [ownerId, id, credentials],
+    );
+    const states: EmitterState[] = [];
+    for (const source of rows) states.push(sourceState(await this.reread(transaction, ownerId, source.id)));
+    for (const state of states) await this.publish(transaction, state);
+    return states;
+  }
+
+  /** A source that uses the connection; undefined if none does. */
+  async findUser(session: Session, ownerId: UserId, id: ConnectionId): Promise<SourceId | undefined> {
+    const { rows } = await session.query<{ id: SourceId }>('SELECT id FROM source WHERE owner_id = $1 AND credentials ? $2 LIMIT 1', [
+      ownerId,
+      id,
+    ]);
+    return rows[0]?.id;
   }
 
   /** The versions of the existing sources among these ids, by id. */
@@ -314,16 +340,6 @@ export class SourcesRepository {
     return this.findIn(transaction, ownerId, id);
   }
 
-  /** Those of the ids that are connections of the owner. */
-  async connections(ownerId: UserId, ids: ConnectionId[]): Promise<ConnectionRow[]> {
-    return ids.length === 0 ? [] : this.database.rows(ConnectionRow).findBy({ owner_id: ownerId, id: In(ids) });
-  }
-
-  /** Until the transaction ends, no other transaction changes which connections the account's sources use. */
-  async lockConnections(transaction: Transaction, ownerId: UserId): Promise<void> {
-    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('connections'), hashtext($1))", [ownerId]);
-  }
-
   /** Stores the inline connections of a source, and copies the credentials that it uses into its row. Returns them. */
   private async connect(
     transaction: Transaction,
@@ -331,14 +347,8 @@ export class SourcesRepository {
     id: SourceId,
     { uses = [], inline = [] }: SourceChange,
   ): Promise<UsedCredentials | null> {
-    const connections = transaction.rows(ConnectionRow);
-    await connections.delete({ owner_id: ownerId, source_id: id, id: Not(In(uses)) });
-    if (inline.length > 0)
-      await connections.upsert(
-        inline.map((each) => ({ ...each, owner_id: ownerId, source_id: id })),
-        ['id'],
-      );
-    const used = await connections.findBy({ owner_id: ownerId, id: In(uses) });
+    await this.connections.replaceInline(transaction, ownerId, id, { uses, inline });
+    const used = await this.connections.findAll(ownerId, uses, transaction);
     // between the check and the lock
     if (used.length < new Set(uses).size) throw new Invalid('configured_props names a connection that does not exist');
     const credentials = used.length === 0 ? null : Object.fromEntries(used.map((each) => [each.id, each.credentials]));
@@ -346,8 +356,7 @@ export class SourcesRepository {
     return credentials;
   }
 
-  /** For repositories that change sources in their transaction. */
-  async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
+  private async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
     const row = await this.findIn(transaction, ownerId, id);
     if (!row) throw new Error(`source ${id} is not the owner's`);
     return row;

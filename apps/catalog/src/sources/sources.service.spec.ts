@@ -22,6 +22,7 @@ import { ComponentsRepository } from '../components/components.repository.js';
 import { ComponentsService } from '../components/components.service.js';
 import { RemoteCode } from '../components/remote-code.js';
 import { SourcesInMemory } from './sources-in-memory-for-tests.js';
+import { ConnectionsRepository } from './connections.repository.js';
 import { SourcesRepository } from './sources.repository.js';
 import { SourcesService } from './sources.service.js';
 
@@ -52,6 +53,7 @@ describe('the sources of an account', () => {
         SourcesService,
         ComponentsService,
         { provide: SourcesRepository, useValue: sources },
+        { provide: ConnectionsRepository, useValue: { findAll: async () => [] } },
         { provide: ComponentsRepository, useValue: components },
         { provide: RemoteCode, useValue: { read: async (_owner: string, url: string) => `// from ${url}` } },
         { provide: Messages, useValue: messages },

@@ -34,6 +34,7 @@ import { CatalogConfig } from '../catalog.config.js';
 import type { DescribedComponent, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
 import type { ConnectionRow } from './connection.entity.js';
+import { ConnectionsRepository } from './connections.repository.js';
 import { checkPropValues } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
@@ -70,6 +71,7 @@ type Decided = SourceChange & { values: Record<string, unknown> };
 export class SourcesService {
   constructor(
     private readonly sources: SourcesRepository,
+    private readonly connections: ConnectionsRepository,
     private readonly components: ComponentsService,
     private readonly messages: Messages,
     private readonly config: CatalogConfig,
@@ -82,7 +84,7 @@ export class SourcesService {
     await this.refuseTooMany(owner_id, id);
     const component = await this.component(owner_id, new_component_id, choice);
     const given = choice.configured_props ?? {};
-    const known = await this.sources.connections(owner_id, namedConnections(given));
+    const known = await this.connections.findAll(owner_id, namedConnections(given));
     const change = this.change(id, component, known, {
       // the default is the component's name, as a slug
       name: choice.name ?? slugOf(component.description.name),
@@ -100,7 +102,7 @@ export class SourcesService {
     requireComponent(choice);
     const found = await this.found(owner_id, id);
     const component = await this.component(owner_id, new_component_id, choice);
-    const known = await this.sources.connections(owner_id, namedConnections(choice.configured_props ?? {}, this.values(found)));
+    const known = await this.connections.findAll(owner_id, namedConnections(choice.configured_props ?? {}, this.values(found)));
     return this.save(found, component.fresh, (before) => {
       const { name, external_id, configured_props } = choice;
       return this.change(id, component, known, {
@@ -123,7 +125,7 @@ export class SourcesService {
     const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
     // code that the source runs already is not a new component
     const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
-    const known = await this.sources.connections(owner_id, namedConnections(patch.configured_props ?? {}, this.values(found)));
+    const known = await this.connections.findAll(owner_id, namedConnections(patch.configured_props ?? {}, this.values(found)));
     return this.save(found, component?.fresh, (before) => {
       const change = this.patched(component ?? currentOf(before), known, patch, before);
       return this.isAsBefore(change, before) ? null : change;

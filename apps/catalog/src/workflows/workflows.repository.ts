@@ -49,7 +49,7 @@ export const workflowState = (row: WorkflowRow): EmitterState => ({
   created_at_ms: row.created_at.getTime(),
 });
 
-/** Workflows and the facts of their changes. */
+/** The only writer of the table `workflow`. A row and the fact of its change are one transaction. */
 @Injectable()
 export class WorkflowsRepository {
   constructor(

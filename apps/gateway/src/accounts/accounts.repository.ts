@@ -5,7 +5,7 @@ import type { Id, UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction } from '#database';
 import { AccountRow, ApiKeyRow, type OpenedAccount, type Usage } from './account.entity.js';
 
-/** Accounts, their keys and what they have used. */
+/** The only writer of the tables `account` and `api_key`. It also reads what accounts have used. */
 @Injectable()
 export class AccountsRepository {
   constructor(

@@ -52,6 +52,7 @@ const KEEP_NOTICES_MS = 90 * DAY_MS;
 /** Sending a mail takes several steps of up to ten seconds each. */
 const MAIL_SECONDS = 120;
 
+/** The only writer of the tables `error_notice` and `error_seen`. */
 @Injectable()
 export class ErrorNoticesRepository {
   constructor(

@@ -89,6 +89,7 @@ const RENEW_MS = 3000;
 /** The longest request waits for new code, and then for its late reply. */
 const LONGEST_MS = CODE_TIMEOUT_MS + LATE_MS + 60_000;
 
+/** The only writer of the table `idempotent_request`. */
 @Injectable()
 export class IdempotencyRepository {
   /** The keys that requests of this process hold, with the time of their claims. */

@@ -33,6 +33,7 @@ export class CountedRun {
 
 const KEEP_MS = 8 * 24 * 3_600_000;
 
+/** The only writer of the tables `usage` and `run_counted`, for what the API shows. The runtime counts for its quotas itself (ADR 18). */
 @Injectable()
 export class UsageRepository {
   constructor(

@@ -81,6 +81,7 @@ export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | 
   ]);
 }
 
+/** The only writer of the table `replay`. */
 @Injectable()
 export class ReplaysRepository {
   constructor(

@@ -23,6 +23,7 @@ export const deployedState = ({
   deployment,
 });
 
+/** The only writer of the table `deployment`. */
 @Injectable()
 export class DeploymentsRepository {
   // each run and each request at an endpoint begins with one of these

@@ -74,7 +74,7 @@ export interface Obstacles {
   waiting: Set<UserId>;
 }
 
-/** Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
+/** The only writer of the tables `queued_run` and `queue_lease`. Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
 @Injectable()
 export class QueuedRunsRepository {
   constructor(private readonly database: Database) {}

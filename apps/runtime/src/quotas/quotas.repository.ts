@@ -30,7 +30,10 @@ export class QuotaNotice {
   day!: string;
 }
 
-/** SQL: the database's clock decides which day it is, and `usedToday` comes before each run. */
+/**
+ * The only writer of the tables `usage` and `quota_notice`. The usage that the API shows is counted by the gateway (ADR 18). SQL: the database's clock decides
+ * which day it is, and `usedToday` comes before each run.
+ */
 @Injectable()
 export class QuotasRepository {
   constructor(private readonly database: Database) {}

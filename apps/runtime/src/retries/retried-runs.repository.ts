@@ -44,7 +44,10 @@ export interface EndedAttempt {
   next: RunRequest | null;
 }
 
-/** Runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts are claimed by SKIP LOCKED. */
+/**
+ * The only writer of the table `retried_run`: runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts
+ * are claimed by SKIP LOCKED.
+ */
 @Injectable()
 export class RetriedRunsRepository extends DueRows {
   private readonly batches = new FairBatches<Pick<RetriedRun, 'first_run_id'>>({

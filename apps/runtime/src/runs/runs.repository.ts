@@ -59,7 +59,7 @@ export interface RunsPage {
   before?: string;
 }
 
-/** Prepared SQL: each run executes it. */
+/** The only writer of the tables `run_done` and `finished_run`. Prepared SQL: each run executes it. */
 @Injectable()
 export class RunsRepository {
   private readonly trims = new TrimCounter();

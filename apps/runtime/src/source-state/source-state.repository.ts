@@ -28,7 +28,7 @@ export class SourceDedupe {
   state!: DedupeState;
 }
 
-/** The state that sources keep between runs. Prepared SQL: each run reads and writes it. */
+/** The only writer of the tables `source_db` and `source_dedupe`: the state that sources keep between runs. Prepared SQL: each run reads and writes it. */
 @Injectable()
 export class SourceStateRepository {
   constructor(private readonly database: Database) {}

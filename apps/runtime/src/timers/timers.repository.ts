@@ -19,7 +19,7 @@ export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'sour
   `${source_id}.${prop}.${next_run_at.getTime()}`;
 
 /**
- * The next ticks of all timers. While a timer's run is in progress, `next_run_at` is the time at which it ticks anyway, and `resume_at` the next tick:
+ * The only writer of the table `timer`: the next ticks of all timers. While a timer's run is in progress, `next_run_at` is the time at which it ticks anyway, and `resume_at` the next tick:
  *
  *   ticks ──► next_run_at = in an hour, resume_at = next tick, run_id = the run ──► the run has ended ──► next_run_at = resume_at
  *

@@ -41,7 +41,7 @@ export interface NewWaitingEmit {
   record: EventToProduce;
 }
 
-/** Emits that wait for their `delivery_ts`. Prepared SQL: several times a second, and for the locks. */
+/** The only writer of the table `waiting_emit`: emits that wait for their `delivery_ts`. Prepared SQL: several times a second, and for the locks. */
 @Injectable()
 export class WaitingEmitsRepository extends DueRows {
   private readonly batches = new FairBatches<WaitingEmitKey>({

@@ -1,0 +1,83 @@
+import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, Not, Repository } from 'typeorm';
+import type { ConnectionId, SourceId, UserId } from '#contracts';
+import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
+import { ConnectionRow } from './connection.entity.js';
+import type { InlineConnection } from './source-connections.js';
+
+/** The only writer of the table `connection`. Each source has copies of the credentials that it uses, which the same transaction changes. */
+@Injectable()
+export class ConnectionsRepository {
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(ConnectionRow) private readonly connections: Repository<ConnectionRow>,
+  ) {}
+
+  /** Creates the connection unless it exists, and returns it. Undefined if the id belongs to another account. */
+  async create(row: Pick<ConnectionRow, 'id' | 'owner_id' | 'app' | 'name' | 'credentials'>): Promise<ConnectionRow | undefined> {
+    await this.connections.createQueryBuilder().insert().values(row).orIgnore().execute();
+    return this.find(row.owner_id, row.id);
+  }
+
+  async find(ownerId: UserId, id: ConnectionId): Promise<ConnectionRow | undefined> {
+    return (await this.connections.findOneBy({ owner_id: ownerId, id })) ?? undefined;
+  }
+
+  /** Those of the ids that are connections of the owner. */
+  async findAll(ownerId: UserId, ids: ConnectionId[], session: Pick<Database, 'rows'> = this.database): Promise<ConnectionRow[]> {
+    return ids.length === 0 ? [] : session.rows(ConnectionRow).findBy({ owner_id: ownerId, id: In(ids) });
+  }
+
+  list(ownerId: UserId, page: KeysetPage): Promise<{ rows: ConnectionRow[]; total: number }> {
+    return readKeysetPage(this.connections.createQueryBuilder('connection').where('connection.owner_id = :ownerId', { ownerId }), page);
+  }
+
+  /** Until the transaction ends, no other transaction changes the account's connections, or which of them its sources use. */
+  async lock(transaction: Transaction, ownerId: UserId): Promise<void> {
+    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('connections'), hashtext($1))", [ownerId]);
+  }
+
+  /**
+   * Changes the connection, and returns it before and after; undefined if the owner has no such connection. `decide` may throw. The caller holds the
+   * lock, and copies changed credentials to the sources.
+   */
+  async update(
+    transaction: Transaction,
+    ownerId: UserId,
+    id: ConnectionId,
+    decide: (row: ConnectionRow) => Pick<ConnectionRow, 'name' | 'credentials'>,
+  ): Promise<{ before: ConnectionRow; row: ConnectionRow } | undefined> {
+    const before = await transaction.rows(ConnectionRow).findOneBy({ owner_id: ownerId, id });
+    if (!before) return undefined;
+    const change = decide(before);
+    await transaction.rows(ConnectionRow).update({ owner_id: ownerId, id }, change);
+    return { before, row: { ...before, ...change } };
+  }
+
+  /** Returns false if the owner has no such connection. The caller holds the lock, and has checked that no source uses it. */
+  async delete(transaction: Transaction, ownerId: UserId, id: ConnectionId): Promise<boolean> {
+    return (await transaction.rows(ConnectionRow).delete({ owner_id: ownerId, id })).affected === 1;
+  }
+
+  /** Stores the inline connections of a source, and deletes those that it no longer uses. The caller holds the lock. */
+  async replaceInline(
+    transaction: Transaction,
+    ownerId: UserId,
+    sourceId: SourceId,
+    { uses, inline }: { uses: ConnectionId[]; inline: InlineConnection[] },
+  ): Promise<void> {
+    const connections = transaction.rows(ConnectionRow);
+    await connections.delete({ owner_id: ownerId, source_id: sourceId, id: Not(In(uses)) });
+    if (inline.length > 0)
+      await connections.upsert(
+        inline.map((each) => ({ ...each, owner_id: ownerId, source_id: sourceId })),
+        ['id'],
+      );
+  }
+
+  /** Deletes the inline connections of a deleted source. */
+  async deleteInline(transaction: Transaction, ownerId: UserId, sourceId: SourceId): Promise<void> {
+    await transaction.rows(ConnectionRow).delete({ owner_id: ownerId, source_id: sourceId });
+  }
+}
