@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
-import { handledMessages, testApp } from '#testing';
+import { handledMessages, testApp, topicsReadableBy, topicsReadBy } from '#testing';
 import { GatewayModule } from './gateway.module.js';
 
-it('constructs every provider of the gateway, which handles facts but no commands or queries', async () => {
+it('constructs every provider of the gateway, which handles no commands or queries, and reads the topics that it may read', async () => {
   const app = await testApp(GatewayModule).compile();
   const handled = handledMessages(app);
   expect(handled.filter((name) => name.startsWith('gateway.'))).toEqual([]);
-  expect(handled.map((name) => name.split(' ')[0])).toEqual(expect.arrayContaining(['usage', 'error-mail']));
+  expect(topicsReadBy(app)).toEqual(topicsReadableBy('gateway'));
   await app.close();
 });

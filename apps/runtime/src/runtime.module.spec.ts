@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
-import { handledMessages, ownedRequests, testApp } from '#testing';
+import { handledMessages, ownedRequests, testApp, topicsReadableBy, topicsReadBy } from '#testing';
 import { RuntimeModule } from './runtime.module.js';
 import { Sandbox } from './sandbox/sandbox.js';
 
-it('constructs every provider of the runtime, which handles each of its commands and queries once', async () => {
+it('constructs every provider of the runtime, which handles each of its commands and queries once, and reads the topics that it may read', async () => {
   const app = await testApp(RuntimeModule)
     .overrideProvider(Sandbox)
     .useValue({ close: async () => {} })
@@ -13,5 +13,6 @@ it('constructs every provider of the runtime, which handles each of its commands
       .filter((name) => name.startsWith('runtime.'))
       .sort(),
   ).toEqual(ownedRequests('runtime').sort());
+  expect(topicsReadBy(app)).toEqual(topicsReadableBy('runtime'));
   await app.close();
 });

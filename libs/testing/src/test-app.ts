@@ -35,14 +35,37 @@ export function testApp(module: Type, messages = new FakeMessages()): TestingMod
 }
 
 /** The patterns of the messages that the app's controllers handle: the names of its commands and queries, and `<group> <topic>` of the records that it reads. */
-export function handledMessages(app: TestingModule): string[] {
+export const handledMessages = (app: TestingModule): string[] =>
+  handlersOf(app).flatMap((handler) => (Reflect.getMetadata('microservices:pattern', handler) as string[] | undefined) ?? []);
+
+/** The part of an EntryPoint (handlers.ts of libs/messaging) that names its topic. */
+interface Entry {
+  topic?: string;
+  source?: { topic: string };
+}
+
+/** The topics whose records the app's controllers read, in alphabetical order. */
+export function topicsReadBy(app: TestingModule): string[] {
+  const topics = handlersOf(app).flatMap((handler) => {
+    const extras = Reflect.getMetadata('microservices:pattern_extras', handler) as { entry: Entry } | undefined;
+    return extras?.entry.topic ?? extras?.entry.source?.topic ?? [];
+  });
+  return [...new Set(topics)].sort();
+}
+
+/** The topics that a service may read, without those of requests and replies, in alphabetical order. */
+export const topicsReadableBy = (service: contracts.Service): string[] =>
+  contracts
+    .topicAccess(service)
+    .reads.filter((topic) => ![contracts.requestsTopic(service), contracts.repliesTopic(service)].includes(topic))
+    .sort();
+
+/** The methods of the app's controllers. */
+function handlersOf(app: TestingModule): object[] {
   const controllers = [...app.get(ModulesContainer).values()].flatMap((module) => [...module.controllers.values()]);
   return controllers.flatMap(({ metatype }) => {
     const prototype = (metatype as Type<object>).prototype as Record<string, object>;
-    return Object.getOwnPropertyNames(prototype).flatMap((name) => {
-      const handler = prototype[name];
-      return typeof handler === 'function' ? ((Reflect.getMetadata('microservices:pattern', handler) as string[] | undefined) ?? []) : [];
-    });
+    return Object.getOwnPropertyNames(prototype).flatMap((name) => (typeof prototype[name] === 'function' ? [prototype[name]] : []));
   });
 }
 
