@@ -37,6 +37,10 @@ const pair = [await stock('service', system.brokers), await stock('gateway', sys
 
 try {
   const source = await api('POST', '/sources', { component_code: "export default { name: 'bench', run() {} }" });
+  const { component_id } = source;
+  // several, because the updates of one source wait for each other
+  const updated = await Promise.all(Array.from({ length: 20 }, () => api('POST', '/sources', { component_id })));
+  let next = 0;
   const { broker, ...ours } = system.pids();
   const [own, theirs] = [
     [broker, ...Object.values(ours)],
@@ -50,7 +54,12 @@ try {
     create: {
       pids: own,
       upTo: 200,
-      call: () => api('POST', '/sources', { component_id: source.component_id, name: `b ${Math.random()}` }),
+      call: () => api('POST', '/sources', { component_id, name: `b ${Math.random()}` }),
+    },
+    update: {
+      pids: own,
+      upTo: 200,
+      call: () => api('PUT', `/sources/${updated[next++ % updated.length].id}`, { component_id, name: `b ${Math.random()}` }),
     },
     stock: {
       pids: theirs,
