@@ -96,7 +96,7 @@ export class SourceReference {
 }
 
 export class GetSource extends SourceReference {
-  /** The URL of an endpoint is a secret: who knows it can run the source. */
+  /** Omits the URLs of endpoints, which are secrets: anyone who knows one can run the source. */
   @IsOptional() @IsBoolean() without_endpoints?: boolean;
 }
 export const getSource = query<Source>()('catalog.source.get', GetSource);

@@ -80,14 +80,21 @@ export interface EventToProduce {
 export interface Cause {
   /** The run or the emit at the beginning. */
   root: string;
-  /** How many events and runs it can have become: multiplied, on the way to this event, by the listeners of each event and the events of a kind of each run. */
+  /**
+   * The most events and runs that the cause can have become. On the way to this event, it was multiplied by the number of listeners of each event and by
+   * the number of events (emits, log lines or errors) of each run.
+   */
   spread: number;
 }
 
 /** Beyond it, a spread is only large. */
 const LARGEST_SPREAD = 1e9;
 
-/** The cause of each of `branches` that the cause becomes; `root`: of one that begins here. */
+/**
+ * The cause of each of `branches` events or runs that `cause` becomes.
+ *
+ * @param root the run or the emit, if the cause begins here
+ */
 export const spreadOver = (cause: Cause | undefined, branches: number, root: string): Cause => ({
   root: cause?.root ?? root,
   spread: Math.min((cause?.spread ?? 1) * Math.max(branches, 1), LARGEST_SPREAD),

@@ -43,7 +43,7 @@ export class DeliveriesController {
     operationId: 'retryDelivery',
     summary: 'Retry a delivery now',
     description:
-      'Also one that has succeeded, as long as its event is in the log or in the store; the `webhook-id` stays the same. 409 if the event is gone.',
+      'You can also retry a delivery that succeeded, while its event is still in the topic or the event store. The `webhook-id` stays the same. Returns 409 if the event is gone.',
   })
   @RespondsAccepted('AcceptedRetry', 'The delivery is due now.', { $ref: getSchemaPath(WebhookDelivery) })
   @Problems(404, 409, 413, 415, 422)

@@ -15,9 +15,9 @@ import { FinishedRunRow } from './run.entity.js';
 import type { RunEffects, RunEntry } from './run-effects.js';
 
 const DELETE_BATCH = 10_000;
-/** As many runs of a source are listed. */
+/** The number of runs of a source that are listed. */
 const LISTED = 100;
-/** Runs that are stored together: as many as may end at the same time. */
+/** The most runs that are stored together. */
 const MOST_TOGETHER = 64;
 /** Large outcomes that are stored at the same time, each of another account. */
 const LARGE_AT_A_TIME = 4;
@@ -286,7 +286,7 @@ export class RunsRepository {
   }
 }
 
-/** A source's list of runs is trimmed after as many runs. */
+/** The number of runs of a source after which its list is trimmed. */
 const EVERY = 50;
 const SOURCES = 10_000;
 

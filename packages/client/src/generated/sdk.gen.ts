@@ -698,7 +698,7 @@ export class Operations extends HeyApiClient {
     /**
      * Retry a delivery now
      *
-     * Also one that has succeeded, as long as its event is in the log or in the store; the `webhook-id` stays the same. 409 if the event is gone.
+     * You can also retry a delivery that succeeded, while its event is still in the topic or the event store. The `webhook-id` stays the same. Returns 409 if the event is gone.
      */
     public retryDelivery<ThrowOnError extends boolean = true>(options: Options<RetryDeliveryData, ThrowOnError>): RequestResult<RetryDeliveryResponses, RetryDeliveryErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<RetryDeliveryResponses, RetryDeliveryErrors, ThrowOnError, 'data'>({
