@@ -40,7 +40,7 @@ try {
 /** @param {{ clients: number, perSecond: number }} load */
 async function measure({ clients, perSecond }) {
   const source = await api('POST', '/sources', { component_code: "export default { name: 'bench', props: { http: '$.interface.http' } }" });
-  // a separate process: its CPU is not ours, and a busy reader must not delay the producer
+  // a separate process: its CPU does not count, and a busy reader must not delay the producer
   const readers = fork(new URL('live/readers.mjs', import.meta.url));
   const connecting = performance.now();
   readers.send({ url: `${system.apiUrl}/sources/${source.id}/sse`, apiKey: system.apiKey, clients });

@@ -1,7 +1,7 @@
 // npm run check:language: finds phrases in documents, comments and messages that have a plainer alternative.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { proseOf } from './language/prose.mjs';
+import { proseOf, testNames } from './language/prose.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
 
 /** The files to check. */
@@ -17,7 +17,11 @@ const PHRASES = [
   [/\b(tell|tells|telling|told)\b/i, 'report, log, notify, return, distinguish'],
   [/\bhears? of\b|\bheard of\b/i, 'learn of, receive'],
   [/\banswer(s|ed|ing)\b(?! with)|\/\*\* Answers\b/, 'return, respond'],
-  [/\bof (ours|yours|theirs|one's own|(its|their) own(?! \w))\b/i, 'our, your, separate'],
+  [/\bof (yours|theirs|one's own)\b|\bours\b/i, 'our, your, separate'],
+  [
+    /\bof (its|their) own\b(?! (?!(and|as|at|because|but|by|for|from|if|in|of|on|or|so|that|to|until|when|which|while|with)\b)\w)/i,
+    'separate, dedicated',
+  ],
   [/\b(be|is|are) had\b/i, 'available'],
   [/\bgo(es)? on\b(?! to)/i, 'continue'],
   [/\ball the same\b/i, 'still, anyway'],
@@ -33,18 +37,37 @@ const PHRASES = [
   [/\bfor ever\b/i, 'forever'],
   [/\bmust be there\b/i, 'you need'],
   [/\bthe asker\b/i, 'the caller, the sender'],
-  [/(\/\*\*|\/\/|^ *\*) (What|Who|Whose|Whoever) (?!.*\?)/, 'a noun: the events that, the process that'],
+  [/(\/\*\*|\/\/|^ *[*-]) (What|Who|Whose|Whoever) (?!.*\?)/, 'a noun: the events that, the process that'],
+  [/(\/\*\*|\/\/|^ *\*) As (many|much) /, 'the number of, the most, at most'],
+  [
+    /\b(class|method|function|handler|service|runtime|gateway|catalog|routing|store|code|component|record|row|table|Kafka|Node|PostgreSQL|broker) (says?|can say)\b/,
+    'reports, returns, logs',
+  ],
+  [/`` (says?|said)\b/, 'reports, returns, names'],
   [/\bfrom time to time\b/i, 'periodically'],
   [/\b(somebody|everybody)\b(?!')/i, 'a user, a process, every caller'],
   [/\basked for\b/i, 'requested'],
   [/\b(is|are|was|were|does|do|did|has|have|can|could|would|wo)n['’]t\b|\b(it|there|that|what)['’]s\b/, 'is not, it is'],
 ];
 
+/** Beginnings of test names that make no sense in a list of failures. */
+const FRAGMENT = /^(of|to|with|that|who|what|if|for|in)\b/i;
+/** As these, unless a `describe` names the subject. */
+const WITHOUT_SUBJECT = /^(is|are|has|have)\b/;
+
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' }).split('\n');
 let count = 0;
 for (const file of files) {
   if (!SCOPE.test(file) || EXCEPT.test(file)) continue;
-  for (const { line, text } of proseOf(file, readFileSync(inRoot(file), 'utf8'))) {
+  const content = readFileSync(inRoot(file), 'utf8');
+  for (const { line, name, described } of /[.-]spec\.(ts|mjs)$/.test(file) || file.startsWith('test/rest/')
+    ? testNames(file, content)
+    : []) {
+    if (!FRAGMENT.test(name) && (described || !WITHOUT_SUBJECT.test(name))) continue;
+    console.error(`${file}:${line}: a test name is a full sentence\n    ${name}`);
+    count += 1;
+  }
+  for (const { line, text } of proseOf(file, content)) {
     for (const [phrase, better] of PHRASES) {
       const found = phrase.exec(text);
       if (!found) continue;

@@ -6,7 +6,7 @@ export const emitterIds = (count) => Array.from({ length: count }, (_, index) =>
 
 const NOTE = 'x'.repeat(220);
 
-/** Events of about 300 bytes from random emitters; their emit ids sort by time, like ours. */
+/** Events of about 300 bytes from random emitters; their emit ids sort by time, like those of Sluice. */
 export class Load {
   count = 0;
 

@@ -1,6 +1,7 @@
 import ts from 'typescript';
 
 /** @typedef {{ line: number, text: string }} Prose a line of text for human readers; `line` counts from 1 */
+/** @typedef {{ line: number, name: string, described: boolean }} TestName `described`: the test is in a `describe`, which may name its subject */
 
 /**
  * The prose of a file: the comments and messages of code, and the text of Markdown without its code.
@@ -21,6 +22,44 @@ const lines = (text, first = 1) => text.split('\n').map((line, index) => ({ line
 /** @param {string} markdown the same number of lines */
 const withoutCode = (markdown) =>
   markdown.replace(/^ *```[^]*?^ *```/gm, (block) => block.replace(/[^\n]/g, '')).replace(/`[^`\n]*`/g, '``');
+
+/** Functions that declare a test, or a group of tests; also as methods, such as `needing('receiver').it`. */
+const TEST = /^(it|test|delivering)$/;
+const GROUP = /^describe$/;
+
+/**
+ * The names of the tests of a file with code.
+ *
+ * @param {string} file
+ * @param {string} text
+ * @returns {TestName[]}
+ */
+export function testNames(file, text) {
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  /** @type {TestName[]} */
+  const found = [];
+  /** @param {ts.Node} node @param {boolean} described */
+  const visit = (node, described) => {
+    const called = ts.isCallExpression(node) ? calledName(node.expression) : '';
+    const [name] = ts.isCallExpression(node) ? node.arguments : [];
+    if (TEST.test(called) && name && (ts.isStringLiteralLike(name) || ts.isTemplateExpression(name))) {
+      const line = source.getLineAndCharacterOfPosition(name.getStart(source)).line + 1;
+      found.push({ line, name: name.getText(source).slice(1, -1), described });
+    }
+    ts.forEachChild(node, (child) => visit(child, described || GROUP.test(called)));
+  };
+  visit(source, false);
+  return found;
+}
+
+/** The function that a call expression begins with: `it` of `it(…)`, `it.each(…)(…)` and `needing(…).it(…)`. @param {ts.Expression} called @returns {string} */
+function calledName(called) {
+  if (ts.isIdentifier(called)) return called.text;
+  if (ts.isCallExpression(called) || ts.isTaggedTemplateExpression(called))
+    return calledName(ts.isCallExpression(called) ? called.expression : called.tag);
+  if (!ts.isPropertyAccessExpression(called)) return '';
+  return TEST.test(called.name.text) || GROUP.test(called.name.text) ? called.name.text : calledName(called.expression);
+}
 
 /** @param {string} file @param {string} text @returns {Prose[]} */
 function codeProse(file, text) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { proseOf } from './prose.mjs';
+import { proseOf, testNames } from './prose.mjs';
 
 describe('the prose of a file', () => {
   /** @param {string} file @param {string} text */
@@ -18,4 +18,19 @@ describe('the prose of a file', () => {
   });
 
   it('is the whole text of other files', () => expect(found('a.yaml', 'a: b # c\n')).toEqual(['1 a: b # c']));
+});
+
+describe('the names of tests', () => {
+  /** @param {string} text */
+  const found = (text) =>
+    testNames('a.spec.ts', text).map(({ line, name, described }) => `${line} ${name}${described ? ' (described)' : ''}`);
+
+  it('names of it(), of tables and of methods are found', () => {
+    const code = "it('one', f);\nit.each([1])('two %s', f);\nneeding('x').it(`three`, f);\nit.each`a`('four', f);";
+    expect(found(code)).toEqual(['1 one', '2 two %s', '3 three', '4 four']);
+  });
+
+  it('a test in a describe is marked, and the name of the describe is none', () => {
+    expect(found("needing('x').describe('group', () => { it('one', f); });\nit('two', f);")).toEqual(['1 one (described)', '2 two']);
+  });
 });

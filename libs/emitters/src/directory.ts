@@ -85,7 +85,7 @@ export abstract class EmitterChangeHandler {
 }
 
 const UNKNOWN_FOR_MS = 1000;
-/** As many states share a transaction. */
+/** The most states that share a transaction. */
 const LEARNT_TOGETHER = 16;
 /** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;

@@ -66,7 +66,7 @@ export interface MalformedRecord {
 
 const STRUCTURED = 'application/cloudevents+json';
 const JSON_CONTENT = 'application/json';
-/** Which attributes of a record are ours and not the producer's: `all`, or the `id` alone. */
+/** The attributes of a record that Sluice has set, and not the producer: `all`, or the `id` alone. */
 const MADE_HEADER = 'ce_sluicemade';
 
 /** A record for Kafka. */

@@ -111,7 +111,7 @@ function members(json: Buffer, start: number): Buffer {
     const valueEnd = endOfValue(json, valueStart, shown.space);
     if (valueEnd === null) break;
     const key = json.subarray(at, keyEnd);
-    // the event may have a member of this name: ours must be the one that is read. It uses up space, so that repeated ones end the scan
+    // the event may have a member of this name: the one that Sluice adds must be the one that is read. It uses up space, so that repeated ones end the scan
     if (JSON.parse(key.toString('utf8')) === MARK_KEY) shown.space -= valueEnd - at;
     else if (!shown.add(key, ':', json.subarray(valueStart, valueEnd), ',')) break;
     at = next(json, valueEnd);

@@ -96,7 +96,7 @@ const partitionKey = (topic: string, partition: number): string => `${topic}/${p
  *
  *   suspend ──► keepOnly ──► assign ──► resume
  *    │           │            └ the committed progress is known: records that are done elsewhere are not repeated
- *    │           └ these partitions are ours: waiting tasks of the others are dropped
+ *    │           └ these partitions are assigned to us: waiting tasks of the others are dropped
  *    └ the partitions may move to other processes: no further task is started
  */
 export class LaneIntake {
@@ -189,8 +189,8 @@ export class LaneIntake {
 
   /**
    * Reads a partition again from the position that a restored database has, because the effects of the records from there on are lost. Waiting tasks are
-   * dropped and planned again; those in progress continue. A position beyond ours belongs to an earlier log, which the next fetch shows. False if the
-   * partition is not ours, or is there already.
+   * dropped and planned again; those in progress continue. A position beyond our own belongs to an earlier log, which the next fetch shows. False if the
+   * partition is not assigned to us, or is there already.
    */
   rewind({ topic, partition, ...position }: Position & { topic: string; partition: number }): boolean {
     const before = this.partitions.get(partitionKey(topic, partition));
@@ -221,7 +221,7 @@ export class LaneIntake {
     return continuation;
   }
 
-  /** The offset of the next record. undefined: the partition is not ours, or its position is not known yet. */
+  /** The offset of the next record. undefined: the partition is not assigned to us, or its position is not known yet. */
   next(topic: string, partition: number): number | undefined {
     return this.positioned(topic, partition)?.continuity.next;
   }
@@ -236,7 +236,7 @@ export class LaneIntake {
     return true;
   }
 
-  /** The partition, if it is ours and its position is known. */
+  /** The partition, if it is assigned to us and its position is known. */
   private positioned(topic: string, partition: number): AssignedPartition | undefined {
     return this.isAssigned ? this.partitions.get(partitionKey(topic, partition)) : undefined;
   }
@@ -300,8 +300,8 @@ export class LaneIntake {
   }
 
   /**
-   * Runs a task that belongs to an assigned partition, but to none of its records: like theirs, it begins only while the partition is ours. Resolves to
-   * false if it has not been done here, because the partition is not ours any more.
+   * Runs a task that belongs to an assigned partition, but to none of its records: like theirs, it begins only while the partition is assigned to us. Resolves to
+   * false if it has not been done here, because the partition is no longer assigned to us.
    */
   pushFor(topic: string, partition: number, task: Task): Promise<boolean> {
     const assigned = this.partitions.get(partitionKey(topic, partition));
@@ -368,7 +368,7 @@ export class LaneIntake {
     return assigned;
   }
 
-  /** The task, dropped if it is no longer ours when its turn comes. `isDone`: false if it is left to another process. */
+  /** The task, dropped if its partition is no longer assigned to us when its turn comes. `isDone`: false if it is left to another process. */
   private ifDue(assigned: AssignedPartition, offset: number, task: Task): { task: Task; isDone(): boolean } {
     let begun = false;
     let left = false;

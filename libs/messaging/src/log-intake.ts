@@ -131,7 +131,7 @@ export class LogIntake {
     return true;
   }
 
-  /** The offset of the next record. undefined: the partition is not ours, or its position is not known yet. */
+  /** The offset of the next record. undefined: the partition is not assigned to us, or its position is not known yet. */
   next(partition: number): number | undefined {
     return this.partitions.get(partition)?.continuity.next;
   }

@@ -226,7 +226,7 @@ export class Load {
       if (this.isFailing && /^direct-\d*[048]$/.test(line?.name ?? '')) return response.writeHead(503).end();
       response.writeHead(200).end();
       const { n } = JSON.parse(text);
-      // an event on `$errors`, or another one that is not ours
+      // an event on `$errors`, or another one that this load has not emitted
       if (!line || typeof n !== 'number') return;
       this.arrivals += 1;
       line.arrived[n] = (line.arrived[n] ?? 0) + 1;

@@ -95,7 +95,7 @@ interface PlainBatch extends PartitionBatch {
 
 /** With fewer events, a transaction costs more than its events. */
 const FEW_EVENTS = 250;
-/** As many partitions share a transaction. */
+/** The most partitions that share a transaction. */
 const PARTITIONS_TOGETHER = 16;
 
 /** The number of emitters whose stored events are in memory at a time. */

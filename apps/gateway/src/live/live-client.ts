@@ -115,7 +115,7 @@ export class LiveClient implements LiveListener {
   }
 }
 
-/** As many as the store keeps: it skips an emit whose id is among them. */
+/** The number of emits that the store keeps: it skips an emit whose id is among them. */
 const REMEMBERED = 100;
 
 /** The last emit ids that a client received, so that a producer's retry, which appends an emit to the log twice, is sent once. */

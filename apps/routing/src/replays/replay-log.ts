@@ -34,7 +34,7 @@ export interface ReplayedChunk {
   last: boolean;
 }
 
-/** As many records are read before the part, because an event's clock never falls behind that of the records before it. */
+/** The number of records that are read before the part, because an event's clock never falls behind that of the records before it. */
 const RECORDS_BEFORE = 200;
 /** Read at once, and one event more. */
 const READ_BYTES = 8 * 1024 * 1024;

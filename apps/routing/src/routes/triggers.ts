@@ -92,7 +92,7 @@ export function runRecord(
   );
 }
 
-/** The event for a workflow that listens, with its producer's `ce_*` headers and, as a webhook gets them, ours. */
+/** The event for a workflow that listens, with its producer's `ce_*` headers and those of Sluice, as a webhook gets them. */
 export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, triggered = 1): OutgoingRecord {
   const { value, headers }: EventToProduce = eventRecord({ ...event, cause: causeOf(event, triggered) });
   const { ce_sluicemade: _, ...ofEvent } = headers;

@@ -10,7 +10,7 @@ export interface Jail {
   command(program: JailedProgram): JailCommand;
 }
 
-/** As many mount points as the jail's root has for them. */
+/** The number of mount points that the jail's root has for them. */
 export const mostWritable = 2;
 
 export interface JailedProgram {

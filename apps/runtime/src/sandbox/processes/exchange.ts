@@ -58,7 +58,7 @@ export class ExchangeBase {
   }
 
   /**
-   * Creates only the folder. The process must not be able to write to it, because it could fill the disk. If we are root, the folder is ours; otherwise
+   * Creates only the folder. The process must not be able to write to it, because it could fill the disk. If we are root, we own the folder; otherwise
    * the jail mounts it read-only, or Landlock denies writing.
    */
   async folder(): Promise<string> {
