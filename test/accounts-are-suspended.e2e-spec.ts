@@ -76,7 +76,7 @@ async function tablesWith(text: string): Promise<string[]> {
 }
 
 needing('accounts', 'receiver').describe('an account', () => {
-  it('that is suspended gets and runs nothing; resuming it brings everything back; others notice nothing', async () => {
+  it('a suspended account gets and runs nothing; resuming it brings everything back; others notice nothing', async () => {
     const [one, other] = [await guest('suspended'), await guest('beside')];
     await one.call('before');
     await eventually(() => expect(one.received()).toContain('before'));
@@ -102,7 +102,7 @@ needing('accounts', 'receiver').describe('an account', () => {
     expect((await one.api.get(`/sources/${one.source.id}`)).body.data).toEqual(one.source);
   });
 
-  it('that is deleted leaves nothing; others notice nothing', async () => {
+  it('a deleted account leaves nothing; others notice nothing', async () => {
     const [one, other] = [await guest('deleted'), await guest('left')];
     const { id, email } = one.api.account;
     const kafka = outsideKafka(system.brokers).producer();

@@ -88,7 +88,7 @@ describe('a connection', () => {
     expect(await options(`/sources/${user.id}`, { authProvisionId: other.id })).toBe('second');
   });
 
-  it('that options() may not use is refused: of another app, of another account, or none', async () => {
+  it('options() may not use a connection of another app, of another account, or one that does not exist', async () => {
     const { component_id } = await source({ $auth: { key: 'k' } });
     const [mail, foreign] = [
       await create({ app: 'mail', credentials: { key: 'a' } }),
@@ -102,7 +102,7 @@ describe('a connection', () => {
     }
   });
 
-  it('of another app is refused', async () => {
+  it('a connection of another app is refused', async () => {
     const { id } = await create({ app: 'mail', credentials: { key: 'a' } });
     const { status, body } = await api.post('/sources', { component_code: CODE, configured_props: { chat: { authProvisionId: id } } });
     expect({ status, field: body.errors[0].field }).toEqual({ status: 400, field: 'configured_props.chat' });

@@ -126,19 +126,19 @@ describe('a batch', () => {
     );
   });
 
-  it('of 2 MiB is published', async () => {
+  it('a batch of 2 MiB is published', async () => {
     const id = await emitter();
     const large = [cloudEvent({ data: 'x'.repeat(1024 * 1024 - 2) }), cloudEvent({ data: 'y'.repeat(1024 * 1023) })];
     expect((await publish(`/sources/${id}/events?event_name=default`, large, BATCH)).status).toBe(202);
     await eventually(async () => expect((await api.get(`/sources/${id}/event_summaries`)).body.page_info.total_count).toBe(2));
   });
 
-  it('that is empty publishes nothing', async () => {
+  it('an empty batch publishes nothing', async () => {
     const response = await publish(`/sources/${source.id}/events`, [], BATCH);
     expect([response.status, response.body]).toEqual([202, { data: [] }]);
   });
 
-  it('with bad events is refused as a whole, and names each of them', async () => {
+  it('a batch with bad events is refused as a whole, and names each of them', async () => {
     const id = await emitter();
     const response = await publish(`/sources/${id}/events`, [cloudEvent(), {}, cloudEvent({ type: '' })], BATCH);
     expect(response.status).toBe(400);
@@ -254,7 +254,7 @@ describe('CloudEvents reach webhooks', () => {
     }
   });
 
-  delivering('with our own where the producer gave none', async () => {
+  delivering('a CloudEvent gets our attributes where the producer gave none', async () => {
     const id = await emitter();
     await api.subscribe(id, await api.webhook(receiver.url), 'own');
     await publish(`/sources/${id}/events?event_name=own`, { own: 1 });

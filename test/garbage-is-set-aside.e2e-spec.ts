@@ -164,7 +164,7 @@ describe('a deletion of events that another producer writes', () => {
   });
 });
 
-it("is counted by an operator's command", async () => {
+it("the dead letters are counted by an operator's command", async () => {
   const env = { ...process.env, DATABASE_URL: 'postgres://nowhere', KAFKA_BROKERS: system.brokers };
   const run = (...args: string[]) =>
     promisify(execFile)(node24(), [inRoot('scripts/sluice.mjs'), 'admin', 'dead-letters', ...args], { env, maxBuffer: 2 ** 27 });

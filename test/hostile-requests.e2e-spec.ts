@@ -98,7 +98,7 @@ describe('a URL that leads inside', () => {
 describe('an account that keeps a service busy', () => {
   const settle = (all: Promise<ApiResponse>[]) => Promise.all(all.map((each) => each.then(({ status }) => status)));
 
-  needing('receiver').it('with code at a slow URL does not delay others', async () => {
+  needing('receiver').it('code at a slow URL does not delay others', async () => {
     const creations = Array.from({ length: 80 }, (_, n) => hostile.post('/components', { component_url: `${base}/slow-${n}.mjs` }));
     await Promise.race(creations);
     expect(await victimSeconds()).toBeLessThan(15);
@@ -106,13 +106,13 @@ describe('an account that keeps a service busy', () => {
     expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(80 - 2 * 4);
   });
 
-  needing('receiver').it('with text that takes long to search does not delay others', async () => {
+  needing('receiver').it('text that takes long to search does not delay others', async () => {
     const creations = Array.from({ length: 4 }, () => hostile.post('/components', { component_url: `${base}/blank` }));
     expect(await victimSeconds()).toBeLessThan(15);
     expect(await settle(creations)).toEqual([400, 400, 400, 400]);
   });
 
-  it('with options() that never return does not delay others', async () => {
+  it('options() that never return do not delay others', async () => {
     const code = "export default { name: 'never', props: { a: { type: 'string', optional: true, options: () => new Promise(() => {}) } } }";
     const { id } = await hostile.source(code);
     const calls = Array.from({ length: 80 }, () => hostile.post(`/sources/${id}/props/a/options`, {}));
@@ -121,7 +121,7 @@ describe('an account that keeps a service busy', () => {
     expect((await settle(calls)).filter((status) => status === 429).length).toBeGreaterThanOrEqual(80 - 2 * 8);
   }, 90_000);
 
-  it('with requests for endpoints that do not exist does not delay others', async () => {
+  it('requests for endpoints that do not exist do not delay others', async () => {
     const guesses = Array.from({ length: 500 }, (_, n) =>
       http('POST', `${system.endpointsUrl}/${`guess${n}`.padEnd(24, 'x')}`, { body: 'x' }).then(({ status }) => status),
     );
@@ -188,14 +188,14 @@ describe('a malformed request', () => {
     ['a blank before the colon', 'content-length : 2\r\n'],
     ['a folded header', 'x: a\r\n content-length: 2\r\n'],
     ['a bare line feed', 'x: a\ncontent-length: 2\r\n'],
-  ])('with %s does not smuggle another one', async (_, headers) => {
+  ])('a request with %s does not smuggle another one', async (_, headers) => {
     const smuggled = `GET /v1/users/me HTTP/1.1\r\n${head()}\r\n`;
     const response = await raw(`POST /v1/keys HTTP/1.1\r\n${head()}${headers}\r\n{}0\r\n\r\n${smuggled}`);
     expect(statuses(response)).not.toContain(200);
     expect(response).not.toContain(hostile.account.api_key);
   });
 
-  it('with headers of 100 KB is refused', async () => {
+  it('headers of 100 KB are refused', async () => {
     expect(statuses(await raw(`GET /v1/users/me HTTP/1.1\r\n${head()}x: ${'y'.repeat(100_000)}\r\n\r\n`))).toEqual([431]);
   });
 
@@ -217,13 +217,13 @@ describe('a body that is expensive to read', () => {
     ['a million names to include', `{"include":"${'a,'.repeat(900_000)}"}`],
     ['a number of a million digits', `{"name":${'9'.repeat(1_900_000)}}`],
     ['__proto__', '{"__proto__":{"name":"x","admin":true},"constructor":{"prototype":{"polluted":1}}}'],
-  ])('of %s is refused or harmless', async (_, text) => {
+  ])('a body of %s is refused or harmless', async (_, text) => {
     const response = await post('/keys', text);
     expect([200, 400]).toContain(response.status);
     expect((await victim.get('/users/me')).status).toBe(200);
   });
 
-  it.each(['name', 'component_id', 'external_id'])('with a %s of a megabyte is refused', async (field) => {
+  it.each(['name', 'component_id', 'external_id'])('a %s of a megabyte is refused', async (field) => {
     const random = Array.from({ length: 100_000 }, () => Math.random().toString(36).slice(2))
       .join('')
       .slice(0, 1 << 20);
@@ -231,7 +231,7 @@ describe('a body that is expensive to read', () => {
     expect([400, 404]).toContain(response.status);
   });
 
-  it('of code with a name of a hundred thousand characters is refused', async () => {
+  it('code with a name of a hundred thousand characters is refused', async () => {
     const random = Array.from({ length: 10_000 }, () => Math.random().toString(36).slice(2))
       .join('')
       .slice(0, 60_000);

@@ -122,30 +122,30 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
 });
 
 describe('a service ends with one line that names the cause', () => {
-  it('with another certificate authority than that of Kafka', async () => {
+  it('a service ends if Kafka has another certificate authority', async () => {
     const other = `${stores.caFile}.other`;
     await writeFile(other, makeTestCertificate(['localhost']).cert);
     const { lines, code } = await failure('event-store', { KAFKA_SSL_CA_LOCATION: other });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/TLS connection to Kafka .*KAFKA_SSL_CA_LOCATION/)] });
   });
 
-  it('with a wrong password for Kafka', async () => {
+  it('a service ends if the password for Kafka is wrong', async () => {
     const { lines, code } = await failure('event-store', { KAFKA_SASL_PASSWORD: 'wrong' });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^Kafka.* refuses the login.*KAFKA_SASL_PASSWORD/)] });
   });
 
-  it('with another certificate authority than that of PostgreSQL', async () => {
+  it('a service ends if PostgreSQL has another certificate authority', async () => {
     const { DATABASE_URL = '' } = stores.environment('event-store');
     const { lines, code } = await failure('event-store', { DATABASE_URL: DATABASE_URL.replace(/sslrootcert=.*/, 'x=1') });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/TLS connection to PostgreSQL fails.*sslrootcert/)] });
   });
 
-  it('with a wrong password for PostgreSQL', async () => {
+  it('a service ends if the password for PostgreSQL is wrong', async () => {
     const { lines, code } = await failure('event-store', { DATABASE_PASSWORD: 'wrong' });
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^PostgreSQL refuses the login.*DATABASE_PASSWORD/)] });
   });
 
-  it('without a permission that it needs in Kafka', async () => {
+  it('a service ends if Kafka does not grant it a permission', async () => {
     await stores.revoke('sluice-event-store', 'events', AclOperationTypes.READ);
     const { lines, code } = await failure('event-store', {});
     expect({ lines, code }).toEqual({ code: 1, lines: [expect.stringMatching(/^Kafka denies access.*sluice kafka acls/)] });

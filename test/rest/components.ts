@@ -124,7 +124,7 @@ export const components = (world: () => World) =>
     it.each([
       ...['http-request', 'interval-timer', 'cron-schedule', 'rss-feed', 'json-poller'],
       ...['github', 'gitlab', 'stripe', 'shopify', 'slack', 'twilio', 'standard-webhooks', 'cloudevents', 'hmac'],
-    ])('of the registry exist for every account: %s', async (key) => {
+    ])('components of the registry exist for every account: %s', async (key) => {
       const { status, body } = await otherAccount.get(`/components/registry/${key}`);
       expect(status).toBe(200);
       expect(keysOf(body.data)).toEqual(FIELDS);
@@ -134,7 +134,7 @@ export const components = (world: () => World) =>
       expect((await otherAccount.get(`/components/${body.data.id}`)).body).toEqual(body);
     });
 
-    it('of the registry are separate from those of the account', async () => {
+    it('components of the registry are separate from those of the account', async () => {
       expect((await api.get('/components/http-request')).status).toBe(404);
       await create({ component_code: "export default { name: 'x', key: 'not-registered' }" });
       expect((await api.get('/components/registry/not-registered')).status).toBe(404);

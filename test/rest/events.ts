@@ -43,7 +43,7 @@ export const events = (world: () => World) =>
           expect(Math.abs(each.indexed_at_ms - Date.now())).toBeLessThan(600_000);
         }
       });
-      it('in pages by the ids of events', async () => {
+      it('events are summarised in pages by the ids of events', async () => {
         const ids = all.map(({ id }) => id);
         const idsOf = async (query: string) => (await page(source.id, query)).data.map(({ id }: any) => id);
         expect(await idsOf(`?limit=3&after=${ids[2]}`)).toEqual(ids.slice(3, 6));
@@ -70,7 +70,7 @@ export const events = (world: () => World) =>
         expect((await api.get(`/sources/dc_000000000000000000/event_summaries?${query}`)).status).toBe(400);
         expect((await api.get(`/sources/nope/event_summaries?${query}`)).status).toBe(400);
       });
-      it('with the requested fields only', async () => {
+      it('events are summarised with the requested fields only', async () => {
         expect(keysOf((await page(source.id, '?include=id,event')).data[0])).toEqual(['event', 'id']);
         expect(keysOf((await page(source.id, '?exclude=event')).data[0])).toEqual(['id', 'indexed_at_ms', 'metadata']);
       });
@@ -81,14 +81,14 @@ export const events = (world: () => World) =>
         expect((await otherAccount.delete(`/sources/${source.id}/events`)).status).toBe(404);
         expect((await api.get(`/workflows/p_000000000000000000/event_summaries`)).status).toBe(404);
       });
-      it('in full and without page_info for clients that poll', async () => {
+      it('events are summarised in full and without page_info for clients that poll', async () => {
         const { body } = await api.get(`/sources/${source.id}/events?limit=2`);
         expect(keysOf(body)).toEqual(['data']);
         expect(body.data).toEqual(all.slice(0, 2).map(({ id, indexed_at_ms, event }) => ({ id, ts: indexed_at_ms, k: 'emit', e: event })));
       });
     });
 
-    it('with any JSON value exactly as it was emitted', async () => {
+    it('events have any JSON value exactly as it was emitted', async () => {
       const values = [null, true, 0, -1.5e300, '', 'ünï💧\u0000', [], {}, [null, [1]], { a: { b: [] }, $truncated: 'mine' }];
       const source = await emitted(values);
       expect(await shown(source.id)).toEqual([...values].reverse());
@@ -218,7 +218,7 @@ export const events = (world: () => World) =>
         expect((await api.delete(`/sources/dc_000000000000000000/events?${query}`)).status).toBe(400);
         expect(await shown(source.id)).toHaveLength(1);
       });
-      it('in a range that is in the body', async () => {
+      it('events are deleted in a range that is in the body', async () => {
         const source = await emitted(count(3));
         const ids = (await page(source.id)).data.map(({ id }: any) => id).reverse();
         expect((await api.delete(`/sources/${source.id}/events`, { start_id: ids[1], end_id: ids[1] })).status).toBe(202);

@@ -54,7 +54,7 @@ export const history = (world: () => World) =>
       expect((await api.post(`/webhooks/${webhook}/deliveries/${other.delivery_id}/retry`)).status).toBe(404);
     });
 
-    it('that succeeded are made again on request, with the same webhook-id and the attributes of the producer', async () => {
+    it('deliveries that succeeded are made again on request, with the same webhook-id and the attributes of the producer', async () => {
       const { delivery_id } = await listed(webhook);
       const again = await api.post(`/webhooks/${webhook}/deliveries/${delivery_id}/retry`);
       expect([again.status, again.body.data.id, again.body.data.status]).toEqual([202, delivery_id, 'pending']);

@@ -134,7 +134,7 @@ export const pages = (world: () => World) =>
       });
     });
 
-    it('of large sources are as complete as others', async () => {
+    it('lists of large sources are as complete as others', async () => {
       const owner = await world().system.account();
       const props = { text: { type: 'string' } };
       const component = await owner.component(componentOf('Large', props));

@@ -121,7 +121,7 @@ export const requests = (world: () => World) =>
         ['application/json-seq', 415],
         ['application/jsonlines', 415],
         ['application/vnd.api+json', 415],
-      ])('of the content type %s return %d', async (type, status) => {
+      ])('a body of the content type %s returns %d', async (type, status) => {
         expect((await raw(api, 'POST', '/components', JSON.stringify({ component_code: QUIET }), type)).status).toBe(status);
       });
       it('are read up to the size limit', async () => {
@@ -192,7 +192,7 @@ export const requests = (world: () => World) =>
           get.headers['content-length'],
         ]);
       });
-      it('for a resource that does not exist', async () => {
+      it('HEAD works for a resource that does not exist', async () => {
         for (const [path, status] of [
           ['/sources/dc_000000000000000000', 404],
           ['/nothing', 404],
@@ -204,7 +204,7 @@ export const requests = (world: () => World) =>
         }
         expect((await http('HEAD', `${origin}/v1/users/me`)).status).toBe(401);
       });
-      it('for a source and its events', async () => {
+      it('HEAD works for a source and its events', async () => {
         for (const path of [`/sources/${source.id}`, `/sources/${source.id}/event_summaries`])
           expect((await api.send('HEAD', path)).status).toBe(200);
       });

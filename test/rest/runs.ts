@@ -38,7 +38,7 @@ export const runs = (world: () => World) =>
       expect(data.at(-1)).toMatchObject({ trigger: 'hook', method: 'activate', status: 'succeeded' });
     });
 
-    it('of hooks come before those that are requested after the change', async () => {
+    it('runs of hooks come before those that are requested after the change', async () => {
       for (let n = 0; n < 20; n++) {
         const { id } = await api.source(CODE);
         await api.post(`/sources/${id}/run`, { event: {} });

@@ -96,7 +96,7 @@ export const sources = (world: () => World) =>
       ['', 'source'],
       ['a__b--c', 'a-b-c'],
       ['💧 Drop 9', 'drop-9'],
-    ])('with the name %j have the slug %s', async (name, slug) => {
+    ])('a source with the name %j has the slug %s', async (name, slug) => {
       const source = await created({ component_id: component.id, name });
       expect(source.name).toBe(name);
       expect(source.name_slug).toMatch(new RegExp(`^${slug}(-\\d+)?$`));
@@ -105,7 +105,7 @@ export const sources = (world: () => World) =>
     it.each([
       ['a component id', (): object => ({ component_id: component.id, component_code: 5, component_url: {}, key: 7 })],
       ['code', () => ({ component_code: QUIET, component_url: 6, key: 7 })],
-    ])('with %s ignore the fields without precedence, whatever they contain', async (_, body) => {
+    ])('a source with %s ignores the fields without precedence, whatever they contain', async (_, body) => {
       const { status, body: source } = await create(body());
       expect(status).toBe(200);
       expect((await api.put(`/sources/${source.data.id}`, body())).status).toBe(200);
@@ -141,7 +141,7 @@ export const sources = (world: () => World) =>
         const source = await created({ component_code: timer, configured_props: written && { timer: written } });
         expect(source.configured_props).toEqual({ timer: read });
       });
-      it('for an endpoint', async () => {
+      it('an endpoint is written and shown in different forms', async () => {
         const source = await created({ component_code: componentOf('E', { http: '$.interface.http' }) });
         expect(keysOf(source.configured_props.http)).toEqual(['endpoint_url']);
         expect(source.configured_props.http.endpoint_url).toMatch(new RegExp(`^${world().system.endpointsUrl}/[A-Za-z0-9]{20,}$`));
@@ -281,7 +281,7 @@ export const sources = (world: () => World) =>
         ['active that is not a boolean', { active: 'no' }, 400],
         ['an id that never was', { component_id: 'sc_000000000000000000' }, 404],
         ['code that is none', { component_code: 'nope(' }, 400],
-      ])('with %s', async (_, body, status) =>
+      ])('a PUT with %s is refused', async (_, body, status) =>
         expect(
           (await put({ component_id: kept.id, ...('component_code' in body ? { component_id: undefined } : {}), ...body })).status,
         ).toBe(status),
@@ -369,7 +369,7 @@ export const sources = (world: () => World) =>
         ['application/json-patch+json', 415],
         ['application/json-seq', 415],
         ['text/plain', 415],
-      ])('of the content type %s return %d', async (type, status) => {
+      ])('a PATCH of the content type %s returns %d', async (type, status) => {
         expect((await api.raw('PATCH', `/sources/${source.id}`, '{"active":true}', { 'content-type': type })).status).toBe(status);
       });
       it('return 400 for a malformed body, then 404, if the source or its component does not exist', async () => {
@@ -410,7 +410,7 @@ export const sources = (world: () => World) =>
         expect((await api.post('/webhooks', { url: 'https://example.com/', external_id })).status).toBe(200);
         expect((await create({ component_id: component.id, external_id })).status).toBe(200);
       });
-      it('of 20 concurrent creations keep exactly one', async () => {
+      it('exactly one of 20 concurrent creations is kept', async () => {
         const external_id = `race-${STAMP}`;
         const responses = await Promise.all(Array.from({ length: 20 }, () => create({ component_id: component.id, external_id })));
         expect(responses.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);

@@ -32,7 +32,7 @@ export const stats = (world: () => World) =>
       ['', 24, 3600],
       ['?window=24h', 24, 3600],
       ['?window=7d', 28, 21_600],
-    ])('for %j are %i buckets of %i seconds, oldest first, up to now', async (query, count, width) => {
+    ])('statistics for %j have %i buckets of %i seconds, oldest first, up to now', async (query, count, width) => {
       const data = await read(`/sources/${source}`, query);
       expect(keysOf(data)).toEqual(['bucket_s', 'buckets']);
       expect([data.bucket_s, data.buckets.length]).toEqual([width, count]);
@@ -43,7 +43,7 @@ export const stats = (world: () => World) =>
       expect(Math.abs(first + count * width - Date.now() / 1000)).toBeLessThan(width + 120);
     });
 
-    it('of a source count its events, its runs and the runs that fail, with their durations', async () => {
+    it("a source's events, its runs and the runs that fail are counted, with their durations", async () => {
       const before = sumOf(await read(`/sources/${source}`));
       for (const event of [{}, { stream: 'x' }, { fail: 'no' }]) await api.post(`/sources/${source}/run`, { event });
       const expected = { ...NO_COUNTS, events: 2, runs: before.runs! + 3, run_errors: 1 };
@@ -55,7 +55,7 @@ export const stats = (world: () => World) =>
       }
     });
 
-    needing('receiver').it('of a webhook count the attempts and those that fail, and not its tests', async () => {
+    needing('receiver').it("a webhook's attempts and those that fail are counted, and not its tests", async () => {
       const [good, bad] = [await api.webhook(`${world().receiver.url}stats`), await api.webhook('http://localhost:1/')];
       const emitter = (await api.source(CODE)).id;
       for (const id of [good, bad]) await api.subscribe(emitter, id);
@@ -72,7 +72,7 @@ export const stats = (world: () => World) =>
       expect(buckets.some(({ p50_ms, p99_ms }: any) => p50_ms > 0 && p50_ms <= p99_ms)).toBe(true);
     });
 
-    it('of a workflow count its events', async () => {
+    it("a workflow's events are counted", async () => {
       const id = `p_stats${Date.now().toString(36)}`;
       const producer = world().kafka.producer();
       await producer.connect();
@@ -100,7 +100,7 @@ export const stats = (world: () => World) =>
         expect((await api.get(`/${path}/stats`)).status).toBe(404);
     });
 
-    needing('accounts').it('of another account do not exist', async () => {
+    needing('accounts').it('statistics of another account do not exist', async () => {
       const otherAccount = await world().system.account();
       expect((await otherAccount.get(`/sources/${source}/stats`)).status).toBe(404);
     });

@@ -107,7 +107,7 @@ export const subscriptions = (world: () => World) =>
       expect((await create({ event_name: '$logs' }, own)).body.data[0].event_name).toBe('$logs');
       for (const event_name of ['$errors', '$logs']) expect((await remove({ ...own, event_name })).status).toBe(200);
     });
-    needing('receiver', 'accounts').it('of one listener that match the same event cause one delivery', async () => {
+    needing('receiver', 'accounts').it('subscriptions of one listener that match the same event cause one delivery', async () => {
       const id = await api.webhook(`${world().receiver.url}once`);
       const parameters = [
         { emitter_id: source.id },

@@ -68,7 +68,7 @@ export const webhooks = (world: () => World) =>
       expect((await create({ url })).body.data.url).toBe(url);
     });
     it.each(['http://10.1.2.3/', 'http://0xa010203:8080/', 'https://[fc00::1]/', 'http://169.254.169.254/latest'])(
-      'of the private address %s are 400, and name the exception',
+      'the private address %s is refused with 400, and the exception is named',
       async (url) => {
         const refused = await create({ url });
         expect([refused.status, refused.body.errors[0].field]).toEqual([400, 'url']);
@@ -98,7 +98,7 @@ export const webhooks = (world: () => World) =>
       expect((await api.post('/webhooks/wh_000000000000000000/test')).status).toBe(404);
     });
 
-    it('that refuse the sample event stay as they are', async () => {
+    it('webhooks that refuse the sample event stay as they are', async () => {
       const { id } = (await create({ url: 'http://localhost:1/' })).body.data;
       expect((await api.post(`/webhooks/${id}/test`)).body.data).toMatchObject({ status_code: null, error: expect.any(String) });
       expect((await api.get(`/webhooks/${id}`)).body.data.active).toBe(true);
@@ -153,7 +153,7 @@ export const webhooks = (world: () => World) =>
       for (const kind of ['subscriptions', 'auto_subscriptions'])
         expect((await api.get(`/users/me/${kind}`)).body.data.filter(({ listener_id }: any) => listener_id === id)).toEqual([]);
     });
-    needing('accounts').it('of another account cannot be changed or deleted, and their secrets are not shown', async () => {
+    needing('accounts').it('webhooks of another account cannot be changed or deleted, and their secrets are not shown', async () => {
       const id = await api.webhook('https://example.com/mine');
       expect((await otherAccount.put(`/webhooks/${id}`, { name: 'mine' })).status).toBe(404);
       expect((await otherAccount.delete(`/webhooks/${id}`)).status).toBe(404);

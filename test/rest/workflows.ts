@@ -77,7 +77,7 @@ export const workflows = (world: () => World) =>
           expect((await summaries(path)).body.data).toMatchObject([{ event: error, metadata: { name: '$errors' } }]),
         );
     });
-    it('that are listeners receive the event with its ce_ headers', async () => {
+    it('workflows that are listeners receive the event with its ce_ headers', async () => {
       const source = await api.source(QUIET);
       await subscribe(source.id, id);
       await world().producer.emit(source.id, [{ n: 1 }], { ce_id: `trigger-${id}`, ce_type: 'default', ce_summary: 'S' });
@@ -114,7 +114,7 @@ export const workflows = (world: () => World) =>
       const at = (path: string) => receiver.received.filter((request) => request.path === `/${path}`).map(({ body }) => body.from);
       await eventually(() => expect([at('all-workflows'), at('all-sources')]).toEqual([['workflow'], ['source']]));
     });
-    it('that are removed no longer exist, nor do their subscriptions', async () => {
+    it('workflows that are removed no longer exist, nor do their subscriptions', async () => {
       await register(other, null);
       await eventually(async () => expect((await api.get(`/workflows/${other}/event_summaries`)).status).toBe(404));
       await eventually(async () => expect((await api.get('/users/me/subscriptions')).text).not.toContain(other));

@@ -279,7 +279,7 @@ describe('the HTTP side of the gateway', () => {
         expect(JSON.parse(response.body)).toMatchObject({ status });
       });
 
-      it('in time gets 408, and is not executed when the rest of it comes later', async () => {
+      it('a request that does not arrive in time gets 408, and is not executed when the rest of it comes later', async () => {
         const client = await connected();
         const server = app.getHttpServer();
         client.write('POST /v1/sources HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\ncontent-length: 5\r\n\r\n{');
@@ -452,7 +452,7 @@ describe('the HTTP side of the gateway', () => {
         expect((await send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);
     });
 
-    it('with invalid fields is refused, and each of them is listed', async () => {
+    it('invalid fields are refused, and each of them is listed', async () => {
       const { status, body } = await send('POST', '/v1/sources', { body: { name: 5, configured_props: [] } });
       expect(status).toBe(400);
       expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(expect.arrayContaining(['name', 'configured_props']));
@@ -467,7 +467,7 @@ describe('the HTTP side of the gateway', () => {
         ].map((body): [typeof method, string, object] => [method, method === 'POST' ? '/v1/sources' : `/v1/sources/${SOURCE}`, body]),
       ),
       ['POST', '/v1/components', { component_code: 'x', component_url: 'a\0' }],
-    ])('of %s %s is accepted if only fields without precedence are invalid: %j', async (method, url, body) => {
+    ])('%s %s is accepted if only fields without precedence are invalid: %j', async (method, url, body) => {
       expect((await send(method, url, { body })).status).toBe(200);
     });
 
@@ -485,7 +485,7 @@ describe('the HTTP side of the gateway', () => {
       expect([response.status, response.body.errors]).toEqual([400, [{ field, message: `${field} ${problem}` }]]);
     });
 
-    it('with fields that the route does not know is refused, and each of them is listed', async () => {
+    it('fields that the route does not know are refused, and each of them is listed', async () => {
       const { status, body } = await send('POST', '/v1/sources', { body: { component_codes: 'x', owner_id: 'u_000000000000000002' } });
       expect([status, messages.requests]).toEqual([400, []]);
       expect(body.errors).toEqual([
@@ -523,7 +523,7 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
       return String(response);
     };
-    it('of single bytes is read as one in large chunks, and costs more', async () => {
+    it('a body in chunks of single bytes is read as one in large chunks, and costs more', async () => {
       expect(await responseTo(`${chunks('{"component_code":"x"}', 1)}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 200/);
       expect(messages.requests[0]?.payload).toMatchObject({ component_code: 'x' });
       expect(turns).toEqual([[ME, 1 + (22 * 128) / BYTES_PER_UNIT]]);
@@ -762,7 +762,7 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests.length + issued.length).toBeGreaterThanOrEqual(3);
     });
 
-    it('that was invalid can be corrected', async () => {
+    it('an invalid POST can be corrected under the same key', async () => {
       expect((await post('a', { component_code: 5 })).status).toBe(400);
       expect((await post('a')).status).toBe(200);
       expect((await post('a')).headers['idempotency-replayed']).toBe('true');

@@ -87,7 +87,7 @@ describe('the parked deliveries of an account', () => {
     expect(await has()).toEqual([2, 2 * PARKED + 300]);
   });
 
-  it('of several webhooks are added up', async () => {
+  it('deliveries of several webhooks are added up', async () => {
     await fail(delivery(100));
     await fail(delivery(200, { webhookId: await routing.webhook(owner) }));
     await fail(delivery(400, { webhookId: await routing.webhook(newId('user')) }));
@@ -106,7 +106,7 @@ describe('the parked deliveries of an account', () => {
     expect(await has()).toEqual([0, 0]);
   });
 
-  it('of a deleted event keep only their rows', async () => {
+  it('deliveries of a deleted event keep only their rows', async () => {
     await fail(delivery(LARGE));
     await parked.withdraw({ emitterId: source, place: { ms: Date.now() + LONG, seq: 0 }, start: null, end: null, stream: null } as never);
     const [rows, bytes] = await has();

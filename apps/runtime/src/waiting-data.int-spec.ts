@@ -71,7 +71,7 @@ describe('the queued runs of an account', () => {
     expect(await has('queued_run')).toEqual([0, 0]);
   });
 
-  it('that were not committed are not counted', async () => {
+  it('runs that were not committed are not counted', async () => {
     const failed = fresh.database.transaction(async (transaction) => {
       await queue.add([run('a', LARGE)], transaction);
       throw new Error('killed');
@@ -114,7 +114,7 @@ describe('the waiting emits of an account', () => {
     expect(await has('waiting_emit')).toEqual([0, 0]);
   });
 
-  it('of an account that an older version did not name are counted', async () => {
+  it('emits of an account that an older version did not name are counted', async () => {
     await fresh.database.query(
       "INSERT INTO waiting_emit (emit_id, source_id, due_at, headers, value) VALUES ('old', 'dc_1', now(), '{}', '1')",
     );

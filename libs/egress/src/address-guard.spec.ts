@@ -104,7 +104,7 @@ describe('the guard returns the address to dial', () => {
     ['93.184.216.34:80', '93.184.216.34'],
     ['[2606:4700::1111]:443', '2606:4700::1111'],
     ['both.test:443', '2606:4700::1111'],
-  ])('for %s: %s', async (target, address) => {
+  ])('the address to dial for %s is %s', async (target, address) => {
     expect(await ask(guardWith(), target)).toBe(address);
   });
 
@@ -147,7 +147,7 @@ describe('exceptions of the operator', () => {
     ['10.0.0.0/8', 'mixed.test:80', '93.184.216.34'],
     ['localhost:*', 'localhost:22', '127.0.0.1'],
     ['[fd00::5]:*', '[fd00::5]:22', 'fd00::5'],
-  ])('with "%s", the outcome of %s is %s', async (allowed, target, outcome) => {
+  ])('under the exceptions "%s", the outcome of %s is %s', async (allowed, target, outcome) => {
     expect(await ask(guardWith(allowed), target)).toBe(outcome);
   });
 
@@ -224,7 +224,7 @@ describe('a literal address', () => {
     'http://10.0.0.1:8080/',
     'http://[::1]/',
     'http://[::ffff:10.0.0.1]/',
-  ])('that is not public is refused before it is called: %s', async (url) => {
+  ])('an address that is not public is refused before it is called: %s', async (url) => {
     expect(await problem(url)).toMatch(/not a public address/);
     expect(await problem(url, '127.0.0.0/8,10.0.0.0/8,::1,::ffff:10.0.0.1')).toBeNull();
   });

@@ -53,5 +53,7 @@ describe('the search list', () => {
     ['domain one.example\nsearch two.example # three.example', ['two.example'], true],
     ['search .\noptions edns0 ndots:0', [], false],
     ['; search one.example', [], true],
-  ])('of %j', (text, domains, singleLabelsFirst) => expect(parseSearchList(text)).toEqual({ domains, singleLabelsFirst }));
+  ])('the search list of %j is read', (text, domains, singleLabelsFirst) =>
+    expect(parseSearchList(text)).toEqual({ domains, singleLabelsFirst }),
+  );
 });

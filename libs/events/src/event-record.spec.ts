@@ -37,7 +37,7 @@ describe('a record of the topic events', () => {
     ['default', ''],
     ['custom', 'custom'],
     [undefined, ''],
-  ])('with the ce_type %j is on the stream %j', (type, stream) => {
+  ])('a record with the ce_type %j is on the stream %j', (type, stream) => {
     expect(read({ key: 'dc_1', value: '1', headers: type === undefined ? {} : { ce_type: type } })).toMatchObject({
       kind: 'event',
       stream,
@@ -132,7 +132,7 @@ describe('a record of the topic events', () => {
     expect(kind({ ce_type: '$delete', ce_sluicestream: 'default' })).toBe('event');
   });
   it.each(['$other', '$in', '*', 'x'.repeat(129)])(
-    'with the type %j, which cannot be a stream, keeps the type and is on the default stream',
+    'a record with the type %j, which cannot be a stream, keeps the type and is on the default stream',
     (type) => {
       expect(read({ key: 'dc_1', value: '1', headers: { ce_type: type } })).toMatchObject({
         ...{ kind: 'event', stream: '', dueAt: undefined, waited: false },
@@ -145,7 +145,7 @@ describe('a record of the topic events', () => {
     [{ ce_type: 'order.created', ce_sluicestream: 'default' }, ''],
     [{ ce_type: '$delete', ce_sluicestream: 'default' }, ''],
     [{ ce_sluicestream: '$errors' }, '$errors'],
-  ])('with %j is on the stream %j', (headers: Record<string, string>, stream) => {
+  ])('a record with %j is on the stream %j', (headers: Record<string, string>, stream) => {
     expect(read({ key: 'dc_1', value: '{}', headers })).toMatchObject({
       ...{ kind: 'event', stream },
       context: headers.ce_type === undefined ? undefined : { attributes: { type: headers.ce_type } },

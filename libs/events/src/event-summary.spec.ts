@@ -30,7 +30,7 @@ describe('a truncated event', () => {
     expect(truncated(json)).toEqual(expected);
   });
 
-  it('of a string has its beginning under value, cut between characters', () => {
+  it('a truncated string has its beginning under value, cut between characters', () => {
     for (const character of ['x', 'é', '€', '😀', '\\n', '\\u20ac', '\\ud83d\\ude00']) {
       for (let shift = 0; shift < 12; shift++) {
         const json = `"${'.'.repeat(shift)}${character.repeat(2000)}"`;

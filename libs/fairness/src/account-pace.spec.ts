@@ -70,7 +70,7 @@ describe('a request', () => {
     }
   });
 
-  it('that is limited in another way waits for two seconds at most, and is never refused', async () => {
+  it('a request that is limited in another way waits for two seconds at most, and is never refused', async () => {
     await saturate();
     const start = performance.now();
     const waits = Promise.all(Array.from({ length: 200 }, () => pace.delayRequest(BUSY, 10).then(() => performance.now() - start)));
@@ -97,7 +97,7 @@ describe('a request', () => {
     expect(await waits(10, 1)).not.toContain(false);
   });
 
-  it('that takes 160 ms of the main thread is handled about once per second beside another account, however many come', async () => {
+  it('a request that takes 160 ms of the main thread is handled about once per second beside another account, however many come', async () => {
     let handled = 0;
     saturateBy(() => handled);
     const client = async () => {
@@ -126,7 +126,7 @@ describe('a request', () => {
 });
 
 describe('a run', () => {
-  it('that takes 500 ms of the main thread is handled less than once per second beside another account, however many proceed at a time', async () => {
+  it('a run that takes 500 ms of the main thread is handled less than once per second beside another account, however many proceed at a time', async () => {
     let handled = 0;
     saturateBy(() => handled);
     let isOver = false;

@@ -220,7 +220,7 @@ describe('a batch of a producer that breaks the rules', () => {
   });
 });
 
-it('is decoded by kafkajs with this decoder, in its newest version of the protocol', () => {
+it('kafkajs decodes fetch responses with this decoder, in its newest version of the protocol', () => {
   const require = createRequire(import.meta.url);
   const { versions } = require('kafkajs/src/protocol/requests/fetch/index.js') as { versions: string[] };
   const { decode } = require('kafkajs/src/protocol/requests/fetch/v11/response.js') as { decode: unknown };

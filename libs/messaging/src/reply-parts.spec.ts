@@ -9,7 +9,7 @@ describe('a reply', () => {
     ['one part', PART_BYTES, 1],
     ['one part and a byte', PART_BYTES + 1, 2],
     ['three parts', 3 * PART_BYTES, 3],
-  ])('of %s is sent in parts that fit, and put together again', (_, length, count) => {
+  ])('a reply of %s is sent in parts that fit, and put together again', (_, length, count) => {
     const value = bytes(length);
     const parts = partsOf(value);
     expect(parts.map(({ index, of }) => [index, of])).toEqual(parts.map((_part, index) => [index, count]));

@@ -30,7 +30,7 @@ it('tracks for each record whether it is done, and the clock below the first unf
   );
 });
 
-it('has the clock and the timestamp of the record below the position', () => {
+it('a watermark has the clock and the timestamp of the record below the position', () => {
   const watermark = new Watermark({ offset: 5, clock: 100 });
   expect(watermark.progress()).toEqual({ offset: 5, clock: 100, ended: [] });
   const [first, second] = [watermark.begin(5, 300), watermark.begin(7, 200)];

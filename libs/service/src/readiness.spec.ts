@@ -7,7 +7,7 @@ it('states what a starting service waits for', async () => {
   expect(await readiness.reasons()).toEqual(['the service is starting: it waits for Kafka at kafka:9092']);
 });
 
-it('has no reason once the service has started and its database responds', async () => {
+it('there is no reason against readiness once the service has started and its database responds', async () => {
   const readiness = new Readiness();
   readiness.started(() => Promise.resolve());
   expect(await readiness.reasons()).toEqual([]);

@@ -48,7 +48,7 @@ describe('statistics', () => {
     expect(await stats.list(sources[7]!, START, 60)).toEqual([bucket(START, { events: 10 })]);
   });
 
-  it('of several replicas and flushes add up, durations included', async () => {
+  it('counts of several replicas and flushes add up, durations included', async () => {
     const [one, other, id] = [replica(), replica(), newId('webhook')];
     one.countEnded(id, { durationMs: 1, failed: false });
     await one.flush();
@@ -63,7 +63,7 @@ describe('statistics', () => {
     expect(await other.list(id, START, 60)).toEqual([only]);
   });
 
-  it('that replicas write at the same time add up, whatever their order', async () => {
+  it('counts that replicas write at the same time add up, whatever their order', async () => {
     const ids = Array.from({ length: 200 }, () => newId('source'));
     const replicas = Array.from({ length: 4 }, replica);
     replicas.forEach((stats, n) => (n % 2 === 0 ? ids : ids.toReversed()).forEach((id) => stats.countEvent(id)));

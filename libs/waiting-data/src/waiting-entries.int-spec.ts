@@ -36,7 +36,7 @@ it('counts the rows that are there at first, and each change of them', async () 
   expect(await counts()).toEqual({});
 });
 
-it('has one entry for each holder after it has counted, and none for a holder without rows', async () => {
+it('counting leaves one entry for each holder, and none for a holder without rows', async () => {
   for (let n = 0; n < 3; n++) await fresh.database.query("INSERT INTO parcel VALUES ('a', '1'), ('b', '1')");
   await fresh.database.query("DELETE FROM parcel WHERE owner = 'b'");
   await counts();

@@ -8,7 +8,7 @@ describe('rawUrl', () => {
     ['https://github.com/ORG/REPO/blob/main/sources/a.js', 'https://raw.githubusercontent.com/ORG/REPO/main/sources/a.js'],
     ['https://github.com/ORG/REPO/tree/main/sources', 'https://github.com/ORG/REPO/tree/main/sources'],
     ['https://example.com/ORG/REPO/blob/main/a.js', 'https://example.com/ORG/REPO/blob/main/a.js'],
-  ])('of %s', (url, raw) => expect(rawUrl(new URL(url)).href).toBe(raw));
+  ])('the raw URL of %s is derived from it', (url, raw) => expect(rawUrl(new URL(url)).href).toBe(raw));
 });
 
 it('refuses the code at a URL if it is not UTF-8', async () => {

@@ -16,7 +16,7 @@ describe('relativeImports', () => {
     ["const b = require ( './b.json' )", ['./b.json']],
     ["import axios from 'axios'; require('lodash'); './text'", []],
     ["import a from './a.mjs'; import again from './a.mjs'", ['./a.mjs']],
-  ])('of %s', (code, expected) => expect(relativeImports(code)).toEqual(expected));
+  ])('the relative imports of %s are found', (code, expected) => expect(relativeImports(code)).toEqual(expected));
 });
 
 it.each(['from', 'import', 'import (', 'require', 'require('])(
@@ -29,6 +29,6 @@ it.each(['from', 'import', 'import (', 'require', 'require('])(
 );
 
 describe('candidates', () => {
-  it('of a full name is that name', () => expect(candidates('./a.mjs')).toEqual(['./a.mjs']));
-  it('of a bare name are the usual endings', () => expect(candidates('../lib')).toContain('../lib/index.js'));
+  it('a full name is the only candidate', () => expect(candidates('./a.mjs')).toEqual(['./a.mjs']));
+  it('a bare name has the usual endings as candidates', () => expect(candidates('../lib')).toContain('../lib/index.js'));
 });

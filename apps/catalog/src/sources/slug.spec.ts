@@ -9,7 +9,7 @@ describe('a slug', () => {
     ['', 'source'],
     ['a__b', 'a-b'],
     ['RSS 2.0', 'rss-2-0'],
-  ])('of %j is %j', (name, slug) => expect(slugOf(name)).toBe(slug));
+  ])('the slug of %j is %j', (name, slug) => expect(slugOf(name)).toBe(slug));
 
   /** The slug that is free beside these, and how often it was looked up. */
   const free = async (slugs: string[]): Promise<[string, number]> => {
@@ -30,7 +30,7 @@ describe('a slug', () => {
     ['a-128', upTo(127)],
     ['a-129', upTo(128)],
     ['a-20001', upTo(20_000)],
-  ])('that is taken gets the first free number, here %s', async (expected, slugs) => {
+  ])('a taken slug gets the first free number, here %s', async (expected, slugs) => {
     const [slug, lookups] = await free(slugs);
     expect(slug).toBe(expected);
     expect(lookups).toBeLessThanOrEqual(4);

@@ -22,7 +22,7 @@ describe('a record of the registry of workflows', () => {
     ['p_1', { id: 'p_2', owner_id: 'u_1' }, 'not the key'],
     ['p_1', { owner_id: 'someone' }, 'owner_id'],
     ['p_1', { owner_id: 'u_1', active: 'yes' }, 'active'],
-  ])('of %s with %j is refused', (key, value, why) => expect(read(key, value)).toContain(why));
+  ])('a record of %s with %j is refused', (key, value, why) => expect(read(key, value)).toContain(why));
   it('is refused if it is not UTF-8', () =>
     expect(readWorkflowRecord('p_1', Buffer.from('{"owner_id":"u_1","name":"\xe9"}', 'latin1'))).toBe('the value is not UTF-8'));
 });

@@ -263,7 +263,7 @@ describe('the store', () => {
   describe('withdraws', () => {
     const waiting = (from: number, to: number): Operation[] => names(from, to).map((name) => event(name, { stream: '$in', dueAt: 5 }));
 
-    it('what is deleted from $in, and nothing of other streams or emitters', async () => {
+    it('emits that are deleted from $in are withdrawn, and nothing of other streams or emitters', async () => {
       await append([...waiting(1, 3), event('a'), event('e9', { stream: '$in', emitterId: 'dc_2' })]);
       await append([deletion({ stream: '$in', end: place(1) })]);
       expect([await withdrawn(), await kept('$in')]).toEqual([['e1', 'e2'], ['e3']]);
@@ -273,7 +273,7 @@ describe('the store', () => {
       expect(await withdrawn()).toEqual(['e1', 'e2', 'e3']);
     });
 
-    it('what came and was deleted in one batch', async () => {
+    it('an emit that came and was deleted in one batch is withdrawn', async () => {
       await append([...waiting(1, 2), deletion({ stream: '$in', start: place(1) }), ...waiting(3, 3)]);
       expect([await withdrawn(), await kept('$in')]).toEqual([['e2'], ['e1', 'e3']]);
     });

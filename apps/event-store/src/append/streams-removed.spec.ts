@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { readErrorEvent } from '#events';
 import { streamsRemoved } from './streams-removed.js';
 
-it('is reported on $errors of the emitter, and names the limit', () => {
+it('the removal of streams is reported on $errors of the emitter, and names the limit', () => {
   const { key, value, headers } = streamsRemoved('dc_1', 'u_1', new Date(1_700_000_000_000));
   expect({ key, type: headers.ce_type, ...readErrorEvent(value) }).toEqual({
     ...{ key: 'dc_1', type: '$errors', code: 'TooManyStreams' },

@@ -74,11 +74,11 @@ describe('a page of events', () => {
     ]);
   });
 
-  it('of a stream without events is empty', async () => {
+  it('a page of a stream without events is empty', async () => {
     expect(await page({}, 'none')).toEqual({ total: 0, events: [], cut: false });
   });
 
-  it('of * merges the default stream and the custom ones, each with its last 100', async () => {
+  it('a page of * merges the default stream and the custom ones, each with its last 100', async () => {
     const other: EmitterId = 'dc_2';
     await db.database.query(
       `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)

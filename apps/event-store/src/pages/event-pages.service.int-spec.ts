@@ -62,7 +62,7 @@ describe('listing events', () => {
     expect(JSON.parse((await list({ expand: true, limit: 1 })).items[0] ?? '') as EventSummary).toMatchObject({ event: 'long' });
   });
 
-  it('of an empty stream returns an empty page', async () => {
+  it('listing an empty stream returns an empty page', async () => {
     expect(await list({ stream: '$errors' })).toEqual({
       page_info: { total_count: 0, count: 0, start_cursor: null, end_cursor: null },
       items: [],

@@ -33,7 +33,7 @@ describe('a page of events', () => {
     expect(await bodyOf(chunksOf(one), all)).toBe(`{"page_info":${JSON.stringify(one.page_info)},"data":[${item(5)}]}`);
   });
 
-  it('of several messages is a stream with the same content', async () => {
+  it('a page of several messages is a stream with the same content', async () => {
     const body = await eventPageBody(chunksOf(page(5, 4), page(3), page(2)), all);
     expect(typeof body).toBe('object');
     const streamed = JSON.parse(await text(body as never)) as object;

@@ -21,5 +21,5 @@ describe('include and exclude', () => {
     [['id', 'url'], undefined, { id: 1, url: 'u' }],
   ])('include=%j exclude=%j', (include, exclude, expected) => expect(select(include, exclude)).toEqual(expected));
 
-  it('of another type are refused', () => expect(() => select(5, undefined)).toThrow('include must be comma-separated field names'));
+  it('values of another type are refused', () => expect(() => select(5, undefined)).toThrow('include must be comma-separated field names'));
 });

@@ -19,13 +19,13 @@ describe('a list', () => {
     ['several chunks', [3, 3, 1], 7],
     ['chunks of which the last one is empty', [3, 0], 3],
     ['chunks of which the first one is empty', [0, 2, 0, 1], 3],
-  ])('of %s has all items with the selected fields', async (_, sizes, count) => {
+  ])('a list of %s has all items with the selected fields', async (_, sizes, count) => {
     const body = await listBody(chunks(...sizes), fieldSelection('id', undefined));
     expect(body instanceof Readable).toBe(sizes.length > 1);
     expect(JSON.parse(typeof body === 'string' ? body : await text(body))).toEqual(ids(count));
   });
 
-  it('that cannot be read to its end has no end', async () => {
+  it('a list that cannot be read to its end has no end', async () => {
     async function* broken(): AsyncGenerator<object[]> {
       yield* chunks(2, 2);
       throw new Error('no reply');

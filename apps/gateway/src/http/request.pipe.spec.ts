@@ -10,7 +10,7 @@ class Body {
 describe('a request body', () => {
   const read = (value: unknown, type: 'body' | 'query' = 'body') => new RequestPipe().transform(value, { type, metatype: Body });
 
-  it('with an unknown field is refused, with a suggestion', async () => {
+  it('an unknown field is refused, with a suggestion', async () => {
     await expect(read({ nmae: 'a' })).rejects.toMatchObject({
       code: 'invalid',
       details: { errors: [{ field: 'nmae', message: 'unknown field "nmae"; did you mean name?' }] },

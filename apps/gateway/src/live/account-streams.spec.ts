@@ -71,7 +71,7 @@ describe('the live streams of an account', () => {
       expect(streams.map(({ connection }) => connection.wasCutOff)).toEqual([...Array(90).fill(true), ...Array(10).fill(false)]);
     });
 
-    it('in which a frame for many streams counts once', () => {
+    it('a frame for many streams counts once', () => {
       const streams = Array.from({ length: 100 }, () => open());
       const frames = Array.from({ length: 8 }, () => frameOf(MIB));
       for (const frame of frames) for (const { connection } of streams) connection.write(frame);

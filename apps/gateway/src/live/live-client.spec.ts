@@ -137,7 +137,7 @@ describe('recent emits', () => {
     expect(emits.add('', 'first')).toBe(true);
   });
 
-  it('with the same id on two streams are different emits', () => {
+  it('emits with the same id on two streams are different', () => {
     const emits = new RecentEmits();
     expect([emits.add('', 'a'), emits.add('orders', 'a'), emits.add('orders', 'a')]).toEqual([true, true, false]);
   });

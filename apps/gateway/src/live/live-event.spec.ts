@@ -9,5 +9,5 @@ describe('a frame of Server-Sent Events', () => {
     ['in UTF-8', '"é"', 'id: 1-2\ndata: "é"\n\n'],
   ])('%s', (_, json, frame) => expect(eventFrame('1-2', json).toString('utf8')).toBe(frame));
 
-  it('of a comment', () => expect(commentFrame('still here').toString()).toBe(': still here\n\n'));
+  it('a comment has neither an id nor data', () => expect(commentFrame('still here').toString()).toBe(': still here\n\n'));
 });

@@ -73,7 +73,7 @@ describe('a JSON body', () => {
     expect(publish({ body: 1, event_name })[0]?.stream).toBe(event_name);
   });
 
-  it.each(['*', '$in', '$other', '$delete', 'x'.repeat(129), 'a\0b', '\ud800'])('of the event_name %j is refused', (event_name) => {
+  it.each(['*', '$in', '$other', '$delete', 'x'.repeat(129), 'a\0b', '\ud800'])('the event_name %j is refused', (event_name) => {
     expect(problemsOf({ body: 1, event_name }).errors).toEqual([{ field: 'event_name', message: expect.stringContaining('event_name') }]);
   });
 
@@ -84,19 +84,19 @@ describe('a JSON body', () => {
     ['bytes', Buffer.from([0x22, 0xff, 0x22]), /not UTF-8/],
     ['more than 1 MiB', Buffer.from(`"${'x'.repeat(MAX_EVENT_BYTES)}"`), /1048578 bytes of JSON; the limit is 1048576/],
     ['too many levels', Buffer.from(`${'['.repeat(201)}${']'.repeat(201)}`), /nested deeper than 200/],
-  ])('of %s is refused', (_, bytes, message) => {
+  ])('%s is refused', (_, bytes, message) => {
     expect(problemsOf({ bytes }).message).toMatch(message);
   });
 
-  it('of exactly 1 MiB is accepted', () => {
+  it('exactly 1 MiB is accepted', () => {
     expect(publish({ bytes: Buffer.from(`"${'x'.repeat(MAX_EVENT_BYTES - 2)}"`) })).toHaveLength(1);
   });
 
-  it.each(['x'.repeat(257), 'a\0'])('of the id %j is refused', (id) => {
+  it.each(['x'.repeat(257), 'a\0'])('the id %j is refused', (id) => {
     expect(problemsOf({ body: 1, id }).errors).toEqual([{ field: 'id', message: expect.any(String) }]);
   });
 
-  it('with a repeated parameter is refused', () => {
+  it('a repeated parameter is refused', () => {
     expect(problemsOf({ body: 1, event_name: ['a', 'b'], id: ['a', 'b'] }).errors?.map(({ field }) => field)).toEqual(['event_name', 'id']);
   });
 
@@ -170,13 +170,13 @@ describe('ce- headers', () => {
     expect(event.context?.attributes).not.toHaveProperty('sluiceevent');
   });
   it.each(['$delete', '$in', '$other', '*', 'x'.repeat(129)])(
-    'with the type %j, which cannot be a stream, are on the default stream and keep the type',
+    'an event with the type %j, which cannot be a stream, is on the default stream and keeps the type',
     (type) => {
       const event = inLog(publish({ body: 1, headers: { 'ce-type': type, 'ce-dueat': '1', 'ce-sluicedueat': '1' } })[0]!);
       expect(event).toMatchObject({ stream: '', waited: false, dueAt: undefined, context: { attributes: { type, dueat: '1' } } });
     },
   );
-  it.each(['$errors', '$logs'])('with the type %j are on that stream', (type) => {
+  it.each(['$errors', '$logs'])('an event with the type %j is on that stream', (type) => {
     expect(inLog(publish({ body: 1, headers: { 'ce-type': type } })[0]!)).toMatchObject({ stream: type, context: undefined });
   });
   it('without an id get a new one', () => {
@@ -195,10 +195,10 @@ describe('ce- headers', () => {
     ['a bad name', { 'ce-my_name': '1' }, 'ce-my_name'],
     ['too many headers', Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`ce-x${n}`, '1'])), 'body'],
     ['too many bytes for record headers', { 'ce-subject': 'x'.repeat(9000) }, 'body'],
-  ])('with %s are refused', (_, more, field) => {
+  ])('a header with %s is refused', (_, more, field) => {
     expect(problemsOf({ body: 1, headers: more }).errors).toEqual([{ field, message: expect.any(String) }]);
   });
-  it('that are repeated are refused, because their values would be joined', () => {
+  it('repeated headers are refused, because their values would be joined', () => {
     const request = { body: 1, headers: { 'ce-id': 'b5, b6', 'ce-subject': 's' } };
     const once = ['CE-ID', 'b5, b6', 'ce-subject', 's'];
     expect(publish({ ...request, rawHeaders: once })[0]?.emitId).toBe('b5, b6');
@@ -221,7 +221,7 @@ describe('a structured CloudEvent', () => {
       ok: 'true',
     });
   });
-  it('of binary data is a string in base64', () => {
+  it('binary data becomes a string in base64', () => {
     const { data: _, ...bare } = EVENT;
     const [event] = publish({ headers: structured, body: { ...bare, data_base64: 'AAEC', datacontenttype: 'image/png' } });
     expect(event?.json.toString()).toBe('"AAEC"');
@@ -254,7 +254,7 @@ describe('a structured CloudEvent', () => {
     ['both kinds of data', { ...EVENT, data_base64: 'AAEC' }, 'data_base64'],
     ['no base64', { ...EVENT, data: undefined, data_base64: '?' }, 'data_base64'],
     ['more than 128 members', { ...EVENT, ...Object.fromEntries(Array.from({ length: 124 }, (_, n) => [`x${n}`, null])) }, 'body'],
-  ])('with %s is refused', (_, body, field) => {
+  ])('%s is refused', (_, body, field) => {
     expect(problemsOf({ headers: structured, body }).errors).toEqual([{ field, message: expect.any(String) }]);
   });
 });
@@ -326,10 +326,10 @@ describe('a batch', () => {
     ['501 events', Array<unknown>(501).fill(EVENT), {}, /more than 500 events/],
     ['one id for several events', [EVENT, EVENT], { id: 'x' }, /id names one event/],
     ['a bad event_name', [EVENT], { event_name: '*' }, /event_name must not be \*/],
-  ])('of %s is refused', (_, body, query, message) => {
+  ])('a batch of %s is refused', (_, body, query, message) => {
     expect(problemsOf({ headers: batch, body, ...query }).message).toMatch(message);
   });
-  it('with more than 10 000 attributes is refused', () => {
+  it('more than 10 000 attributes are refused', () => {
     const ofAttributes = (count: number) => ({
       ...EVENT,
       ...Object.fromEntries(Array.from({ length: count - 4 }, (_, n) => [`x${n}`, 1])),
@@ -338,13 +338,13 @@ describe('a batch', () => {
     expect(problemsOf({ headers: batch, body: Array<unknown>(500).fill(ofAttributes(21)) }).message).toMatch(/more than 10000 attributes/);
   });
   it.each(['[{}', '[{},]', '[{} {}]', '[{}] 1', '[{"a":1,}]', '[{"a"}]', '[nul]', '[{"a":1]'])(
-    'that is not JSON is refused: %s',
+    'a batch that is not JSON is refused: %s',
     (text) => {
       const bytes = Buffer.from(text);
       expect(problemsOf({ headers: batch, bytes }).message).toMatch(/^the body is not valid JSON: /);
     },
   );
-  it('of 500 events is accepted', () => {
+  it('500 events are accepted', () => {
     expect(publish({ headers: batch, body: Array<unknown>(500).fill(EVENT), event_name: 'all' })).toHaveLength(500);
   });
 });

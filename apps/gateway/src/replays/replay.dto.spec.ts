@@ -23,7 +23,7 @@ describe('the part of the log that a replay reads', () => {
     [{ to: '2026-01-31T12:00:00+01:00' }, { stream: '', from_id: '5-1', to_id: '1769857200999-9007199254740991' }],
     [{ to: '2026-01-31T12:00:00.25Z' }, { stream: '', from_id: '5-1', to_id: '1769860800250-9007199254740991' }],
     [{ to: 1_769_860_800.5 }, { stream: '', from_id: '5-1', to_id: '1769860800500-9007199254740991' }],
-  ])('of %j is %j', (more, expected) => expect(part(more)).toEqual(expected));
+  ])('%j selects %j', (more, expected) => expect(part(more)).toEqual(expected));
 
   it.each([
     [{ from: 'yesterday' }, ['from']],
@@ -32,7 +32,7 @@ describe('the part of the log that a replay reads', () => {
     [{ from: -1 }, ['from']],
     [{ event_name: '$in' }, ['event_name']],
     [{ emitter_id: 'wh_1', listener_id: 'sc_1' }, ['emitter_id', 'listener_id']],
-  ])('of %j is refused because of %j', (more, fields) => {
+  ])('%j is refused because of %j', (more, fields) => {
     try {
       part(more);
       throw new Error('it was accepted');

@@ -8,16 +8,19 @@ describe('statistics', () => {
     ['1h', 60, 60],
     ['24h', 24, 3600],
     ['7d', 28, 21_600],
-  ] as const)('of %s are %i buckets of %i seconds without gaps, the last of which holds the present', (window, count, width) => {
-    const { bucket_s, buckets } = viewOf(partOf(window, NOW), { traffic: [], runs: [] });
-    expect([bucket_s, buckets.length]).toEqual([width, count]);
-    buckets.forEach(({ start }, index) => {
-      expect(start % width).toBe(0);
-      if (index > 0) expect(start).toBe(buckets[index - 1]!.start + width);
-    });
-    const last = buckets.at(-1)!.start;
-    expect(last <= NOW && NOW < last + width).toBe(true);
-  });
+  ] as const)(
+    'statistics of %s have %i buckets of %i seconds without gaps, the last of which holds the present',
+    (window, count, width) => {
+      const { bucket_s, buckets } = viewOf(partOf(window, NOW), { traffic: [], runs: [] });
+      expect([bucket_s, buckets.length]).toEqual([width, count]);
+      buckets.forEach(({ start }, index) => {
+        expect(start % width).toBe(0);
+        if (index > 0) expect(start).toBe(buckets[index - 1]!.start + width);
+      });
+      const last = buckets.at(-1)!.start;
+      expect(last <= NOW && NOW < last + width).toBe(true);
+    },
+  );
 
   it('unite what routing and the runtime know, and are zero and null otherwise', () => {
     const part = partOf('1h', NOW);

@@ -321,7 +321,7 @@ describe('retrying', () => {
     expect(await due()).toEqual([]);
   });
 
-  it('of one that succeeded shows one delivery, and counts one', async () => {
+  it('retrying a delivery that succeeded shows one delivery, and counts one', async () => {
     const place = deliver();
     events = [{ kind: 'event', place, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1'), hops: 0 }];
     await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
@@ -350,7 +350,7 @@ describe('retrying', () => {
     expect((await list()).data).toMatchObject([{ id: idOf(place), status: 'succeeded', attempts: [SUCCESS, SUCCESS] }]);
   });
 
-  it('of one that succeeded is refused while the account is full; one that is parked is retried', async () => {
+  it('retrying a delivery that succeeded is refused while the account is full; a parked one is retried', async () => {
     const [succeeded, failed] = [deliver(), await park(null)];
     events = [{ kind: 'event', place: succeeded, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1'), hops: 0 }];
     const retry = (place: EventPlace) => service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });

@@ -68,7 +68,7 @@ describe('a listener of which nothing is stored', () => {
     ['was switched twice after the event', 'workflow', { activated_at_ms: AT + 2, deactivated_at_ms: AT + 1 }, 1, never],
     ['was changed after the event', 'webhook', changed, 1, never],
     ['was changed after the event and is inactive', 'webhook', { ...changed, active: false }, 1, never],
-  ])('that %s: a %s %j after %d ms is %s', (_, kind, change, age, status) => {
+  ])('a listener that %s: a %s %j after %d ms is %s', (_, kind, change, age, status) => {
     expect(statusOf(age, subscriber(kind, change))).toBe(status);
   });
 
@@ -88,14 +88,14 @@ it('a stored delivery counts more than the state of the webhook', () => {
 describe('a replay', () => {
   const replayedBy = (change: Partial<EmitterReplay>) => at(DAY, { replays: [replay(change)] });
 
-  it('to a source that does not listen is looked for in its runs, the oldest replay first', () => {
+  it('a replay to a source that does not listen is looked for in its runs, the oldest replay first', () => {
     const { runs, listeners } = at(DAY, { replays: [replay({ id: 'rpl_2' }), replay()] });
     expect(runs.replayed).toEqual(['rpl_1', 'rpl_2'].map((id) => ({ run_id: `${id}-${EVENT_ID}`, source_id: 'dc_L' })));
     expect(listeners).toEqual([]);
   });
 
   it.each([{ stream: 'other' }, { to_id: '1-1' }, { from_id: `${AT + 1}-0`, to_id: `${AT + 2}-0` }])(
-    'of other events is none of this event: %j',
+    'a replay of other events does not concern this event: %j',
     (change) => expect(replayedBy(change).runs.replayed).toEqual([]),
   );
 
@@ -103,11 +103,11 @@ describe('a replay', () => {
     [{ 3: 8 }, [{ listener_id: 'p_L', kind: 'workflow', status: 'succeeded' }]],
     [{ 3: 7 }, []],
     [{}, []],
-  ])('to a workflow has delivered what is before its offsets: %j', (offsets, listed) => {
+  ])('a replay to a workflow has delivered what is before its offsets: %j', (offsets, listed) => {
     expect(replayedBy({ listener_id: ids.workflow, offsets }).listeners).toMatchObject(listed);
   });
 
-  it('to a workflow that was inactive has succeeded', () => {
+  it('a replay to a workflow that was inactive has succeeded', () => {
     const traces = {
       replays: [replay({ listener_id: ids.workflow, offsets: { 3: 8 } })],
       subscribers: [subscriber('workflow', { active: false })],

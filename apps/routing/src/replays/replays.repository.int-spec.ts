@@ -100,7 +100,7 @@ it('counts the replays of an account that have not ended', async () => {
   expect(await replays.countRunning(owner)).toBe(1);
 });
 
-it('is cancelled when its emitter or its listener is deleted', async () => {
+it('a replay is cancelled when its emitter or its listener is deleted', async () => {
   const owner = newId('user');
   const [source, workflow] = [await routing.source(owner), await routing.workflow(owner)];
   const [listening, webhook] = [await routing.source(owner), await routing.webhook(owner)];

@@ -32,7 +32,7 @@ const listeners = async (emitterId: EmitterId, stream = '') =>
   (await matching.match([event(emitterId, stream)]))[0]?.listeners.map(({ id }) => id);
 
 describe('an event is matched with', () => {
-  it('who subscribes to its emitter, to all of its kind, or to all of the account', async () => {
+  it('listeners may subscribe to its emitter, to all of its kind, or to all of the account', async () => {
     const [source, workflow] = [await routing.source(owner), await routing.workflow(owner)];
     const [exact, sources, workflows, all] = [
       await routing.webhook(owner),
@@ -55,7 +55,7 @@ describe('an event is matched with', () => {
     expect(await listeners(source)).toEqual([webhook]);
   });
 
-  it('who listens to its stream: the default one by either name', async () => {
+  it('listeners of its stream get it: the default one has two names', async () => {
     const [source, unnamed, named, errors, orders] = [
       await routing.source(owner),
       await routing.webhook(owner),
@@ -73,7 +73,7 @@ describe('an event is matched with', () => {
     expect(await listeners(source, '$logs')).toEqual([]);
   });
 
-  it('who listens to *: to the default stream and the custom ones, once, and not to ours', async () => {
+  it('listeners of * get the default stream and the custom ones, once, and no reserved ones', async () => {
     const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
     for (const name of ['*', '', 'orders']) await subscribe(source, webhook, name);
     await subscribe('dc_*', webhook, '*');

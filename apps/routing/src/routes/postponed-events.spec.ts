@@ -30,7 +30,7 @@ describe('an event is postponed', () => {
     expect(exceedsShare(situation)).toBe(expected);
   });
 
-  it('if an earlier one of its emitter is, so that it does not overtake it, but not if one of another emitter is', () => {
+  it('an event is postponed behind an earlier one of its emitter, but not behind one of another emitter', () => {
     const outstanding: Record<string, number> = { u_1: 700, 'triggers u_1': 200, u_2: 0 };
     const consumers = {
       load: () => 900 / MAX_OUTSTANDING,

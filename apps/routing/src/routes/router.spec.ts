@@ -188,7 +188,7 @@ describe('an event that is postponed', () => {
 });
 
 describe('an event is counted', () => {
-  it('for its emitter once, with or without listeners, unless it is an error or a log', async () => {
+  it('an event counts for its emitter once, with or without listeners, unless it is an error or a log', async () => {
     [listeners.dc_1, listeners.dc_2] = [['wh_1', 'wh_2', 'dc_2'], []];
     const streams = ['default', 'x', '$errors', '$logs'].map((ce_type) => record('dc_1', '{}', { ce_type }));
     await run(await router.plan([...streams, record('dc_2', '1'), record('dc_unknown', '1')]));
@@ -220,7 +220,7 @@ describe('a large event with very many listeners', () => {
 });
 
 describe('an event goes', () => {
-  it('to webhooks by the dispatcher, to sources as runs, to workflows as triggers', async () => {
+  it('the dispatcher gets events for webhooks, sources get runs, and workflows get triggers', async () => {
     listeners.dc_1 = ['wh_1', 'dc_2', 'p_3'];
     await run(await router.plan([record('dc_1', '{"a":1}', { ce_id: 'emit', ce_hops: '2', ce_summary: 'S', ce_type: 'x' })]));
     expect(attempted).toEqual(['{"a":1} to wh_1']);
@@ -271,7 +271,7 @@ describe('an event goes', () => {
     expect(plans).toEqual([[], []]);
   });
 
-  it('to the dead-letter topic when it is none', async () => {
+  it('a malformed event goes to the dead-letter topic', async () => {
     await run(await router.plan([record('dc_1', '{'), record('x', '1'), record('dc_1', '{', { ce_type: '$errors' })]));
     const deadLetters = sent.filter(({ topic }) => topic === 'routing.dead-letter');
     expect(deadLetters.map(({ headers }) => headers?.['dead-letter-reason'])).toEqual([
@@ -289,7 +289,7 @@ describe('an event goes', () => {
     });
   });
 
-  it('to the dead-letter topic when it is none, whether or not its owner can be looked up; the report waits for the owner', async () => {
+  it('a malformed event goes to the dead-letter topic, whether or not its owner can be looked up; the report waits for the owner', async () => {
     catalogIsAway = true;
     unknown.add('p_9');
     const [deadLetter, report, ...others] = (await router.plan([record('dc_1', '{'), record('p_9', '{')])).flat();

@@ -186,7 +186,7 @@ describe('a request at an endpoint', () => {
       ['http://in.test:3001', `/${KEY}/a/b?x=http://other/`],
       ['HTTPS://in.test', `/${KEY}?x=http://other/`],
       ['http://[::1]', `/${KEY}/`],
-    ])('of %s reaches the component like one with only the path %s', async (origin, path) => {
+    ])('the target %s reaches the component like one with only the path %s', async (origin, path) => {
       const { send, events } = await start();
       await send({ path, headers: { host: 'in.test' } });
       expect(await send({ path: origin + path, headers: { host: 'in.test' } })).toMatchObject({ status: 200 });
@@ -258,7 +258,7 @@ describe('a body', () => {
     expect(await send({ headers: { ...headers, 'content-length': LIMIT + 1 } }, '')).toMatchObject({ status: 413, continued: false });
   });
 
-  it('of a request with two hosts is refused', async () => {
+  it('a request with two hosts is refused', async () => {
     const { port, events } = await start();
     const client = connect(port, '127.0.0.1');
     client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\nHOST: y\r\ncontent-length: 2\r\n\r\n{}`);
@@ -271,7 +271,7 @@ describe('a body', () => {
     client.destroy();
   });
 
-  it('for an unknown endpoint is not waited for', async () => {
+  it('a body for an unknown endpoint is not waited for', async () => {
     const { port } = await start();
     const client = connect(port, '127.0.0.1');
     client.write(`POST /anotherendpoint99 HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nx`);
@@ -298,7 +298,7 @@ describe('a body', () => {
     while (status !== 200) ({ status } = await send({}, 'x'));
   });
 
-  it('that arrives byte by byte takes about its size of memory', async () => {
+  it('a body that arrives byte by byte takes about its size of memory', async () => {
     const { port } = await start('queued', null, 'http://in.test', 1024 * 1024);
     const client = connect(port, '127.0.0.1');
     client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`);
@@ -311,7 +311,7 @@ describe('a body', () => {
     client.destroy();
   });
 
-  it('in too many chunks returns 413, and the rest is not read', async () => {
+  it('a body in too many chunks returns 413, and the rest is not read', async () => {
     const { port, events } = await start('queued', null, 'http://in.test', 1024 * 1024);
     const client = connect(port, '127.0.0.1').on('error', () => {});
     client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`);
@@ -322,7 +322,7 @@ describe('a body', () => {
     expect(events).toEqual([]);
   });
 
-  it('that arrives slowly does not delay other requests, and one that never ends is not an event', async () => {
+  it('a body that arrives slowly does not delay other requests, and one that never ends is not an event', async () => {
     const { port, send, events } = await start();
     const slow = connect(port, '127.0.0.1');
     slow.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nab`);
@@ -372,13 +372,13 @@ describe('the response of a component', () => {
     expect(body.toString()).toBe('ok');
   });
 
-  it('to HEAD is its headers alone', async () => {
+  it('the response to HEAD is its headers alone', async () => {
     const { send } = await start(reply({ headers: { 'x-own': '1' }, body: Buffer.from('body') }));
     const { status, headers, body } = await send({ method: 'HEAD' });
     expect([status, headers['x-own'], headers['content-length'], body.length]).toEqual([200, '1', '4', 0]);
   });
 
-  it('that its client does not read is dropped, and counts as closed only then', async () => {
+  it('a response that its client does not read is dropped, and counts as closed only then', async () => {
     const { port } = await start(reply({ body: Buffer.alloc(20_000_000) }));
     server!['server'].timeout = 500;
     const client = connect(port, '127.0.0.1');
@@ -405,7 +405,7 @@ describe('the response of a component', () => {
     await eventually(async () => expect((await send()).status).toBe(200));
   });
 
-  it.each([204, 304])('with %i has no body', async (status) => {
+  it.each([204, 304])('a response with %i has no body', async (status) => {
     const { send } = await start(reply({ status, body: Buffer.from('body') }));
     expect(await send()).toMatchObject({ status, body: Buffer.alloc(0) });
   });

@@ -33,7 +33,7 @@ describe('the cost of a run', () => {
       'threw',
       1,
     ],
-  ])('that %s is as expected', (_, some, ms, status, expected) =>
+  ])('the cost of a run that %s is as expected', (_, some, ms, status, expected) =>
     expect(additionalUnits(status, effects(some), { read: 0, ms })).toBeCloseTo(expected, 5),
   );
 

@@ -72,7 +72,7 @@ async function block(...runIds: string[]): Promise<() => Promise<void>> {
 describe('a large outcome', () => {
   const [OTHER, LARGE] = ['u_2' as UserId, 1 << 20];
 
-  it('that takes long to store does not delay small ones, nor the large ones of other accounts', async () => {
+  it('a large outcome that takes long to store does not delay small ones, nor the large ones of other accounts', async () => {
     const ids = Array.from({ length: 6 }, (_, n) => `large${n}`);
     const unblock = await block(...ids);
     const blocked = Promise.all(ids.map((id) => finishOf(ACCOUNT, id, LARGE)));
@@ -148,7 +148,7 @@ describe('the effects of a run', () => {
     expect(await outbox()).toEqual(Array.from({ length: 1000 }, (_, n) => String(n)));
   });
 
-  it('of the last run include the deletion of the state that the source kept', async () => {
+  it('the last run of a source deletes the state that the source kept', async () => {
     await finish('r1', { db: { a: '1' }, dedupe: { ids: ['1'] } });
     await finish('r2', { db: { b: '2' }, final: true });
     expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);

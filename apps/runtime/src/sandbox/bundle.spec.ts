@@ -57,7 +57,7 @@ describe('a component with neighbours', () => {
         'data.json': '{"one":1}',
       },
     ],
-  ])('of %s becomes one file that runs', async (_, entry, files) => {
+  ])('a component of %s becomes one file that runs', async (_, entry, files) => {
     const code = await sandbox.bundle({ entry, files });
     expect(await sandbox.inspect(componentOf(code))).toMatchObject({
       name: 'n',
@@ -74,7 +74,7 @@ describe('a component with neighbours', () => {
   it.each([
     ['JavaScript', 'mjs', ''],
     ['TypeScript', 'ts', 'enum A { B }\n'],
-  ])('of %s fails with the positions in the files of its author', async (_, ending, first) => {
+  ])('a component of %s fails with the positions in the files of its author', async (_, ending, first) => {
     const files = {
       [`a/b.${ending}`]: `import { fail } from "./c.${ending}";\n${first}export default { name: "n",\n  run() {\n    fail();\n  } }`,
       [`a/c.${ending}`]: '// a comment\nexport const fail = () => {\n  throw new Error("x"); };',

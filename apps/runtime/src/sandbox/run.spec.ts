@@ -94,7 +94,7 @@ describe('running a component', () => {
       );
     const listed = async (prop: string, more?: object) => events(await options(prop, more)).at(-1);
 
-    it('with the values of the others, the query and the context', async () => {
+    it('options() gets the values of the other props, the query and the context', async () => {
       expect(await listed('mine', { query: 'q', page: 2, prev_context: { next: 7 } })).toEqual({
         options: [
           { label: 'north', value: 1 },
@@ -103,7 +103,7 @@ describe('running a component', () => {
         context: { call: { query: 'q', page: 2, prevContext: { next: 7 } } },
       });
     });
-    it('that it takes from an app, with its credentials and what depends on other props', async () => {
+    it('the options of a prop from an app are listed with its credentials and what depends on other props', async () => {
       expect(await listed('theirs', { page: 3 })).toEqual({
         options: [
           { label: 'north3', value: 'north3' },
@@ -246,7 +246,7 @@ describe('running a component', () => {
       expect(await sandbox.run(jobOf(code, { method: 'activate' }))).toMatchObject({ status: 'ok', emits: [{ event: '"activate"' }] });
     });
 
-    it('that are absent do nothing', async () => {
+    it('absent hooks do nothing', async () => {
       expect(await sandbox.run(jobOf(code, { method: 'deactivate' }))).toMatchObject({ status: 'ok', emits: [] });
     });
   });
@@ -335,7 +335,7 @@ describe('running a component', () => {
       ['ts in nanoseconds', '1, { ts: 1700000000000000000 }', {}],
       ['ts beyond all', '1, { ts: -1e300 }', {}],
       ['delivery_ts', `1, { delivery_ts: ${ts} }`, { deliveryTs: ts }],
-    ])('with %s', async (_, args, meta) => {
+    ])('an event with %s is emitted', async (_, args, meta) => {
       expect(await run(`this.$emit(${args})`)).toMatchObject({ status: 'ok', emits: [{ event: '1', ...meta }] });
       expect((await run(`this.$emit(${args})`)).emits[0]).toEqual({ event: '1', ...meta });
     });
@@ -345,7 +345,7 @@ describe('running a component', () => {
       ['a text', '"a"', '"a"'],
       ['a Date', 'new Date(0)', '"1970-01-01T00:00:00.000Z"'],
       ['null', 'null', 'null'],
-    ])('of %s', async (_, value, text) => {
+    ])('%s is emitted as JSON', async (_, value, text) => {
       expect((await run(`this.$emit(${value})`)).emits).toEqual([{ event: text }]);
     });
 
@@ -371,16 +371,16 @@ describe('running a component', () => {
         'delivery_ts must be a Date',
       ]),
       ['with a text for the options', 'this.$emit(1, "a")', 'the second argument must be an object'],
-    ])('of an event that is %s is an error', async (_, body, message) => {
+    ])('emitting an event that is %s is an error', async (_, body, message) => {
       expect(await run(body)).toMatchObject({ status: 'threw', error: { message: expect.stringContaining(message) } });
     });
 
-    it('that was refused is reported even if the component caught the error, and the run does not fail', async () => {
+    it('a refused emit is reported even if the component caught the error, and the run does not fail', async () => {
       const outcome = await run('try { this.$emit("x".repeat(10_000)) } catch {} this.$emit(1)');
       expect(outcome).toMatchObject({ status: 'ok', error: null, refused: [{ name: 'RangeError' }], emits: [{ event: '1' }] });
     });
 
-    it('that was refused is reported once if the component did not catch the error', async () => {
+    it('a refused emit is reported once if the component did not catch the error', async () => {
       const outcome = await run('try { this.$emit(1n) } catch {} this.$emit("x".repeat(10_000))');
       expect(outcome).toMatchObject({ status: 'threw', error: { name: 'RangeError' }, refused: [{ name: 'TypeError' }] });
       expect((await run('this.$emit(1n)')).refused).toEqual([]);
@@ -389,7 +389,7 @@ describe('running a component', () => {
     it.each([
       ['BadStreamName', '{ name: "$in" }'],
       ['DeliveryTooLate', '{ delivery_ts: Date.now() + 2 * 366 * 864e5 }'],
-    ])('that was refused as %s is reported once under this code', async (code, meta) => {
+    ])('an emit that was refused as %s is reported once under this code', async (code, meta) => {
       const uncaught = await run(`this.$emit(1, ${meta})`);
       expect(uncaught).toMatchObject({ status: 'threw', error: { name: 'RangeError', code }, emits: [], refused: [] });
       const caught = await run(
@@ -399,7 +399,7 @@ describe('running a component', () => {
       expect([caught.refused?.length, caught.emits.map(({ name }) => name)]).toEqual([1, ['$errors', '$logs', 'a*']]);
     });
 
-    it('that was refused a thousand times is reported ten times and counted', async () => {
+    it('an emit that was refused a thousand times is reported ten times and counted', async () => {
       const { status, refused } = await run('for (let n = 0; n < 1000; n++) try { this.$emit(1n) } catch {}');
       expect([status, refused?.length, refused?.at(-1)?.message]).toEqual(['ok', 11, '990 more calls were refused']);
     });
@@ -545,7 +545,7 @@ describe('running a component', () => {
       expect(error!.stack).toMatch(/^TypeError: Cannot read .*\n\s+at Object\.run \(component:\/\/\/[0-9a-f]{16}\/component\.js:2:6\)$/);
     });
 
-    it('of TypeScript names the line that was written', async () => {
+    it('an error of TypeScript names the line that was written', async () => {
       const { error } = await sandbox.run(
         jobOf(
           'interface A {\n  a: string;\n}\nexport default {\n  name: "n",\n  run(event: A): void {\n    throw new RangeError("r");\n  },\n}',
@@ -554,12 +554,12 @@ describe('running a component', () => {
       expect(error!.stack).toMatch(/component\.js:7:11/);
     });
 
-    it('of TypeScript that imports types names the position that was written', async () => {
+    it('an error of TypeScript that imports types names the position that was written', async () => {
       const code = 'import axios, {\n  AxiosError,\n} from "axios"; export default { name: "n", run(e: AxiosError) { axios.get; null.x } }';
       expect((await sandbox.run(jobOf(code))).error!.stack).toMatch(/component\.js:3:82/);
     });
 
-    it('of TypeScript with an enum names the line that was written, too', async () => {
+    it('an error of TypeScript with an enum names the line that was written, too', async () => {
       const { error } = await sandbox.run(
         jobOf('enum A {\n  B,\n  C,\n}\nexport default {\n  name: "n",\n  run() {\n    throw new RangeError(A[A.C]);\n  },\n}'),
       );

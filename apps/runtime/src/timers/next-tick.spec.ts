@@ -48,10 +48,10 @@ describe('firstTick', () => {
     [60, 0.5, '10:00:30'],
     [1, 0.999, '10:00:00.001'],
     [3600, 0.5, '10:59:30'],
-  ])('of an interval of %i s and a share of %d', (seconds, phase, expected) =>
+  ])('a timer of %i s with a phase of %d first ticks at the next moment of its phase', (seconds, phase, expected) =>
     expect(firstTick(every(seconds), phase, at('10:00:00'))).toEqual(at(expected)),
   );
-  it('of a cron expression is its next second', () =>
+  it('the first tick of a cron expression is its next second', () =>
     expect(firstTick(cron('0 * * * *'), 0.25, at('10:20:00'))).toEqual(at('11:00:00.250')));
   it('spreads timers that are set in one moment over a minute', () => {
     const seconds = new Array<number>(60).fill(0);
@@ -69,9 +69,9 @@ describe('a very long interval', () => {
     firstTick(every(seconds), 0.5, at('10:00:00')),
     nextTick(every(seconds), 0.5, at('09:00:00'), at('10:00:00')),
   ];
-  it('of 68 years, the longest that is allowed, ticks after that time', () =>
+  it('an interval of 68 years, the longest that is allowed, ticks after that time', () =>
     expect(ticks(2 ** 31 - 1).map((tick) => tick?.getUTCFullYear())).toEqual([2094, 2094]));
-  it.each([2 ** 38, 2 ** 43, 2 ** 53])('of %i s never ticks, and makes no invalid date', (seconds) =>
+  it.each([2 ** 38, 2 ** 43, 2 ** 53])('an interval of %i s never ticks, and makes no invalid date', (seconds) =>
     expect(ticks(seconds)).toEqual([null, null]),
   );
 });

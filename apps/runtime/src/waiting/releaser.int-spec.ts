@@ -66,7 +66,7 @@ describe('emits that wait', () => {
     expect(rows).toEqual([{ headers: { ce_id: 'c' } }]);
   });
 
-  it('of an account with few of them are among the first, although 10 000 of another one are due before them', async () => {
+  it('emits of an account with few of them are among the first, although 10 000 of another one are due before them', async () => {
     await wait(Array.from({ length: 10_000 }, (_, n) => `e${n}`));
     await fresh.database.query(
       `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value) VALUES ('other', 'dc_2', 'u_2', now() - interval '1 s', '{}', 'x')`,
@@ -116,7 +116,7 @@ describe('emits that wait', () => {
     expect(await left()).toEqual([]);
   });
 
-  it('of a source that is deleted during the request to the event store are deleted with it', async () => {
+  it('emits of a source that is deleted during the request to the event store are deleted with it', async () => {
     await wait(['a']);
     store.meanwhile = () => fresh.database.query('DELETE FROM waiting_emit WHERE source_id = $1', [SOURCE]);
     await replica().handleDue();

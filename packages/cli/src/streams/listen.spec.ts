@@ -7,7 +7,7 @@ describe('targetUrl', () => {
     ['4000', 'http://localhost:4000/'],
     ['localhost:4000/hooks', 'http://localhost:4000/hooks'],
     ['https://example.com', 'https://example.com/'],
-  ])('of %s is %s', (text, url) => {
+  ])('the target of %s is %s', (text, url) => {
     expect(targetUrl(text)).toBe(url);
   });
 

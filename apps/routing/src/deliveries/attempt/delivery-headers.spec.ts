@@ -46,7 +46,7 @@ describe('a delivery', () => {
     });
   });
 
-  it("has its producer's attributes unchanged, beside ours", () => {
+  it("has its producer's attributes unchanged, beside those of Sluice", () => {
     const attributes = {
       ...{ id: 'e1', source: '/shop', type: 'order.created', subject: 'Größe 100%', dataschema: 'https://example.com/s' },
       ...{ tenant: 'a\r\nx-evil: 1', datacontenttype: 'application/vnd.shop+json; v=1' },

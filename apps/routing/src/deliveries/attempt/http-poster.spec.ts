@@ -187,12 +187,12 @@ describe('a POST', () => {
 });
 
 describe('a POST ends with an error', () => {
-  it('if there is no response in time', async () => {
+  it('a POST without a response in time fails', async () => {
     respond = () => {};
     expect(await post(undefined, undefined, impatient)).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 1.5 s' });
   });
 
-  it('if the connection is closed without a response', async () => {
+  it('a POST fails if the connection is closed without a response', async () => {
     respond = (_, response) => response.destroy();
     expect(await post()).toMatchObject({
       kind: 'failed',
@@ -201,7 +201,7 @@ describe('a POST ends with an error', () => {
     });
   });
 
-  it('if the port is closed, without revealing the address', async () => {
+  it('a POST to a closed port fails without revealing the address', async () => {
     const closed = createTcpServer();
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
     const { port } = closed.address() as AddressInfo;
@@ -210,7 +210,7 @@ describe('a POST ends with an error', () => {
     expect(failed).toEqual({ kind: 'failed', timeout: false, reason: 'the connection was refused' });
   });
 
-  it('if the response is not HTTP', async () => {
+  it('a POST fails if the response is not HTTP', async () => {
     const rude = createTcpServer((socket) => socket.end('220 smtp\r\n', () => socket.destroy()));
     await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve));
     const { port } = rude.address() as AddressInfo;
@@ -222,13 +222,13 @@ describe('a POST ends with an error', () => {
   it.each([
     ['too many informational responses', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'too many informational responses'],
     ['a header without end', 'HTTP/1.1 200 OK\r\nx: ' + 'x'.repeat(100_000), 'the response has too many headers'],
-  ])('if there are %s, without reading them all', async (_, endless, reason) => {
+  ])('a POST fails if there are %s, without reading them all', async (_, endless, reason) => {
     const { result, sent } = await postToEndless(endless);
     expect(result).toEqual({ kind: 'failed', timeout: false, reason });
     expect(sent).toBeLessThan(40_000_000);
   });
 
-  it('if the name resolves to a private address, without revealing it', async () => {
+  it('a POST to a name with a private address fails without revealing it', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: async () => [{ address: '10.1.2.3' }] });
     const guarded = new HttpPoster({ guard, clock, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
     const failed = await guarded.post(to('http://intranet.test'), {}, Buffer.from('1'));
@@ -237,7 +237,7 @@ describe('a POST ends with an error', () => {
     await guarded.close();
   });
 
-  it('if the value of a header is not valid in HTTP', async () => {
+  it('a POST fails if the value of a header is not valid in HTTP', async () => {
     expect(await poster.post(to(origin), { bad: 'a\nb' }, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
   });
 });

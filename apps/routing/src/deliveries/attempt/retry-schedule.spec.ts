@@ -30,7 +30,7 @@ describe('the next attempt', () => {
     ['one try further, when the pause of the schedule has passed', 2, 305_000, 2000, { tries: 2, pauseMs: 32_025 }],
     ['by the schedule, when it does not ask', 1, 0, null, { tries: 1, pauseMs: 5000 }],
     ['none after the last, whatever is asked', 4, 3_000_000, 1000, { tries: 4, pauseMs: null }],
-  ])('to a busy receiver: %s', (_, tries, sinceFirstMs, retryAfterMs, expected) => {
+  ])('a busy receiver decides when it is attempted again: %s', (_, tries, sinceFirstMs, retryAfterMs, expected) => {
     expect(nextAttempt(SCHEDULE, { tries, sinceFirstMs, retryAfterMs, busy: true }, MIDDLE)).toEqual(expected);
   });
 

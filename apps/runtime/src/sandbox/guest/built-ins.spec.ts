@@ -29,7 +29,7 @@ describe("Node's own modules", () => {
     ['the class of modules', 'process.mainModule.constructor._load(name)'],
     ['process.getBuiltinModule', 'if (!process.getBuiltinModule(name)) throw 1'],
     ['the require of a package', 'require("lodash").constructor.constructor("return require")()(name)'],
-  ])('that are closed cannot be loaded by %s', async (_, load) => {
+  ])('a closed module cannot be loaded by %s', async (_, load) => {
     const names = [...closedBuiltIns, 'internal/test/binding', 'internal/modules/helpers'];
     const spellings = [...names, ...names.map((name) => (name.startsWith('node:') ? name : `node:${name}`))];
     const reached = `const reached = []; for (const name of ${JSON.stringify(spellings)}) try { ${load}; reached.push(name) } catch {} return reached`;
@@ -49,7 +49,7 @@ describe("Node's own modules", () => {
     });
   });
 
-  it('that are closed are named where they are refused, with the list', async () => {
+  it('closed modules are named where they are refused, with the list', async () => {
     const names = closedBuiltIns.flatMap((name) => (name.startsWith('node:') ? [name] : [name, `node:${name}`]));
     const messages = `const messages = {}; for (const name of ${JSON.stringify(names)}) try { require(name) } catch (e) { messages[name] = e.message.split(' packages')[0] } return messages`;
     expect(await emitted(messages)).toEqual(
@@ -67,7 +67,7 @@ describe("Node's own modules", () => {
     );
   });
 
-  it('that are open can be loaded, and are enough for every package', async () => {
+  it('open modules can be loaded, and are enough for every package', async () => {
     const load = `const failed = []; for (const name of ${JSON.stringify([...builtIns, ...curatedModules])}) try { require(name) } catch (e) { failed.push(name + ': ' + e.message) } return failed`;
     expect(await emitted(load)).toEqual([]);
   });

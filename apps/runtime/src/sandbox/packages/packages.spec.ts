@@ -218,7 +218,7 @@ describe('packages that components import', () => {
     expect(await readdir(store)).toEqual(['downloads']);
   });
 
-  it('that were installed before need no registry', async () => {
+  it('packages that were installed before need no registry', async () => {
     const offline = new TestRegistry();
     offline.publish('kept', '1.0.0', esm('export default "kept"'));
     await offline.start();
@@ -378,7 +378,7 @@ describe('packages that components import', () => {
     expect(existsSync(`${mark}-absolute`)).toBe(false);
   });
 
-  it('with an install script are installed without running it where the operator lists them', async () => {
+  it('packages with an install script are installed without running it where the operator lists them', async () => {
     registry.publish('scripted', '1.0.0', {
       manifest: { scripts: { postinstall: `touch ${mark}` } },
       files: { 'index.js': 'module.exports = "unscripted"' },

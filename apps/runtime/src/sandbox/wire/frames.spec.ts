@@ -29,7 +29,7 @@ describe('frames', () => {
     expect(() => [...reader.read(Buffer.from([0, 0, 4, 0]))]).toThrow(FrameTooLarge);
   });
 
-  it('that come a byte at a time cost no more than their length', async () => {
+  it('frames that come a byte at a time cost no more than their length', async () => {
     const bytes = encodeFrame('x'.repeat(300_000));
     const reader = new FrameReader(1 << 20);
     let frames = 0;

@@ -128,7 +128,7 @@ describe('the cost of a frame', () => {
     expect(() => tokensOf(frame(400_000), 40_000)).toThrow('a frame of more than 40000 pieces');
   });
 
-  it('of a large reply does not depend on its body', () => {
+  it('the cost of a large reply does not depend on its body', () => {
     const body = Buffer.alloc(5 << 20, 7).toString('base64');
     const reply = { t: 'respond', id: 'a', status: 200, headers: { 'x-y': 'a "quoted" one' }, body };
     expect(read(reply)).toEqual(reply);

@@ -9,7 +9,7 @@ describe('the count of tokens', () => {
     ['"[,{"', 1],
     ['"\\",[{\\\\"', 1],
     ['["\\\\","x"]', 4],
-  ])('of %s is %i', (text, tokens) => {
+  ])('the count of tokens of %s is %i', (text, tokens) => {
     expect(countTokens(Buffer.from(text), Infinity)).toBe(tokens);
   });
 
