@@ -187,7 +187,7 @@ it("the dead letters are counted by an operator's command", async () => {
   expect(table).toMatch(/\d+ +event-store +events +\S+ +the deletion is not signed/);
 });
 
-needing('control', 'processes').it('is counted by doctor in a clone that runs the instance', async () => {
+needing('control', 'processes').it('the dead letters are counted by doctor in a clone that runs the instance', async () => {
   const folder = dataFolder(mkdtempSync(join(tmpdir(), 'sluice-doctor-')));
   writePidFile(folder.lock, process.pid);
   const addresses = { url: new URL(api.baseUrl).origin, kafka: system.brokers };

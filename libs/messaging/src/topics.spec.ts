@@ -81,7 +81,7 @@ describe('a topic of requests or replies', () => {
   const [OF_TOPIC, OF_BROKER] = [1, 4];
   const entry = (configName: string, configValue: string, configSource = OF_TOPIC) => ({ configName, configValue, configSource });
 
-  it('that has no limit of its size is different', () => {
+  it('a topic without a limit of its size is different', () => {
     expect(found({ 'retention.bytes': '-1' }, partitions(1), spec).different).toEqual([
       'gateway.replies has retention.bytes=-1; set it to 5000, as `sluice migrate` does, because large replies could fill the disk of the brokers',
     ]);

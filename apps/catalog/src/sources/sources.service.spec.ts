@@ -331,7 +331,7 @@ describe('the sources of an account', () => {
       ['the same', { key: 'secret' }, 2],
       ['no', undefined, 2],
       ['other', { key: 'another' }, 3],
-    ])('that has %s inline credentials has the version that follows from it', async (_, $auth, version) => {
+    ])('a source with %s inline credentials has the version that follows from it', async (_, $auth, version) => {
       described = describedAs({ configurable_props: [TIMER, { name: 'url', type: 'string' }, { name: 'chat', type: 'app', app: 'chat' }] });
       const { configured_props } = await patch({ component_code: 'with an app', configured_props: { chat: { $auth: { key: 'secret' } } } });
       const { authProvisionId } = configured_props.chat as { authProvisionId: string };

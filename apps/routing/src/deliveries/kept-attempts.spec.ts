@@ -9,7 +9,7 @@ it.each([
   [3, ['no 0', 'no 1', 'no 2']],
   [5, [null, null, 'no 2', 'no 3', 'no 4']],
   [25, [...Array(17).fill(null), 'no 22', 'no 23', 'no 24']],
-])('of %i attempts, the newest 20 are stored, and the last three responses', (count, bodies) => {
+])('the newest 20 of %i attempts are stored, and the last three responses', (count, bodies) => {
   const kept = keptAttempts(attempts(count));
   expect(kept.map(({ response_body }) => response_body)).toEqual(bodies);
   expect(kept.map(({ ts }) => ts)).toEqual(

@@ -61,7 +61,7 @@ it('delivers, counts the outcome and is done', async () => {
   expect(saved).toEqual({ status: 'done', delivered: 1, failed: 0, restMs: 0 });
 });
 
-it('is cancelled if its emitter was deleted', async () => {
+it('a replay is cancelled if its emitter was deleted', async () => {
   const { saved } = await turnOf({ read: () => Promise.reject(new NotFound('source', 'dc_1')) });
   expect(saved).toMatchObject({ status: 'cancelled', restMs: 0 });
 });

@@ -47,7 +47,7 @@ describe('queued runs', () => {
     expect(await ids([], 2)).toEqual(['a0', 'a1', 'b0', 'b1']);
   });
 
-  it('of an account with very many sources are looked at in parts, one after another', async () => {
+  it('queued runs of an account with very many sources are looked at in parts, one after another', async () => {
     const sourceOf = (n: number) => `dc_${String(n).padStart(4, '0')}` as SourceId;
     await queue.add(Array.from({ length: 150 }, (_, n) => run(`r${n}`, sourceOf(n))));
     const found: string[] = [];
