@@ -48,7 +48,7 @@ describe('queued runs', () => {
   });
 
   it('queued runs of an account with very many sources are looked at in parts, one after another', async () => {
-    const sourceOf = (n: number) => `dc_${String(n).padStart(4, '0')}` as SourceId;
+    const sourceOf = (n: number): SourceId => `dc_${String(n).padStart(4, '0')}`;
     await queue.add(Array.from({ length: 150 }, (_, n) => run(`r${n}`, sourceOf(n))));
     const found: string[] = [];
     let [after, calls] = ['', 0];
