@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Producer } from 'kafkajs';
 import type { Api } from '../support/api.js';
 import { eventually } from '../support/eventually.js';
