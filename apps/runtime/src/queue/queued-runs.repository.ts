@@ -182,11 +182,15 @@ export class QueuedRunsRepository {
     return rows.map(({ id }) => id);
   }
 
-  /** Takes or renews the lease of an account; false when another replica has it. */
+  /**
+   * Takes or renews the lease of an account; false when another replica has it. It does not wait for the disk: if PostgreSQL crashes and loses the lease,
+   * two replicas may execute the same runs, whose ids make their effects happen once.
+   */
   async lease(accountId: UserId, replica: string, seconds: number): Promise<boolean> {
     const { rowCount } = await this.database.query({
       name: 'queue-lease',
-      text: `INSERT INTO queue_lease (account_id, replica, leased_until) VALUES ($1, $2, now() + make_interval(secs => $3))
+      text: `INSERT INTO queue_lease (account_id, replica, leased_until)
+             SELECT $1, $2, now() + make_interval(secs => $3) FROM set_config('synchronous_commit', 'off', true)
              ON CONFLICT (account_id) DO UPDATE SET replica = excluded.replica, leased_until = excluded.leased_until
              WHERE queue_lease.replica = excluded.replica OR queue_lease.leased_until < now()`,
       values: [accountId, replica, seconds],
@@ -195,9 +199,11 @@ export class QueuedRunsRepository {
   }
 
   async release(replica: string, accountIds: UserId[] | 'all'): Promise<void> {
-    await this.database.query('DELETE FROM queue_lease WHERE replica = $1 AND ($2::text[] IS NULL OR account_id = ANY($2))', [
-      replica,
-      accountIds === 'all' ? null : accountIds,
-    ]);
+    await this.database.query({
+      name: 'queue-release',
+      text: `DELETE FROM queue_lease USING set_config('synchronous_commit', 'off', true)
+             WHERE replica = $1 AND ($2::text[] IS NULL OR account_id = ANY($2))`,
+      values: [replica, accountIds === 'all' ? null : accountIds],
+    });
   }
 }

@@ -17,6 +17,8 @@ const READY_PER_ACCOUNT = 32;
 /** How many of these can belong to one source, so that other sources of the account have their turns. */
 const READY_PER_SOURCE = 8;
 const LEASE_SECONDS = 15;
+/** A lease that was taken or renewed less than this time ago is not renewed for each look at the queue. */
+const LEASE_KNOWN_MS = 5000;
 /** How long the result of a look at an account's queue counts. */
 const FULL_FOR_MS = 1000;
 const LOOK_EVERY_MS = 3000;
@@ -33,6 +35,8 @@ interface Account {
   /** With fewer runs than this left, the lanes are filled up from the database; 0: nothing waits there. */
   refillBelow: number;
   filling: Promise<void> | undefined;
+  /** When this replica took or renewed the lease of the account, in ms of the process's clock. */
+  leasedAt: number;
   /** The source up to which the waiting runs were looked at. */
   after: string;
   /** Runs were added while it was being filled, perhaps too late to be seen. */
@@ -110,7 +114,8 @@ export class RunQueue implements BeforeApplicationShutdown {
     this.looking = true;
     try {
       for (const account of await this.queue.accountsWaiting(this.replica)) {
-        if (this.accounts.get(account)?.stored.size) await this.queue.lease(account, this.replica, LEASE_SECONDS);
+        const known = this.accounts.get(account);
+        if (known?.stored.size) await this.lease(account, known);
         void this.fill(account);
       }
     } catch (error) {
@@ -190,7 +195,15 @@ export class RunQueue implements BeforeApplicationShutdown {
     if (!account)
       this.accounts.set(
         id,
-        (account = { direct: new Map(), stored: new Set(), refillBelow: 0, filling: undefined, after: '', isOutdated: false }),
+        (account = {
+          direct: new Map(),
+          stored: new Set(),
+          refillBelow: 0,
+          filling: undefined,
+          leasedAt: -Infinity,
+          after: '',
+          isOutdated: false,
+        }),
       );
     return account;
   }
@@ -230,14 +243,25 @@ export class RunQueue implements BeforeApplicationShutdown {
     // filling takes two statements, so it does not follow every run
     account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
     const limit = READY_PER_ACCOUNT - readyOf(account);
-    if (limit <= 0 || !(await this.queue.lease(id, this.replica, LEASE_SECONDS))) return;
+    if (limit <= 0) return;
+    if (performance.now() - account.leasedAt >= LEASE_KNOWN_MS && !(await this.lease(id, account))) return;
     for (const run of await this.next(id, account, limit)) {
       account.stored.add(run.run_id);
       // a run that Kafka has delivered again is in its lane already
       if (!account.direct.has(run.run_id)) this.consumers.push(RUNS_GROUP, this.queuedTask(run));
     }
     account.refillBelow = account.stored.size === 0 ? 0 : Math.max(1, Math.ceil(readyOf(account) / 2));
-    if (account.stored.size === 0) await this.queue.release(this.replica, [id]);
+    if (account.stored.size > 0) return;
+    account.leasedAt = -Infinity;
+    await this.queue.release(this.replica, [id]);
+  }
+
+  private async lease(id: UserId, account: Account): Promise<boolean> {
+    // before the statement: this process may stand still until the response is read
+    const now = performance.now();
+    const isOurs = await this.queue.lease(id, this.replica, LEASE_SECONDS);
+    account.leasedAt = isOurs ? now : -Infinity;
+    return isOurs;
   }
 
   /** The next runs, of sources behind those of the last call; behind the last source, it begins again. */
