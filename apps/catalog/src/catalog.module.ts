@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseModule } from '#database';
 import { LogReader } from '#messaging';
-import { OutboxRelay } from '#outbox';
+import { OUTBOX_GATHER_MS, OutboxRelay } from '#outbox';
 import { ProtectedBrokersModule } from '#service';
 import { AccountsController } from './accounts/accounts.controller.js';
 import { CatalogConfig } from './catalog.config.js';
@@ -63,6 +63,8 @@ import { WorkflowsController } from './workflows/workflows.controller.js';
     SourcesService,
     WorkflowsRepository,
     OutboxRelay,
+    // its facts have been announced
+    { provide: OUTBOX_GATHER_MS, useValue: 100 },
   ],
 })
 export class CatalogModule {}

@@ -4,11 +4,14 @@ import { emitterChanged, EmitterState } from '#contracts';
 import { Consumes, ignored, LogRecord, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 
+/** What the catalog has announced is known already: facts may wait for others, so that many changes need few fetches. One that follows a silence does not wait. */
+const GATHER_MS = 250;
+
 @Controller()
 class EmitterFactsController {
   constructor(private readonly directory: EmitterDirectory) {}
 
-  @Consumes(emitterChanged)
+  @Consumes(emitterChanged, undefined, { gatherMs: GATHER_MS })
   async changed(@Payload() state: EmitterState, @Ctx() { topic }: LogRecord): Promise<Outcome | void> {
     // the catalog announces what it has just stored
     const isAnnounced = topic !== emitterChanged.topic;

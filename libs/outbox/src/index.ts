@@ -3,6 +3,7 @@ export {
   addedToOutbox,
   addToOutbox,
   OutboxRecord,
+  OUTBOX_GATHER_MS,
   OutboxRelay,
   outboxRows,
   outboxSchema,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap, Optional } from '@nestjs/common';
 import type { PoolClient } from 'pg';
 import { Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 import {
@@ -150,8 +150,11 @@ interface Row {
 /** A notification can get lost with its connection; then a record waits this long. */
 const POLL_MS = 1000;
 const LOCK_RETRY_MS = 1000;
-/** How long a record may wait for others after a batch was sent. One that follows a silence does not wait. */
+/** How long a record may wait for others after a batch was sent, unless the app provides OUTBOX_GATHER_MS. One that follows a silence does not wait. */
 const GATHER_MS = 5;
+
+/** The token for another time: an app whose records are not urgent needs fewer batches. */
+export const OUTBOX_GATHER_MS = Symbol('OUTBOX_GATHER_MS');
 
 /** How often a replica looks for records that are not sent, whether or not its relay is the active one. */
 const LOOK_EVERY_MS = 10_000;
@@ -197,6 +200,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
     private readonly database: Database,
     private readonly publisher: Publisher,
     @Inject(LOG) private readonly log: Log,
+    @Optional() @Inject(OUTBOX_GATHER_MS) private readonly gatherMs = GATHER_MS,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -266,7 +270,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         const sent = await this.send(share);
         await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [sent.map(({ id }) => id)] });
       }
-      if (!isFull) await sleep(GATHER_MS);
+      if (!isFull) await sleep(this.gatherMs);
     }
   }
 
