@@ -3,9 +3,9 @@ import { type EventSummary, SluiceClient, SluiceError, verifyWebhook } from '@sl
 import { eventually } from './support/eventually.js';
 import { operations } from './support/openapi.js';
 import { Receiver } from './support/receiver.js';
-import { outsideKafka } from './support/outside-kafka.js';
 import { joinSystem, type System } from './support/system.js';
-import { needing, topic } from './support/target.js';
+import { needing } from './support/target.js';
+import { registerWorkflow } from './support/workflows.js';
 
 const CODE = `export default {
   name: 'Client Story', version: '0.0.1', key: 'client-story',
@@ -34,16 +34,10 @@ afterAll(async () => {
   await Promise.all([system?.stop(), receiver?.close()]);
 });
 
-/** Registers a workflow of this account, as a workflow engine does. */
+/** A workflow of this account that is known. */
 async function workflow(owner_id: string): Promise<string> {
   const id = `p_${Date.now().toString(36)}client`;
-  const producer = outsideKafka(system.brokers).producer();
-  await producer.connect();
-  await producer.send({
-    topic: topic('workflows'),
-    messages: [{ key: id, value: JSON.stringify({ id, owner_id, name: 'Client', active: true }) }],
-  });
-  await producer.disconnect();
+  await registerWorkflow(system.brokers, id, owner_id);
   await eventually(() => sluice.listWorkflowStreams({ path: { id } }));
   return id;
 }

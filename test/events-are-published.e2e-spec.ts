@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto';
 import type { ApiResponse, Api } from './support/api.js';
 import { EventStream } from './support/event-stream.js';
 import { eventually } from './support/eventually.js';
-import { outsideKafka } from './support/outside-kafka.js';
 import { outsideProducer } from './support/producer.js';
 import { type Received, Receiver } from './support/receiver.js';
 import { startSystem, type System } from './support/system.js';
-import { needing, topic } from './support/target.js';
+import { needing } from './support/target.js';
+import { registerWorkflow } from './support/workflows.js';
 
 let system: System;
 let receiver: Receiver;
@@ -83,11 +83,7 @@ describe('an event that is published', () => {
 
   it('may be in the name of a workflow', async () => {
     const workflow = `p_${Date.now().toString(36)}`;
-    const producer = outsideKafka(system.brokers).producer();
-    await producer.connect();
-    const value = JSON.stringify({ id: workflow, owner_id: api.account.id, name: 'w', active: true });
-    await producer.send({ topic: topic('workflows'), messages: [{ key: workflow, value }] });
-    await producer.disconnect();
+    await registerWorkflow(system.brokers, workflow, api.account.id);
     await eventually(async () => expect((await publish(`/workflows/${workflow}/events?id=w`, { w: 1 })).status).toBe(202));
     await eventually(async () => {
       const { body } = await api.get(`/workflows/${workflow}/event_summaries`);

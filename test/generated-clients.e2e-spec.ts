@@ -8,10 +8,10 @@ import { inRoot } from '../scripts/shell/paths.mjs';
 import { userEnvironment } from './support/document-shell.js';
 import { eventually } from './support/eventually.js';
 import { operations } from './support/openapi.js';
-import { outsideKafka } from './support/outside-kafka.js';
 import { Receiver } from './support/receiver.js';
 import { joinSystem, type System } from './support/system.js';
-import { needing, topic } from './support/target.js';
+import { needing } from './support/target.js';
+import { registerWorkflow } from './support/workflows.js';
 
 const PYTHON_GENERATOR = 'openapi-python-client==0.29.1';
 const GO_GENERATOR = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
@@ -104,7 +104,7 @@ needing('accounts', 'receiver').describe('clients that are generated from the Op
           const program = await language.generate(folder);
           const api = await system.account();
           const workflow = `p_${Date.now().toString(36)}${language.name.toLowerCase()}`;
-          await registerWorkflow(workflow, api.account.id);
+          await registerWorkflow(system.brokers, workflow, api.account.id);
           await eventually(async () => expect((await api.get(`/workflows/${workflow}/streams`)).status).toBe(200));
           const printed = await execute(program, folder, {
             SLUICE_URL: system.apiUrl.replace(/\/v1$/, ''),
@@ -120,17 +120,6 @@ needing('accounts', 'receiver').describe('clients that are generated from the Op
       },
       600_000,
     );
-  }
-
-  /** As a workflow engine does. */
-  async function registerWorkflow(id: string, owner_id: string): Promise<void> {
-    const producer = outsideKafka(system.brokers).producer();
-    await producer.connect();
-    await producer.send({
-      topic: topic('workflows'),
-      messages: [{ key: id, value: JSON.stringify({ id, owner_id, name: 'Generated', active: true }) }],
-    });
-    await producer.disconnect();
   }
 });
 

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import type { Producer } from 'kafkajs';
+import { beforeAll, expect, it } from '@jest/globals';
 import type { Api } from '../support/api.js';
 import { eventually } from '../support/eventually.js';
 import { operations } from '../support/openapi.js';
-import { needing, topic } from '../support/target.js';
+import { needing } from '../support/target.js';
+import { registerWorkflow } from '../support/workflows.js';
 import { STAMP, type World } from './world.js';
 
 const CODE = `export default {
@@ -19,7 +19,6 @@ type Request = [path: string, body?: object];
 export const repeats = (world: () => World) =>
   needing('receiver').describe('a repeated POST', () => {
     let api: Api;
-    let producer: Producer;
     const at = { source: '', component: '', webhook: '', workflow: `p_${Date.now().toString(36)}repeats`, delivery: '' };
 
     beforeAll(async () => {
@@ -28,10 +27,7 @@ export const repeats = (world: () => World) =>
       [at.source, at.component] = [source.id as string, source.component_id as string];
       at.webhook = await api.webhook(`${world().receiver.url}repeats`);
       await api.subscribe(at.source, at.webhook);
-      producer = world().kafka.producer();
-      await producer.connect();
-      const value = JSON.stringify({ id: at.workflow, owner_id: api.account.id, name: 'Repeats', active: true });
-      await producer.send({ topic: topic('workflows'), messages: [{ key: at.workflow, value }] });
+      await registerWorkflow(world().system.brokers, at.workflow, api.account.id);
       await eventually(async () => expect((await api.get(`/workflows/${at.workflow}/streams`)).status).toBe(200));
       await api.post(`/sources/${at.source}/events`, { first: true });
       at.delivery = await eventually(async () => {
@@ -40,7 +36,6 @@ export const repeats = (world: () => World) =>
         return data[0].id as string;
       });
     });
-    afterAll(() => producer?.disconnect());
 
     const posts: Record<string, () => Request> = {
       createComponent: () => ['/components', { component_code: CODE }],

@@ -4,7 +4,7 @@ import { emitterChanged, EmitterState } from '#contracts';
 import { Consumes, ignored, LogRecord, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 
-/** What the catalog has announced is known already: facts may wait for others, so that many changes need few fetches. One that follows a silence does not wait. */
+/** In ms. The catalog has announced the changes: their facts may wait for others, so that many need few fetches. One that follows a silence does not wait. */
 const GATHER_MS = 250;
 
 @Controller()

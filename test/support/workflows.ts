@@ -1,0 +1,13 @@
+import { outsideKafka } from './outside-kafka.js';
+import { topic } from './target.js';
+
+/** Registers an active workflow, as a workflow engine does. The services know it a moment later. */
+export async function registerWorkflow(brokers: string, id: string, owner_id: string): Promise<void> {
+  const producer = outsideKafka(brokers).producer();
+  await producer.connect();
+  await producer.send({
+    topic: topic('workflows'),
+    messages: [{ key: id, value: JSON.stringify({ id, owner_id, name: 'Story', active: true }) }],
+  });
+  await producer.disconnect();
+}
