@@ -28,7 +28,8 @@ ${health && `    health, metrics      http://localhost:${settings.healthPort}/me
 
   Next, in another terminal in this folder:
 
-${variable}    npx sluice deploy http-request --name orders        a source that emits each request to its endpoint
+${variable}    npx sluice deploy http-request --name orders -p bodyOnly=true
+                                                        a source that emits the body of each request to its endpoint
     npx sluice trigger orders --data '{"order": 17}'    sends it a request
     npx sluice events orders                            shows the event
 

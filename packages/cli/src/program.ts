@@ -133,7 +133,7 @@ function addStreamCommands(command: AddCommand): void {
     'post events to a server on this machine, as a webhook would; without one, show them',
     async () => (await import('./streams/listen.js')).listen,
   )
-    .option('-s, --source <name>', 'whose events; repeatable', collected)
+    .option('-s, --source <name>', 'whose events; required, repeatable', collected)
     .option(...STREAM)
     .option('--after <event>', 'begin after the event with this id; default: with new events')
     .option('--webhook <name>', 'sign with the secret of this webhook')

@@ -33,7 +33,8 @@ export function targetUrl(target: string): string {
  * event of a source follows when the server has responded, so the order is kept; while the server cannot be reached, events wait.
  */
 export async function listen(session: Session, target: string | undefined, options: ListenOptions): Promise<void> {
-  if (!options.source) throw usageError('--source is required: the sources or workflows whose events to show or post');
+  if (!options.source)
+    throw usageError('--source is required: whose events to show or post, for example --source orders; sluice list shows your sources');
   if (options.after !== undefined && !/^\d+-\d+$/.test(options.after))
     throw usageError(`--after must be the id of an event, such as 1763715600000-0, not ${options.after}; sluice events shows the ids`);
   if (target === undefined && (options.webhook !== undefined || options.secretFile !== undefined))
