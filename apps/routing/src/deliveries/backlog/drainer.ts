@@ -159,12 +159,13 @@ export class Drainer {
     });
     let begun = 0;
     let retryAfterMs: number | null = null;
+    const isOver = () => opened || this.stopping || !lease.holds;
     const run = async (each: Parked) => {
-      if (opened || this.stopping || !lease.holds) return;
+      if (isOver()) return;
       // the owner may have changed, disabled or deleted it while this delivery waited for its turn
-      const known = this.targets.ofBacklog(webhookId);
-      const current = known instanceof Promise ? await known : known;
-      if (!current?.active || opened || this.stopping) return;
+      const current = await this.targets.ofBacklog(webhookId);
+      // reading it may have taken long
+      if (!current?.active || isOver()) return;
       begun += 1;
       const outcome = await this.attempts.make(current, each.delivery, positionOf(each));
       receiver.addDuration(outcome.attempt.duration_ms);

@@ -102,7 +102,7 @@ export class Targets {
   get(id: WebhookId): Target | undefined | Promise<Target | undefined> {
     const target = this.recent(id);
     // closing ends at a time, without a new version
-    return target?.mode === 'closing' ? this.load(id) : (target ?? this.load(id));
+    return target && target.mode !== 'closing' ? target : this.load(id);
   }
 
   /** The same for the owner of the backlog, who decides about the mode: that may be outdated. */
