@@ -300,8 +300,8 @@ export class LaneIntake {
   }
 
   /**
-   * Runs a task that belongs to an assigned partition, but to none of its records: like theirs, it begins only while the partition is assigned to us. Resolves to
-   * false if it has not been done here, because the partition is no longer assigned to us.
+   * Runs a task that belongs to an assigned partition, but to none of its records: like theirs, it begins only while the partition is assigned to us.
+   * Resolves to false if we have lost the partition before the task was done.
    */
   pushFor(topic: string, partition: number, task: Task): Promise<boolean> {
     const assigned = this.partitions.get(partitionKey(topic, partition));
@@ -368,7 +368,7 @@ export class LaneIntake {
     return assigned;
   }
 
-  /** The task, dropped if its partition is no longer assigned to us when its turn comes. `isDone`: false if it is left to another process. */
+  /** The task, which is dropped if we have lost its partition when its turn comes. `isDone`: false if another process has to do it. */
   private ifDue(assigned: AssignedPartition, offset: number, task: Task): { task: Task; isDone(): boolean } {
     let begun = false;
     let left = false;

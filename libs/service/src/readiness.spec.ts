@@ -7,7 +7,7 @@ it('states what a starting service waits for', async () => {
   expect(await readiness.reasons()).toEqual(['the service is starting: it waits for Kafka at kafka:9092']);
 });
 
-it('there is no reason against readiness once the service has started and its database responds', async () => {
+it('a service is ready once it has started and its database responds', async () => {
   const readiness = new Readiness();
   readiness.started(() => Promise.resolve());
   expect(await readiness.reasons()).toEqual([]);

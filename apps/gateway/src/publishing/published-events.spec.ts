@@ -88,7 +88,7 @@ describe('a JSON body', () => {
     expect(problemsOf({ bytes }).message).toMatch(message);
   });
 
-  it('exactly 1 MiB is accepted', () => {
+  it('an event of exactly 1 MiB is accepted', () => {
     expect(publish({ bytes: Buffer.from(`"${'x'.repeat(MAX_EVENT_BYTES - 2)}"`) })).toHaveLength(1);
   });
 

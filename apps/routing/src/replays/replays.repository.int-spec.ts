@@ -68,7 +68,7 @@ it('an account does not get a turn earlier by cancelling a replay and creating a
   expect(await turns(2)).toEqual(last.owner_id === hasty ? [other, hasty] : [hasty, other]);
 });
 
-it('gets no turn while it rests', async () => {
+it('a replay gets no turn while it rests', async () => {
   await routing.database.query('TRUNCATE replay');
   await add(newId('user'));
   const row = (await replays.claim())!;

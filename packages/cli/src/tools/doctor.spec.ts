@@ -45,7 +45,7 @@ it.each([
   expect(await deadLetters(code)).toEqual({ failed: false, text });
 });
 
-it('fails if they cannot be counted', async () => {
+it('the check of dead letters fails if they cannot be counted', async () => {
   expect(await deadLetters('console.error("no broker"); process.exitCode = 1')).toEqual({
     failed: true,
     text: 'failed  dead letters: they cannot be counted: no broker\n',

@@ -11,7 +11,7 @@ describe('the connections of an account', () => {
 
   it('are kept to a limited number of origins', () => expect(connections.keeps('u_1', 'http://b.test', MAX_IDLE_MS - 1)).toBe(false));
 
-  it('are kept to the first of them', () => expect(connections.keeps('u_1', 'http://a.test:0', MAX_IDLE_MS - 1)).toBe(true));
+  it('are kept to the origins that came first', () => expect(connections.keeps('u_1', 'http://a.test:0', MAX_IDLE_MS - 1)).toBe(true));
 
   it('do not count for other accounts', () => expect(connections.keeps('u_2', 'http://b.test', MAX_IDLE_MS - 1)).toBe(true));
 
