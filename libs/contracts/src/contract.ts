@@ -48,8 +48,6 @@ export interface Fact<Payload> extends Contract<Payload> {
   readonly topic: string;
   /** Kafka keeps the newest record of each key only. */
   readonly compacted?: boolean;
-  /** The services that receive the fact directly when it is announced. Their handlers accept facts in any order, and twice. */
-  readonly announcedTo?: readonly Service[];
 }
 
 export const command =
@@ -77,11 +75,7 @@ export const query =
     ...options,
   });
 
-export const fact = <Payload>(
-  name: MessageName,
-  payload: Type<Payload>,
-  options: { compacted?: boolean; announcedTo?: readonly Service[] } = {},
-): Fact<Payload> => ({
+export const fact = <Payload>(name: MessageName, payload: Type<Payload>, options: { compacted?: boolean } = {}): Fact<Payload> => ({
   kind: 'fact',
   name,
   topic: kafkaName(name),

@@ -1,5 +1,5 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
-import { fact, query } from './contract.js';
+import { fact, query, type Service } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
 
 /** The hooks of a component: run when its source is created, switched on or off. */
@@ -54,10 +54,20 @@ export class EmitterState {
 }
 
 /** Key: the emitter's id. */
-export const emitterChanged = fact('catalog.emitter.changed', EmitterState, {
-  compacted: true,
-  announcedTo: ['gateway', 'routing', 'event-store', 'runtime'],
-});
+export const emitterChanged = fact('catalog.emitter.changed', EmitterState, { compacted: true });
+
+/** A change of how an emitter runs, of whether it is active (a new one is), or its end. */
+export type EmitterChangeKind = 'configured' | 'switched' | 'deleted';
+
+/**
+ * The services that act on a change before the request that made it returns. The others learn it from the fact, some 0.3 seconds later: until then they
+ * look up an emitter that they do not know, and have no use for the rest.
+ */
+export const ACTS_ON: Record<EmitterChangeKind, readonly Service[]> = {
+  configured: ['runtime'],
+  switched: ['runtime', 'routing'],
+  deleted: ['runtime', 'routing', 'event-store', 'gateway'],
+};
 
 export class FindEmitters {
   @IsArray() ids!: string[];

@@ -153,11 +153,12 @@ export class Messages {
 
   /**
    * Hands a fact directly to the services that act on it, and resolves when all of them have applied it, so the caller's next request sees it. The
-   * fact must also go through the outbox: a service that is down receives it from there. The announcement waits at most two seconds.
+   * fact must also go through the outbox: a service that is down receives it from there. The announcement waits at most two seconds. The handlers of these
+   * services accept facts in any order, and twice.
    */
-  async announce<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string): Promise<void> {
+  async announce<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<void> {
     await Promise.all(
-      (contract.announcedTo ?? []).map(async (service) => {
+      to.map(async (service) => {
         try {
           await this.send(service, contract.topic, payload, { key, timeoutMs: ANNOUNCE_MS });
         } catch (error) {

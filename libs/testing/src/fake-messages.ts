@@ -1,4 +1,4 @@
-import { type Command, type Fact, type Query, type QueuedCommand, TimedOut, Unavailable } from '#contracts';
+import { type Command, type Fact, type Query, type QueuedCommand, type Service, TimedOut, Unavailable } from '#contracts';
 import { currentLateHandler, type Messages } from '#messaging';
 
 export interface Sent {
@@ -11,7 +11,7 @@ export interface Sent {
 /** A fake of `Messages` and `Publisher`: replies from a table and records the sent messages. */
 export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'publish' | 'onReply'> {
   readonly requests: Sent[] = [];
-  readonly announced: Sent[] = [];
+  readonly announced: (Sent & { to: readonly Service[] })[] = [];
   readonly published: Sent[] = [];
   /** The contracts whose replies come late: a caller that accepts late replies is informed first. */
   private readonly late = new Set<string>();
@@ -49,8 +49,8 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     return result;
   }
 
-  async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string): Promise<void> {
-    this.announced.push({ name, payload, key });
+  async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<void> {
+    this.announced.push({ name, payload, key, to });
   }
 
   async publish<Payload extends object>({ name }: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {

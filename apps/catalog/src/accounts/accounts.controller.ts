@@ -1,8 +1,10 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
+  ACTS_ON,
   AccountRemoval,
   AccountSuspension,
+  type EmitterChangeKind,
   emitterChanged,
   type EmitterState,
   removeFromCatalog,
@@ -33,19 +35,19 @@ export class AccountsController {
   async suspend(@Payload() { owner_id, suspended }: AccountSuspension): Promise<SuspendedEmitters> {
     const sources = await this.sources.suspend(owner_id, suspended, SOURCES_PER_COMMAND);
     const workflows = await this.workflows.suspend(owner_id, suspended);
-    await this.announce([...sources, ...workflows]);
+    await this.announce([...sources, ...workflows], 'switched');
     return { sources: sources.length, workflows: workflows.length, more: sources.length === SOURCES_PER_COMMAND };
   }
 
   @Handles(removeFromCatalog)
   async remove(@Payload() { owner_id }: AccountRemoval): Promise<{ components: number; workflows: number }> {
     const workflows = await this.workflows.removeAll(owner_id);
-    await this.announce(workflows);
+    await this.announce(workflows, 'deleted');
     const components = await this.database.transaction((transaction) => this.components.removeAll(transaction, owner_id));
     return { components, workflows: workflows.length };
   }
 
-  private async announce(states: EmitterState[]): Promise<void> {
-    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id)));
+  private async announce(states: EmitterState[], kind: EmitterChangeKind): Promise<void> {
+    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id, ACTS_ON[kind])));
   }
 }

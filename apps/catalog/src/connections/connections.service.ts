@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
+  ACTS_ON,
   type Connection,
   type ConnectionCredentials,
   connectionContext,
@@ -80,7 +81,7 @@ export class ConnectionsService {
       const isNew = row.credentials !== before.credentials;
       return { row, states: isNew ? await this.sources.setCredentials(transaction, owner_id, id, row.credentials) : [] };
     });
-    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id)));
+    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id, ACTS_ON.configured)));
     return this.toConnection(row);
   }
 

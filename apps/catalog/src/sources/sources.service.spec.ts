@@ -166,6 +166,7 @@ describe('the sources of an account', () => {
       {
         name: emitterChanged.name,
         key: ID,
+        to: ['runtime', 'routing'],
         payload: expect.objectContaining({ emitter_id: ID, owner_id: ME, active: true, deleted: false, version: 1 }),
       },
     ]);
@@ -219,6 +220,15 @@ describe('the sources of an account', () => {
     it('makes a source inactive, and announces it', async () => {
       expect(await update({ component_code: 'code', active: false })).toMatchObject({ active: false });
       expect(announced()).toMatchObject([{ active: false, deleted: false }]);
+    });
+
+    it.each<[string, { active?: boolean; name?: string }, readonly string[]]>([
+      ['that changes the name', { name: 'After' }, ['runtime']],
+      ['that makes the source inactive', { active: false }, ['runtime', 'routing']],
+      ['that changes nothing, because it may be repeated', {}, ['runtime', 'routing']],
+    ])('is announced to the services that act on it: one %s', async (_, patch, services) => {
+      await service.patch({ id: ID, owner_id: ME, new_component_id: newId('component'), ...patch });
+      expect(messages.announced.map(({ to }) => to)).toEqual([services]);
     });
 
     it('keeps neither the component nor the change when the kept props do not fit the new component', async () => {
@@ -357,6 +367,7 @@ describe('the sources of an account', () => {
     await create({ component_code: 'code' });
     await service.delete({ owner_id: ME, id: ID });
     expect(announced().at(-1)).toMatchObject({ emitter_id: ID, deleted: true, active: false, version: 2 });
+    expect(messages.announced.at(-1)?.to).toEqual(['runtime', 'routing', 'event-store', 'gateway']);
     for (const gone of [service.get({ owner_id: ME, id: ID }), service.delete({ owner_id: ME, id: ID })])
       await expect(gone).rejects.toMatchObject({ code: 'not_found' });
   });

@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import {
+  ACTS_ON,
   type ComponentChoice,
   type ComponentId,
   type CreateSource,
   cursorOf,
+  type EmitterChangeKind,
   emitterChanged,
   type EmitterState,
   idOfCursor,
@@ -94,7 +96,7 @@ export class SourcesService {
     });
     await this.sources.requireFree(owner_id, change.external_id, id);
     if (component.fresh) await this.components.keep(component.fresh);
-    return this.announced(await this.sources.create(owner_id, id, change));
+    return this.announced(await this.sources.create(owner_id, id, change), 'switched');
   }
 
   /** Sets the component, the name and whether it is active; configured props and the external id are kept unless new ones are given. */
@@ -140,7 +142,7 @@ export class SourcesService {
   async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<boolean> {
     const state = await this.sources.switchOff(owner_id, id);
     if (!state) return false;
-    await this.announce(state);
+    await this.announce(state, 'switched');
     this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');
     return true;
   }
@@ -156,7 +158,7 @@ export class SourcesService {
   async delete({ owner_id, id }: SourceReference): Promise<void> {
     const state = await this.sources.delete(owner_id, id);
     if (!state) throw new NotFound('source', id);
-    await this.announce(state);
+    await this.announce(state, 'deleted');
   }
 
   /** Fields without precedence are ignored. */
@@ -185,9 +187,15 @@ export class SourcesService {
     // refused before anything is written: otherwise the component of a refused update would be the newest one of its key
     await this.sources.requireFree(owner_id, decide(found)?.external_id, id);
     if (fresh) await this.components.keep(fresh);
-    const row = await this.sources.update(owner_id, id, decide);
+    let kind: EmitterChangeKind = 'switched';
+    const row = await this.sources.update(owner_id, id, (before) => {
+      const change = decide(before);
+      // without a change, it may be a repeated request whose first one was cut off before it announced its change
+      kind = change?.active === before.active ? 'configured' : 'switched';
+      return change;
+    });
     if (!row) throw new NotFound('source', id);
-    return this.announced(row);
+    return this.announced(row, kind);
   }
 
   private patched(
@@ -256,14 +264,14 @@ export class SourcesService {
     if (others >= maxSources) throw new SluiceError('conflict', `this account has ${others} sources; the limit is ${maxSources}`);
   }
 
-  private async announced(row: SourceRow): Promise<Source> {
-    await this.announce(sourceState(row));
+  private async announced(row: SourceRow, kind: EmitterChangeKind): Promise<Source> {
+    await this.announce(sourceState(row), kind);
     return this.toSource(row);
   }
 
-  /** Before the request returns, every service applies the change to runs, matching and endpoints. */
-  private announce(state: EmitterState): Promise<void> {
-    return this.messages.announce(emitterChanged, state, state.emitter_id);
+  /** Before the request returns, the services concerned apply the change to runs, endpoints, matching and stored events. */
+  private announce(state: EmitterState, kind: EmitterChangeKind): Promise<void> {
+    return this.messages.announce(emitterChanged, state, state.emitter_id, ACTS_ON[kind]);
   }
 
   private isAsBefore(change: Decided, before: SourceRow): boolean {

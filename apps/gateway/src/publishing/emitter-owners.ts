@@ -4,8 +4,8 @@ import { Lookups } from '#database';
 import { type Emitter, EmitterDirectory } from '#emitters';
 
 /**
- * Decides who may write to the log in an emitter's name. All gateways share the table, and a change of a source is announced to it before the request that
- * made the change returns. So a source deleted through one gateway is gone for all of them. No cache in memory could disagree.
+ * Decides who may write to the log in an emitter's name. All gateways share the table, and the deletion of a source is announced to it before the request
+ * returns. So a source deleted through one gateway is gone for all of them. No cache in memory could disagree.
  */
 @Injectable()
 export class EmitterOwners {
