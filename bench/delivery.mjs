@@ -8,7 +8,7 @@ import { KafkaClient, KafkaConfig, Publisher } from '../dist/libs/messaging/src/
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { startChild } from './delivery/child.mjs';
 import { cpuMeter } from './delivery/cpu.mjs';
-import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { quantiles } from './lib/quantiles.mjs';
 import { cpuSeconds } from './lib/cpu.mjs';
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuMs } from './lib/cpu.mjs';
 import { pssMb } from './lib/memory.mjs';
-import { startOwnSystem } from './lib/own-system.mjs';
+import { startOwnSystem } from '../scripts/temporary/own-system.mjs';
 
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 60);
 /** How long the start's own work may take to settle. */

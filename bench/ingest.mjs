@@ -6,7 +6,7 @@ import { ksuid } from '../dist/libs/contracts/src/index.js';
 import { eventRecord } from '../dist/libs/events/src/index.js';
 import { openConnections, postBytes } from './ingest/connections.mjs';
 import { cpuMs } from './lib/cpu.mjs';
-import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, median, quantiles } from './lib/quantiles.mjs';
 
 const EVENTS = Number(process.env.BENCH_EVENTS ?? 20_000);

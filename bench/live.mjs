@@ -4,7 +4,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import kafkajs from 'kafkajs';
-import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { quantiles } from './lib/quantiles.mjs';
 import { cpuSeconds } from './lib/cpu.mjs';
 

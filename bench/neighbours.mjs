@@ -2,7 +2,7 @@
 // a webhook, each as a ratio to the p99 alone. Ends with one JSON line.
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, median, quantiles } from './lib/quantiles.mjs';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { node24 } from '../scripts/setup/node24.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import { cpuMs } from './lib/cpu.mjs';
-import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, median, quantiles } from './lib/quantiles.mjs';
 
 const RATES = (process.env.BENCH_RATES ?? '50,200,800').split(',').map(Number);

@@ -9,7 +9,7 @@ import pg from 'pg';
 import { ProcessSandbox } from '../dist/apps/runtime/src/sandbox/process-sandbox.js';
 import { defaultSandboxConfig } from '../dist/apps/runtime/src/sandbox/sandbox-config.js';
 import { removeAtEnd } from '../scripts/processes/keeper.mjs';
-import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
 import { cpuSeconds } from './lib/cpu.mjs';
 

@@ -1,7 +1,7 @@
 // npm run bench:walk — the latency of the two flows: from produce to a webhook, and REST reads through Kafka.
 import { createServer } from 'node:http';
 import kafkajs from 'kafkajs';
-import { apiClient, startOwnSystem } from './lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
 
 const PER_SECOND = Number(process.env.BENCH_RATE ?? 100);

@@ -1,7 +1,7 @@
 import { startApp } from '../../scripts/processes/apps.mjs';
 import { Supervisor } from '../../scripts/processes/supervisor.mjs';
 import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
-import { runOurs, startOwnStores } from '../lib/own-stores.mjs';
+import { runOurs, startOwnStores } from '../../scripts/temporary/own-stores.mjs';
 
 /**
  * The event store with its own broker and database server. A process that dies is restarted.

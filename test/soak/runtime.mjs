@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import kafkajs from 'kafkajs';
 import pg from 'pg';
-import { apiClient, startOwnSystem } from '../../bench/lib/own-system.mjs';
+import { apiClient, startOwnSystem } from '../../scripts/temporary/own-system.mjs';
 
 const { values: options } = parseArgs({
   options: {

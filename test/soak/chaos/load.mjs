@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
-import { apiClient } from '../../../bench/lib/own-system.mjs';
+import { apiClient } from '../../../scripts/temporary/own-system.mjs';
 import { EventStream } from './event-stream.mjs';
 import { request } from './request.mjs';
 

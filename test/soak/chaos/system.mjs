@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import kafkajs from 'kafkajs';
 import pg from 'pg';
-import { runOurs, startOwnStores } from '../../../bench/lib/own-stores.mjs';
+import { runOurs, startOwnStores } from '../../../scripts/temporary/own-stores.mjs';
 import { superviseApps } from '../../../scripts/processes/apps.mjs';
 import { freePort } from '../../../scripts/shell/ports.mjs';
 import { newSecretsKey } from '../../../scripts/shell/secrets-key.mjs';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { runOurs, startOwnStores } from '../../../bench/lib/own-stores.mjs';
+import { runOurs, startOwnStores } from '../../../scripts/temporary/own-stores.mjs';
 import { startApp } from '../../../scripts/processes/apps.mjs';
 import { node24 } from '../../../scripts/setup/node24.mjs';
 import { freePort } from '../../../scripts/shell/ports.mjs';

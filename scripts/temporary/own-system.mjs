@@ -1,39 +1,58 @@
 import { rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import { superviseApps } from '../../scripts/processes/apps.mjs';
-import { startBroker } from '../../scripts/stores/broker.mjs';
-import { freePort } from '../../scripts/shell/ports.mjs';
-import { startPostgres } from '../../scripts/stores/postgres.mjs';
-import { newSecretsKey } from '../../scripts/shell/secrets-key.mjs';
+import { APPS, superviseApps } from '../processes/apps.mjs';
+import { startBroker } from '../stores/broker.mjs';
+import { freePort } from '../shell/ports.mjs';
+import { startPostgres } from '../stores/postgres.mjs';
+import { newSecretsKey } from '../shell/secrets-key.mjs';
 import { ownFolder, runOurs } from './own-stores.mjs';
 
 /**
- * A whole system for a benchmark: broker, database (durable, as with `npm start`) and the five apps, in a temporary folder and on free
- * ports. Everything is removed when the benchmark ends, for whatever reason.
+ * The ports of a system, all on 127.0.0.1.
+ *
+ * @typedef {{ broker: number, controller: number, postgres: number, http: number, endpoints: number, health: Map<App, number> }} Ports
+ * @typedef {import('../processes/apps.mjs').App} App
+ */
+
+/** @returns {Promise<Ports>} */
+export async function freePorts() {
+  const [broker, controller, postgres] = [await freePort(), await freePort(), await freePort()];
+  const [http, endpoints] = [await freePort(), await freePort()];
+  /** @type {Map<App, number>} */
+  const health = new Map();
+  for (const app of APPS) health.set(app, await freePort());
+  return { broker, controller, postgres, http, endpoints, health };
+}
+
+/**
+ * A whole system, for a benchmark or an attack: broker, database (durable, as with `npm start`) and the five apps, in a temporary folder. Everything is
+ * removed when this process ends, for whatever reason.
  *
  * @param {Record<string, string>} [variables] of the apps' environment
+ * @param {Ports} [chosen] default: free ones, and no health servers
  */
-export async function startOwnSystem(variables = {}) {
+export async function startOwnSystem(variables = {}, chosen) {
   const folder = await ownFolder();
+  const ports = chosen ?? (await freePorts());
   const [broker, postgres] = await Promise.all([
-    startBroker({ dir: join(folder, 'broker'), port: await freePort() }),
-    startPostgres({ dir: join(folder, 'postgres'), port: await freePort() }),
+    startBroker({ dir: join(folder, 'broker'), port: ports.broker, controllerPort: ports.controller }),
+    startPostgres({ dir: join(folder, 'postgres'), port: ports.postgres }),
   ]);
-  const [httpPort, endpointsPort] = [await freePort(), await freePort()];
   const env = {
     KAFKA_BROKERS: broker.brokers,
     DATABASE_URL: postgres.url,
     SLUICE_SECRETS_KEY: newSecretsKey(),
-    SLUICE_HTTP_PORT: String(httpPort),
-    SLUICE_ENDPOINTS_PORT: String(endpointsPort),
+    SLUICE_HTTP_PORT: String(ports.http),
+    SLUICE_ENDPOINTS_PORT: String(ports.endpoints),
     SLUICE_DATA_DIR: folder,
     SLUICE_ALLOW_PRIVATE_HOSTS: '127.0.0.0/8,::1,localhost',
     SLUICE_LOG_LEVEL: 'warn',
     ...variables,
   };
   await runOurs(env, 'scripts/migrate.mjs');
-  const apps = superviseApps({ env, log: (app, line) => console.error(app, line) });
+  const envOf = (/** @type {App} */ app) => ({ SLUICE_HEALTH_PORT: String(chosen?.health.get(app) ?? 0) });
+  const apps = superviseApps({ env, envOf, log: (app, line) => console.error(app, line) });
   await apps.startAll();
   const newAccount = async (/** @type {string} */ email) =>
     /** @type {string} */ (
@@ -42,14 +61,14 @@ export async function startOwnSystem(variables = {}) {
   /** @type {ReturnType<typeof superviseApps>[]} */
   const replicas = [];
   const pidsOf = (/** @type {ReturnType<typeof superviseApps>} */ set, suffix = '') =>
-    Object.fromEntries(
-      ['gateway', 'catalog', 'routing', 'event-store', 'runtime'].map((app) => [`${app}${suffix}`, set.pid(/** @type {any} */ (app))]),
-    );
+    Object.fromEntries(APPS.map((app) => [`${app}${suffix}`, set.pid(app)]));
   return {
-    apiUrl: `http://127.0.0.1:${httpPort}/v1`,
+    apiUrl: `http://127.0.0.1:${ports.http}/v1`,
     apiKey: await newAccount('bench@example.com'),
     /** Creates another account and returns its key. */
     newAccount,
+    /** Contains everything, also the password of the database. */
+    folder,
     brokers: broker.brokers,
     databaseUrl: postgres.url,
     apps,

@@ -3,15 +3,15 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { appEnvironment } from '../../scripts/processes/apps.mjs';
-import { startBroker } from '../../scripts/stores/broker.mjs';
-import { removeAtEnd } from '../../scripts/processes/keeper.mjs';
-import { node24 } from '../../scripts/setup/node24.mjs';
-import { inRoot } from '../../scripts/shell/paths.mjs';
-import { freePort } from '../../scripts/shell/ports.mjs';
-import { startPostgres } from '../../scripts/stores/postgres.mjs';
-import { ensureKafka } from '../../scripts/setup/setup.mjs';
-import { Supervisor } from '../../scripts/processes/supervisor.mjs';
+import { appEnvironment } from '../processes/apps.mjs';
+import { startBroker } from '../stores/broker.mjs';
+import { removeAtEnd } from '../processes/keeper.mjs';
+import { node24 } from '../setup/node24.mjs';
+import { inRoot } from '../shell/paths.mjs';
+import { freePort } from '../shell/ports.mjs';
+import { startPostgres } from '../stores/postgres.mjs';
+import { ensureKafka } from '../setup/setup.mjs';
+import { Supervisor } from '../processes/supervisor.mjs';
 
 const execute = promisify(execFile);
 
