@@ -1,15 +1,14 @@
 // npm run test:compose [-- options] [-- arguments for jest]: runs the stories of test/ against the containers of docker-compose.yml.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runScript } from './shell/command.mjs';
-import { compose, docker, overrideFile } from './stories/compose.mjs';
-import { explain, ExplainedError } from './shell/explained-error.mjs';
+import { compose, docker } from './stories/compose.mjs';
+import { removeProject, startProject, whyNoContainers } from './stories/compose-project.mjs';
+import { ExplainedError } from './shell/explained-error.mjs';
 import { interruptible } from './stories/interruptible.mjs';
-import { inRoot } from './shell/paths.mjs';
 import { freePort, isOwnAddress } from './shell/ports.mjs';
 import { runStories } from './stories/run-jest.mjs';
-import { run } from './shell/run.mjs';
 import { ensureDependencies } from './setup/setup.mjs';
 import { timed, times } from './shell/timed.mjs';
 
@@ -51,12 +50,7 @@ async function testCompose(options, positionals) {
     httpPorts: [await freePort(), await freePort()],
     endpointsPorts: [await freePort(), await freePort()],
   };
-  const cleanUp = async () => {
-    await compose(settings, ['down', '--volumes', '--remove-orphans', '--timeout', '10']).catch((error) => console.error(explain(error)));
-    await docker(['image', 'rm', '--force', `sluice:${settings.project}`]).catch(() => {});
-    await rm(folder, { recursive: true, force: true });
-  };
-  const missing = await whyNot();
+  const missing = await whyNoContainers();
   if (missing) {
     await rm(folder, { recursive: true, force: true });
     if (!options['if-possible']) throw new ExplainedError(missing);
@@ -72,39 +66,11 @@ async function testCompose(options, positionals) {
     },
     async () => {
       if (options.keep) console.log(keptHint(settings));
-      else await timed('removal', cleanUp);
+      else await timed('removal', () => removeProject(settings));
     },
   );
   console.log(`${times()}\n${summary}`);
   return code;
-}
-
-/** Why this machine cannot run the containers; undefined if it can. */
-async function whyNot() {
-  const { code, output } = await run('docker', ['info', '--format', '{{.ServerVersion}}']);
-  if (code !== 0) return `no container engine responds (docker info: ${output.trim().split('\n').at(-1)}).`;
-  if ((await run('docker', ['compose', 'version'])).code !== 0) return 'Docker has no Compose plugin (docker compose version fails).';
-  const problems = await Promise.all((await baseImages()).map(fetchImage));
-  return problems.find((problem) => problem !== undefined);
-}
-
-/** The images of the Dockerfile's stages, and those of the services that are not built. */
-async function baseImages() {
-  const [dockerfile, composeFile] = await Promise.all(['Dockerfile', 'docker-compose.yml'].map((file) => readFile(inRoot(file), 'utf8')));
-  const froms = [...(dockerfile ?? '').matchAll(/^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?/gim)];
-  const services = [...(composeFile ?? '').matchAll(/^\s+image:\s*['"]?([\w./:-]+)['"]?\s*$/gm)].map(([, image]) => image ?? '');
-  const stages = froms.map(([, , stage]) => stage);
-  return [...new Set([...froms.map(([, image]) => image ?? ''), ...services])].filter((image) => !stages.includes(image));
-}
-
-/**
- * @param {string} image
- * @returns {Promise<string | undefined>} why it is neither present nor available for download
- */
-async function fetchImage(image) {
-  if ((await run('docker', ['image', 'inspect', image])).code === 0) return undefined;
-  const { code, output } = await run('docker', ['pull', '--quiet', image]);
-  return code === 0 ? undefined : `the image ${image} is missing and cannot be pulled (${output.trim().split('\n').at(-1)}).`;
 }
 
 /** @param {import('./stories/compose.mjs').ComposeSettings} settings */
@@ -114,7 +80,6 @@ async function start(settings) {
   // an address of this machine that containers can reach, but other machines cannot; unlike 127.0.0.1, it leads to them without a proxy
   const host = receiverHost === DOCKER_DESKTOP ? 'localhost' : receiverHost;
   const variables = {
-    SLUICE_VERSION: settings.project,
     ...(host === receiverHost ? { SLUICE_HOST: host } : {}),
     SLUICE_HTTP_PORT: httpPort,
     SLUICE_ENDPOINTS_PORT: endpointsPort,
@@ -122,12 +87,7 @@ async function start(settings) {
     SLUICE_KAFKA_PORT: kafkaPort,
     SLUICE_ALLOW_PRIVATE_HOSTS: receiverHost,
   };
-  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
-  await writeFile(join(settings.folder, '.env'), lines.join(''));
-  await writeFile(overrideFile(settings), '{"services":{}}');
-  await removeLeftovers();
-  await timed('build', () => compose(settings, ['build']));
-  await timed('start', () => compose(settings, ['up', '--detach', '--wait', '--no-build']));
+  await timed('build and start', () => startProject(settings, variables));
   const target = {
     kind: 'compose',
     apiUrl: `http://${host}:${httpPort}/v1`,
@@ -141,27 +101,6 @@ async function start(settings) {
   };
   await writeFile(targetFile(settings), JSON.stringify(target));
   return target;
-}
-
-/** Removes the projects of runs that were killed. */
-async function removeLeftovers() {
-  const labels = await docker(['ps', '--all', '--format', '{{.Label "com.docker.compose.project"}}']);
-  for (const project of new Set(labels.split('\n'))) {
-    const pid = new RegExp(`^${PROJECT}-(\\d+)$`).exec(project)?.[1];
-    if (!pid || isAlive(Number(pid))) continue;
-    await docker(['compose', '--project-name', project, 'down', '--volumes', '--timeout', '1']);
-    await docker(['image', 'rm', '--force', `sluice:${project}`]).catch(() => {});
-  }
-}
-
-/** @param {number} pid */
-function isAlive(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM';
-  }
 }
 
 /** The name of this machine for containers: on Linux the address of the bridge, elsewhere the name that Docker Desktop provides. */
