@@ -1,8 +1,5 @@
-import { createServer, type AddressInfo, type Server } from 'node:net';
-import { randomBytes } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { getPriority, hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { OwnHosts } from '#egress';
 import { startMockInternet, type MockInternet } from '../egress/mock-internet-for-tests.js';
 import type { JailChoice } from '../jail/choose-jail.js';
@@ -10,7 +7,9 @@ import type { Rung } from '../jail/jail.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
 import { componentOf, jobOf, startTestSandbox } from '../sandbox-for-tests.js';
 import type { RunOutcome } from '../sandbox.js';
-import { attackCode, attacks, loadingCode, type Attack, type Targets } from './attacks.js';
+import { attackCode, loadingCode } from './attack-code.js';
+import { attacks, forbiddenOn, type Attack, type Targets } from './attacks.js';
+import { setBait, type Bait } from './bait.js';
 
 export interface AttackResult {
   attack: Attack;
@@ -76,14 +75,6 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
   }
 }
 
-/** Without namespaces, a component can connect to open sockets of other programs, so this rung is for containers that run nothing else. */
-const openWithoutNamespaces = ['abstract socket', 'unix socket'];
-
-/** The attacks that the rung must contain. */
-export function attacksOn(jail: Rung): Attack[] {
-  return attacks.filter(({ needsNamespaces }) => !needsNamespaces || jail !== 'setpriv-lsm');
-}
-
 /** The things that an attack reached or damaged; empty: it was contained. */
 export function damageOf({ attack, breaches, next }: AttackResult): string[] {
   const works = next.status === 'ok' && next.emits.length === 1 && next.emits[0]!.event === '{"n":2}';
@@ -94,7 +85,7 @@ export function damageOf({ attack, breaches, next }: AttackResult): string[] {
 export function damageToOthers({ jail, victim, reached, leftovers }: ArenaResult): string[] {
   return [
     ...victim.failures.map((failure) => `a run of another account: ${JSON.stringify(failure).slice(0, 300)}`),
-    ...reached.filter((what) => jail !== 'setpriv-lsm' || !openWithoutNamespaces.includes(what)),
+    ...forbiddenOn(jail, reached),
     ...leftovers.map((process) => `a process that is left: ${process}`),
   ];
 }
@@ -148,65 +139,6 @@ function keepVictim(sandbox: ProcessSandbox): { stop(): Promise<ArenaResult['vic
       going = false;
       await loop;
       return seen;
-    },
-  };
-}
-
-interface Bait {
-  port: number;
-  storePort: number;
-  publicStorePort: number;
-  unixSocket: string;
-  abstractSocket: string;
-  reached(internet: MockInternet): string[];
-  remove(): void;
-}
-
-/** Servers and signal handlers of the parent that record what reached them. */
-async function setBait(): Promise<Bait> {
-  const priority = getPriority();
-  const reached = new Set<string>();
-  const id = randomBytes(4).toString('hex');
-  const unixSocket = join(tmpdir(), `sluice-bait-${id}`);
-  const abstractSocket = `sluice-bait-${id}`;
-  const listen = (what: string, where: { port: number; host: string } | { path: string }) =>
-    new Promise<Server>((resolve, reject) => {
-      const server = createServer((socket) => {
-        reached.add(what);
-        socket.destroy();
-      });
-      server.on('error', reject);
-      server.listen(where, () => resolve(server));
-    });
-  const tcp = await listen('TCP', { port: 0, host: '127.0.0.1' });
-  const store = await listen('store', { port: 0, host: '127.0.0.1' });
-  const publicStore = await listen('store', { port: 0, host: '127.0.0.1' });
-  const servers = [
-    tcp,
-    store,
-    publicStore,
-    await listen('unix socket', { path: unixSocket }),
-    await listen('abstract socket', { path: `\0${abstractSocket}` }),
-  ];
-  chmodSync(unixSocket, 0o777);
-  const onSignal = (): void => void reached.add('signal');
-  process.on('SIGWINCH', onSignal);
-  return {
-    port: (tcp.address() as AddressInfo).port,
-    storePort: (store.address() as AddressInfo).port,
-    publicStorePort: (publicStore.address() as AddressInfo).port,
-    unixSocket,
-    abstractSocket,
-    reached: (internet) => [
-      ...reached,
-      ...(internet.forbiddenConnections() > 0 ? ['forbidden port'] : []),
-      ...('polluted' in {} || 'id' in {} ? ['Object.prototype'] : []),
-      ...(getPriority() === priority ? [] : ['priority']),
-    ],
-    remove: () => {
-      for (const server of servers) server.close();
-      process.off('SIGWINCH', onSignal);
-      rmSync(unixSocket, { force: true });
     },
   };
 }

@@ -1,11 +1,13 @@
 import type { JailChoice } from '../jail/choose-jail.js';
-import { attacksOn, damageOf, damageToOthers, runArena } from './attack-arena.js';
+import { damageOf, damageToOthers, runArena } from './attack-arena.js';
+import { attacksOn } from './attacks.js';
 
-// node attack.js <bwrap|unshare|setpriv-lsm>: runs every attack on one rung and prints one line of JSON. `npm run attack` runs it for each rung.
+// node attack.js [bwrap|unshare|setpriv-lsm]: runs every attack on one rung, by default the strongest that works, and prints one line of JSON. `npm run attack`
+// runs it for each rung.
 const rung = process.argv[2];
-const choice = (rung === 'setpriv-lsm' ? 'setpriv' : rung) as JailChoice;
+const choice = (rung === 'setpriv-lsm' ? 'setpriv' : (rung ?? 'auto')) as JailChoice;
 const arena = await runArena(choice).catch((error: Error) => error);
-if (arena instanceof Error || arena.jail !== rung) {
+if (arena instanceof Error || arena.jail !== (rung ?? arena.jail)) {
   console.log(JSON.stringify({ rung, skipped: arena instanceof Error ? arena.message : `only ${arena.jail} works here` }));
 } else {
   const held = attacksOn(arena.jail);
@@ -17,7 +19,7 @@ if (arena instanceof Error || arena.jail !== rung) {
   const contained = damage.filter(({ damage }) => damage.length === 0).length;
   console.log(
     JSON.stringify({
-      rung,
+      rung: arena.jail,
       user: process.getuid?.() === 0 ? 'root' : 'unprivileged',
       attacks: held.length,
       contained,

@@ -3,8 +3,8 @@ import { startTestSandbox } from '../sandbox-for-tests.js';
 import type { JailChoice } from '../jail/choose-jail.js';
 import { isSafe } from '../jail/choose-jail.js';
 import type { Rung } from '../jail/jail.js';
-import { attacksOn, damageOf, damageToOthers, runArena } from './attack-arena.js';
-import { attacks } from './attacks.js';
+import { damageOf, damageToOthers, runArena } from './attack-arena.js';
+import { attacks, attacksOn } from './attacks.js';
 
 // The strongest rung that works here; another one by SLUICE_ATTACK_JAIL=unshare
 const choice = (process.env.SLUICE_ATTACK_JAIL ?? 'auto') as JailChoice;

@@ -1,3 +1,5 @@
+import type { Rung } from '../jail/jail.js';
+
 /**
  * Hostile components. Each body is the `run` of one, or the code that is evaluated when one is loaded, and calls `breach` when it reaches something that
  * it must not. They have the original `connect` and all of `process`, because they test the jail and the parent, not the guest's error messages.
@@ -10,6 +12,8 @@ export interface Attack {
   whileLoading: boolean;
   /** Whether rungs without namespaces cannot contain it, as documented */
   needsNamespaces: boolean;
+  /** Whether it exceeds only the low limits of the arena: with those of an instance, what it does is allowed */
+  needsLowLimits: boolean;
   /** Whether it also breaks the account's next run: components of one account share a process */
   spoilsItself: boolean;
 }
@@ -32,6 +36,8 @@ export interface Targets {
   greeterPort: number;
   hostname: string;
   projectFile: string;
+  /** Of an instance whose parts are known: its servers (`host:port`), processes, and files or folders */
+  instance?: { servers: string[]; pids: number[]; files: string[] };
 }
 
 const groups: Record<string, Record<string, string>> = {
@@ -350,6 +356,7 @@ const loading: Record<string, string> = {
 };
 
 const namespacesOnly = new Set(['looks for the host name', 'looks for interfaces', 'another unix socket', 'an abstract socket']);
+const lowLimitsOnly = new Set(['writes to its error output in single bytes', 'for its own run: frames in single bytes']);
 const selfSpoiling = new Set(['registers module hooks', 'Object.prototype', 'the guest’s own tools', 'what a later run uses']);
 
 const rows = (bodies: Record<string, Record<string, string>>, whileLoading: boolean): Attack[] =>
@@ -360,69 +367,34 @@ const rows = (bodies: Record<string, Record<string, string>>, whileLoading: bool
       body,
       whileLoading,
       needsNamespaces: namespacesOnly.has(name),
+      needsLowLimits: lowLimitsOnly.has(name),
       spoilsItself: selfSpoiling.has(name),
     })),
   );
 
+/** On the parts of a real instance. They need `Targets.instance`. */
+const instance: Record<string, string> = {
+  'connects to its servers': `await Promise.all(event.instance.servers.flatMap((server) => { const { hostname, port } = new URL('http://' + server); return [attempt(() => dial({ host: hostname.replace(/[[\\]]/g, ''), port })), attempt(async () => breach(server + ' ' + (await fetch('http://' + server, { signal: AbortSignal.timeout(1000) })).status))] }))`,
+  'speaks to its servers through the proxy': `await Promise.all(event.instance.servers.map((server) => new Promise((r) => { const c = new net.Socket(); c.on('data', (d) => { if (/^HTTP\\/1.1 200/.test(d)) breach(server) }); c.on('error', r); c.on('close', r); setTimeout(r, 1000); connectDirectly.call(c, egressPath, () => c.write('CONNECT ' + server + ' HTTP/1.1\\r\\n\\r\\n')) })))`,
+  'reads its files': `for (const file of event.instance.files) { await read(file); await attempt(() => breach(fs.readdirSync(file))) }`,
+  'reads and signals its processes': `for (const pid of event.instance.pids) { for (const name of ['environ', 'cmdline', 'root/etc/passwd', 'fd', 'mem']) await read('/proc/' + pid + '/' + name); await attempt(() => { process.kill(pid, 0); breach(pid) }); await attempt(() => { os.setPriority(pid, 19); breach(pid) }) }`,
+};
+
+const control: Record<string, string> = { 'succeeds, to check that breaches are reported': `breach('planted')` };
+
 export const attacks: Attack[] = [...rows(groups, false), ...rows({ loading }, true)];
 
-const tools = `
-const builtin = (name) => process.getBuiltinModule(name);
-const fs = builtin('fs'), net = builtin('net'), children = builtin('child_process'), v8 = builtin('v8'), os = builtin('os');
-const never = new Promise(() => {});
-const framed = (value) => {
-  const body = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), head = Buffer.alloc(4);
-  head.writeUInt32BE(body.length);
-  return Buffer.concat([head, body]);
-};
-// Writes all of it, however slowly it is read
-const pour = (bytes) => { for (let at = 0; at < bytes.length;) try { at += fs.writeSync(3, bytes, at) } catch (e) { if (e.code !== 'EAGAIN') throw e } return bytes.length };
-// Writes all of it in single bytes. The kernel keeps less than 300 of them, so that the parent reads at least one piece for so many
-const trickle = (descriptor, bytes) => {
-  const sleeper = new Int32Array(new SharedArrayBuffer(4));
-  for (let at = 0; at < bytes.length;) try { at += fs.writeSync(descriptor, bytes, at, 1) } catch (e) { if (e.code !== 'EAGAIN') throw e; Atomics.wait(sleeper, 0, 0, 0.05) }
-};
-// Of the run in progress, from the next message about it
-const runId = async () => {
-  const { stringify } = JSON;
-  let id;
-  JSON.stringify = (value, ...more) => { id ??= value?.id; return stringify(value, ...more) };
-  console.log('x');
-  while (id === undefined) await new Promise(setImmediate);
-  JSON.stringify = stringify;
-  return id;
-};`;
+export const instanceAttacks: Attack[] = rows({ instance }, false);
 
-/** The code of an attack while it is loaded. It reports by the error that rejects the component. */
-export function loadingCode({ body }: Attack, targets: Targets): string {
-  return `${tools}
-const event = ${JSON.stringify(targets)};
-const breach = (what) => { throw new Error('BREACH ' + String(what).slice(0, 80)) };
-let exported = { name: 'attack', run() {} };
-${body}
-export default exported;`;
-}
+/** Without namespaces, a component can connect to open sockets of other programs, so this rung is for containers that run nothing else. */
+const openWithoutNamespaces = ['abstract socket', 'unix socket'];
 
-/** The code of an attack in a run. */
-export function attackCode({ body }: Attack): string {
-  return `${tools}
-export default {
-  name: 'attack',
-  props: { db: '$.service.db', http: { type: '$.interface.http', customResponse: true } },
-  async run(event) {
-    const breach = (what) => this.$emit('BREACH ' + String(what).slice(0, 80));
-    const attempt = async (action) => { try { return await action() } catch (e) { this.$emit('denied ' + String(e?.code ?? e?.message).slice(0, 60)) } };
-    const read = (path) => attempt(() => breach(fs.readFileSync(path).length + ' bytes'));
-    const dial = (target) => new Promise((resolve) => {
-      try {
-        const socket = new net.Socket();
-        socket.on('error', (e) => { this.$emit('denied ' + e.code); resolve() });
-        socket.on('connect', () => { breach('connected'); socket.destroy(); resolve() });
-        connectDirectly.call(socket, target);
-        setTimeout(resolve, 1500);
-      } catch (e) { this.$emit('denied ' + e.code); resolve() }
-    });
-    ${body}
-  },
-};`;
-}
+/** The attacks that the rung must contain. */
+export const attacksOn = (jail: Rung): Attack[] => attacks.filter(({ needsNamespaces }) => !needsNamespaces || jail !== 'setpriv-lsm');
+
+/** What the rung must protect, of all that was reached. */
+export const forbiddenOn = (jail: Rung, reached: string[]): string[] =>
+  reached.filter((what) => jail !== 'setpriv-lsm' || !openWithoutNamespaces.includes(what));
+
+/** Attacks that succeed. If one is contained, breaches are not reported. */
+export const controls: Attack[] = [...rows({ control }, false), ...rows({ control }, true)];
