@@ -1,41 +1,30 @@
 // npm run bench:neighbours — what one account notices while another one does its worst: the p99 of an endpoint's response, of a queued run and of a delivery to
 // a webhook, each as a ratio to the p99 alone. Ends with one JSON line.
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, median, quantiles } from './lib/quantiles.mjs';
+import { partitionOf } from './neighbours/partition-of.mjs';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 10);
 /** Sources of the bad account that do nothing but exist, with a timer each. */
-const CROWD = Number(process.env.BENCH_SOURCES ?? 200);
+const CROWD = Number(process.env.BENCH_SOURCES ?? 1000);
+/** What the bad account does (bench/neighbours/bad-account.mjs). */
+const DISTURBANCES = (process.env.BENCH_DISTURBANCES ?? 'beside,announced,large').split(',');
 const PER_SECOND = { endpoint: 10, run: 10, delivery: 30 };
 /** Time for the system to recover from the bad account. */
 const SETTLE_MS = 5000;
 const ARRIVES_WITHIN_MS = 30_000;
-/** Events that the bad account publishes, and the webhooks that get each; none of them responds. */
-const ANNOUNCED = { events: 100, everyMs: 300, webhooks: 200 };
-/** In event ids, the partition is the remainder. */
-const PARTITIONS = 4096;
 
 const RESPONDS = `export default { name: 'Responds', props: { http: { type: '$.interface.http', customResponse: true } },
   run() { this.http.respond({ status: 200, body: 'ok' }) } }`;
 const EMITS = `export default { name: 'Emits', run(event) { this.$emit(event) } }`;
 
-/** @type {Record<string, string>} */
-const BAD = {
-  'never ends': `export default { name: 'Endless', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }, run: () => new Promise(() => {}) }`,
-  spins: `export default { name: 'Spins', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }, run() { for (;;); } }`,
-  crashes: `export default { name: 'Crashes', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }, run() { const all = []; for (;;) all.push(new Array(1e6).fill(1)) } }`,
-  loops: `export default { name: 'Loops', run() { for (let n = 0; n < 20; n++) this.$emit(n) } }`,
-  flooded: `export default { name: 'Flooded', props: { http: '$.interface.http' }, async run() { await new Promise((done) => setTimeout(done, 500)) } }`,
-};
-const TICKS = `export default { name: 'Ticks', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 5 } } }, run() { this.$emit(1) } }`;
-
 const system = await startOwnSystem();
 const good = apiClient(system);
-const badKey = await system.newAccount('bad@example.com');
-const bad = apiClient({ apiUrl: system.apiUrl, apiKey: badKey });
 
 /** @type {Map<number, () => void>} */
 const waiting = new Map();
@@ -44,8 +33,6 @@ const receiver = createServer((request, response) => {
   request.setEncoding('utf8');
   request.on('data', (part) => (text += part));
   request.on('end', () => {
-    // the bad account's webhooks: no response at all
-    if (request.url === '/hangs') return;
     response.end();
     const { n } = JSON.parse(text);
     waiting.get(n)?.();
@@ -91,39 +78,60 @@ try {
     return /** @type {Record<string, number>} */ (Object.fromEntries(measured));
   };
 
-  const [worst, announcements] = [await prepareWorst(), await prepareAnnouncements(published.id)];
+  const badAccount = new Worker(new URL('neighbours/bad-account.mjs', import.meta.url), {
+    workerData: {
+      apiUrl: system.apiUrl,
+      apiKey: await system.newAccount('bad@example.com'),
+      crowd: CROWD,
+      partition: await partitionOf(good, published.id),
+    },
+  });
+  await once(badAccount, 'message');
+  const disturb = async (/** @type {string} */ name, /** @type {boolean} */ begins) => {
+    badAccount.postMessage({ name, begins });
+    await once(badAccount, 'message');
+  };
   await measure();
-  const measureBeside = async (/** @type {{ begin(): Promise<unknown>, end(): Promise<unknown> }} */ disturbance) => {
-    await disturbance.begin();
+  const measureBeside = async (/** @type {string} */ disturbance) => {
+    await disturb(disturbance, true);
     // the good account does not pause: what it notices of the beginning is not counted
     await measure();
     const beside = await measure();
-    await disturbance.end();
+    await disturb(disturbance, false);
     await sleep(SETTLE_MS);
     return beside;
   };
-  /** @type {{ alone: Record<string, number>, beside: Record<string, number>, announced: Record<string, number> }[]} */
+  /** By round and disturbance; `alone`: none. @type {Record<string, Record<string, number>>[]} */
   const rounds = [];
   // in turns, so that other load on the machine affects all
   for (let round = 0; round < ROUNDS; round++) {
-    const figures = { alone: await measure(), beside: await measureBeside(worst), announced: await measureBeside(announcements) };
+    const figures = { alone: await measure() };
+    for (const name of DISTURBANCES) Object.assign(figures, { [name]: await measureBeside(name) });
     rounds.push(figures);
     console.error(`round ${round + 1}:`, figures);
   }
+  const p99 = (/** @type {Record<string, Record<string, number>>} */ round, /** @type {string} */ name, /** @type {string} */ kind) =>
+    round[name]?.[kind] ?? NaN;
   const figures = Object.fromEntries(
     Object.keys(PER_SECOND).map((kind) => [
       kind,
       {
-        alone_p99_ms: median(rounds.map(({ alone }) => alone[kind] ?? NaN)),
-        beside_p99_ms: median(rounds.map(({ beside }) => beside[kind] ?? NaN)),
-        ratio: median(rounds.map(({ alone, beside }) => (beside[kind] ?? NaN) / (alone[kind] ?? NaN))),
-        announced_p99_ms: median(rounds.map(({ announced }) => announced[kind] ?? NaN)),
-        announced_ratio: median(rounds.map(({ alone, announced }) => (announced[kind] ?? NaN) / (alone[kind] ?? NaN))),
+        alone_p99_ms: median(rounds.map((round) => p99(round, 'alone', kind))),
+        ...Object.fromEntries(
+          DISTURBANCES.map((name) => [
+            name,
+            {
+              p99_ms: median(rounds.map((round) => p99(round, name, kind))),
+              ratio: median(rounds.map((round) => p99(round, name, kind) / p99(round, 'alone', kind))),
+            },
+          ]),
+        ),
       },
     ]),
   );
   // what had not arrived within half a minute may still come
   for (let tries = 0; tries < 60 && waiting.size > 0; tries++) await sleep(500);
+  await badAccount.terminate();
   console.log(
     JSON.stringify({ bench: 'neighbours', rounds: ROUNDS, seconds: SECONDS, sources: CROWD, sent: made, lost: waiting.size, figures }),
   );
@@ -131,94 +139,4 @@ try {
   receiver.closeAllConnections();
   receiver.close();
   await system.stop();
-}
-
-/** The sources and webhooks of the bad account, inactive until `begin`. */
-async function prepareWorst() {
-  /** @type {any[]} */
-  const sources = [];
-  for (const code of Object.values(BAD)) sources.push(await bad('POST', '/sources', { component_code: code }));
-  const { component_id } = await bad('POST', '/sources', { component_code: TICKS });
-  for (let n = 0; n < CROWD; n++) sources.push(await bad('POST', '/sources', { component_id, name: `crowd ${n}` }));
-  const hanging = await bad('POST', '/webhooks', { url: `${receiverUrl}/hangs` });
-  const loops = sources.find(({ name_slug }) => name_slug === 'loops');
-  const flooded = sources.find(({ name_slug }) => name_slug === 'flooded');
-  await bad('POST', '/subscriptions', { emitter_id: loops.id, listener_id: loops.id });
-  for (const { id } of sources.slice(0, 50)) await bad('POST', '/subscriptions', { emitter_id: id, listener_id: hanging.id });
-  const setActive = async (/** @type {boolean} */ active) => {
-    for (const { id } of sources) await bad('PATCH', `/sources/${id}`, { active });
-  };
-  await setActive(false);
-  let flooding = Promise.resolve();
-  let isOn = false;
-  return {
-    begin: async () => {
-      await setActive(true);
-      isOn = true;
-      await bad('POST', `/sources/${loops.id}/run`, {});
-      flooding = (async () => {
-        while (isOn) {
-          await Promise.all(
-            Array.from({ length: 20 }, () => fetch(flooded.configured_props.http.endpoint_url).then((response) => response.text())),
-          );
-          await sleep(50);
-        }
-      })();
-    },
-    end: async () => {
-      isOn = false;
-      await flooding;
-      await setActive(false);
-    },
-  };
-}
-
-/** @param {ReturnType<typeof apiClient>} client @param {string} source that has no events yet */
-async function partitionOf(client, source) {
-  await client('POST', `/sources/${source}/events`, { n: -1 });
-  for (;;) {
-    const [first] = await client('GET', `/sources/${source}/event_summaries`);
-    if (first) return Number(first.id.split('-')[1]) % PARTITIONS;
-    await sleep(50);
-  }
-}
-
-/**
- * Events of the bad account with many failing webhooks, in the partition of a source of the good one.
- * @param {string} neighbour
- */
-async function prepareAnnouncements(neighbour) {
-  const partition = await partitionOf(good, neighbour);
-  /** @type {string} */
-  let source;
-  do ({ id: source } = await bad('POST', '/sources', { key: 'manual' }));
-  while ((await partitionOf(bad, source)) !== partition);
-  for (let n = 0; n < ANNOUNCED.webhooks; n++) {
-    const { id } = await bad('POST', '/webhooks', { url: 'http://127.0.0.1:1/' });
-    await bad('POST', '/subscriptions', { emitter_id: source, listener_id: id });
-  }
-  const event = { specversion: '1.0', source: 'bench', type: 'default', data: {} };
-  let announcing = Promise.resolve();
-  let isOn = false;
-  return {
-    begin: async () => {
-      isOn = true;
-      announcing = (async () => {
-        for (let batch = 0; isOn; batch++) {
-          await fetch(`${system.apiUrl}/sources/${source}/events`, {
-            method: 'POST',
-            headers: { authorization: `Bearer ${badKey}`, 'content-type': 'application/cloudevents-batch+json' },
-            body: JSON.stringify(Array.from({ length: ANNOUNCED.events }, (_, n) => ({ ...event, id: `${Date.now()} ${batch} ${n}` }))),
-          });
-          await sleep(ANNOUNCED.everyMs);
-        }
-      })();
-    },
-    end: async () => {
-      isOn = false;
-      await announcing;
-      // the rest of its events
-      await bad('DELETE', `/sources/${source}/events`);
-    },
-  };
 }

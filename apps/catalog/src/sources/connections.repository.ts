@@ -38,6 +38,11 @@ export class ConnectionsRepository {
     await transaction.query("SELECT pg_advisory_xact_lock(hashtext('connections'), hashtext($1))", [ownerId]);
   }
 
+  /** Until the transaction ends, no other transaction changes the account's connections. Several may change their sources. */
+  async hold(transaction: Transaction, ownerId: UserId): Promise<void> {
+    await transaction.query("SELECT pg_advisory_xact_lock_shared(hashtext('connections'), hashtext($1))", [ownerId]);
+  }
+
   /**
    * Changes the connection, and returns it before and after; undefined if the owner has no such connection. `decide` may throw. The caller holds the
    * lock, and copies changed credentials to the sources.

@@ -183,9 +183,14 @@ describe('the sources', () => {
     expect(await facts()).toMatchObject([{ key: id, version: first.version, active: true }]);
   });
 
-  it('get unique slugs, also if they are created at the same time', async () => {
-    const slugs = (await Promise.all([1, 2, 3, 4].map(() => create()))).map(({ name_slug }) => name_slug);
-    expect(slugs.sort()).toEqual(['my-feed', 'my-feed-1', 'my-feed-2', 'my-feed-3']);
+  it('get unique slugs, also if they are created or renamed at the same time', async () => {
+    const made = await Promise.all([1, 2, 3, 4].map(() => create()));
+    expect(made.map(({ name_slug }) => name_slug).sort()).toEqual(['my-feed', 'my-feed-1', 'my-feed-2', 'my-feed-3']);
+    const renamed = await Promise.all([
+      ...made.map(({ id }) => sources.update(owner, id, () => change({ slug: 'renamed' }))),
+      create({ slug: 'renamed' }),
+    ]);
+    expect(renamed.map((row) => row?.name_slug).sort()).toEqual(['renamed', 'renamed-1', 'renamed-2', 'renamed-3', 'renamed-4']);
   });
 
   it('keep their endpoint key when they change, and their fact carries the new version and code', async () => {

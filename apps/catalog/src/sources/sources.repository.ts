@@ -23,6 +23,10 @@ import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.en
 /** The columns of a row's component `c` and its code `k`, in the shape of the entity. */
 const COMPONENT_OF = "json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description))";
 
+/** Reads the rows of `made` with their components. */
+const MADE = `SELECT made.*, ${COMPONENT_OF} AS component
+  FROM made JOIN component c ON c.id = made.component_id JOIN code k ON k.hash = c.code_hash`;
+
 /** The only writer of the table `source`. A row and the fact of its change are one transaction. */
 @Injectable()
 export class SourcesRepository {
@@ -79,7 +83,7 @@ export class SourcesRepository {
   /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
-      if (change.uses?.length) await this.connections.lock(transaction, ownerId);
+      if (change.uses?.length) await this.connections.hold(transaction, ownerId);
       const made =
         (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
       if (made && change.uses?.length) made.credentials = await this.connect(transaction, ownerId, id, change);
@@ -93,43 +97,36 @@ export class SourcesRepository {
    * Throws a conflict if the new external id is taken.
    */
   async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
-    for (;;) {
+    for (let isRepeated = false; ; isRepeated = true) {
       try {
-        return await this.tryUpdate(ownerId, id, decide);
+        return await this.tryUpdate(ownerId, id, decide, isRepeated);
       } catch (error) {
         const { code, constraint } = error as { code?: string; constraint?: string };
         if (code !== UNIQUE_VIOLATION) throw error;
         if (constraint === 'source_external_id') throw externalIdTaken();
-        // otherwise a concurrent create has taken the slug
+        // otherwise another change has taken the slug
       }
     }
   }
 
-  private tryUpdate(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
+  private tryUpdate(
+    ownerId: UserId,
+    id: SourceId,
+    decide: (row: SourceRow) => SourceChange | null,
+    isRepeated: boolean,
+  ): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
-      await this.connections.lock(transaction, ownerId);
+      await this.connections.hold(transaction, ownerId);
       const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
       const change = decide(before);
       if (!change) return before;
-      const slug = await this.reserveSlug(transaction, ownerId, id, change.slug);
-      await transaction.rows(SourceRow).update(
-        { owner_id: ownerId, id },
-        {
-          component_id: change.component_id,
-          name: change.name,
-          name_slug: slug,
-          external_id: change.external_id,
-          configured_props: change.configured_props as object,
-          schedules: change.schedules,
-          endpoint_key: before.endpoint_key ?? change.endpoint_key,
-          active: change.active,
-          version: () => nextVersion('source'),
-          updated_at: NOW,
-        },
-      );
-      if (change.uses?.length || before.credentials !== null) await this.connect(transaction, ownerId, id, change);
-      const row = await this.reread(transaction, ownerId, id);
+      const slug = await (isRepeated
+        ? this.reserveSlug(transaction, ownerId, id, change.slug)
+        : this.freeSlug(transaction, ownerId, id, change.slug));
+      const endpointKey = before.endpoint_key ?? change.endpoint_key;
+      const row = await this.change(transaction, ownerId, id, { ...change, slug, endpoint_key: endpointKey });
+      if (change.uses?.length || before.credentials !== null) row.credentials = await this.connect(transaction, ownerId, id, change);
       await this.publish(transaction, sourceState(row));
       return row;
     });
@@ -282,20 +279,8 @@ export class SourcesRepository {
           INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING *
         )
-        SELECT made.*, ${COMPONENT_OF} AS component
-        FROM made JOIN component c ON c.id = made.component_id JOIN code k ON k.hash = c.code_hash`,
-      values: [
-        id,
-        ownerId,
-        change.component_id,
-        change.name,
-        slug,
-        JSON.stringify(change.configured_props),
-        JSON.stringify(change.schedules),
-        change.endpoint_key,
-        change.active,
-        change.external_id,
-      ],
+        ${MADE}`,
+      values: valuesOf(ownerId, id, { ...change, slug }),
     });
     return rows[0];
   }
@@ -318,9 +303,29 @@ export class SourcesRepository {
     }
   }
 
-  /** The slug, with a suffix `-1`, `-2`, … that is free in the account. Creates that need a number wait for each other here. */
+  /** Sets the fields of the source, which is locked, in one statement, as `insert` does. */
+  private async change(transaction: Transaction, ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
+    const { rows } = await transaction.query<SourceRow>({
+      name: 'source-update',
+      text: `WITH made AS (
+          UPDATE source SET component_id = $3, name = $4, name_slug = $5, configured_props = $6, schedules = $7, endpoint_key = $8, active = $9,
+            external_id = $10, version = ${nextVersion('source')}, updated_at = now()
+          WHERE id = $1 AND owner_id = $2 RETURNING *
+        )
+        ${MADE}`,
+      values: valuesOf(ownerId, id, change),
+    });
+    return rows[0]!;
+  }
+
+  /** As `freeSlug`. Changes that need a number, or have met another one that took the slug, wait for each other here. */
   private async reserveSlug(transaction: Transaction, ownerId: UserId, id: SourceId, slug: string): Promise<string> {
     await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`slug ${ownerId}`]);
+    return this.freeSlug(transaction, ownerId, id, slug);
+  }
+
+  /** The slug, with a suffix `-1`, `-2`, … that is free in the account. */
+  private async freeSlug(transaction: Transaction, ownerId: UserId, id: SourceId, slug: string): Promise<string> {
     return freeSlug(slug, async (slugs) => {
       const { rows } = await transaction.query<{ name_slug: string }>({
         name: 'source-slugs-taken',
@@ -377,6 +382,20 @@ export class SourcesRepository {
     return addToOutbox(transaction, [{ ...recordOf(emitterChanged, state, state.emitter_id), account: state.owner_id }]);
   }
 }
+
+/** In the order of the parameters of `insert` and `change`. */
+const valuesOf = (ownerId: UserId, id: SourceId, change: SourceChange): unknown[] => [
+  id,
+  ownerId,
+  change.component_id,
+  change.name,
+  change.slug,
+  JSON.stringify(change.configured_props),
+  JSON.stringify(change.schedules),
+  change.endpoint_key,
+  change.active,
+  change.external_id,
+];
 
 const NOW = (): string => 'now()';
 
