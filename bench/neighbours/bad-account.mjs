@@ -15,8 +15,8 @@ const AT_A_TIME = 16;
 const FLOOD = { atATime: 20, everyMs: 50 };
 /** Events that it publishes, and the webhooks that get each; none of them responds. */
 const ANNOUNCED = { events: 100, everyMs: 300, webhooks: 200 };
-/** Pages of large events that it reads, and large components that it creates. */
-const LARGE = { readers: 8, events: 100, eventBytes: 50_000, creators: 4, codeBytes: 1_000_000 };
+const PAGES = { readers: 8, events: 100, eventBytes: 50_000 };
+const CODE = { creators: 4, bytes: 1_000_000 };
 
 const TIMER = `props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }`;
 /** @type {Record<string, string>} */
@@ -137,26 +137,38 @@ async function prepareAnnounced() {
 }
 
 /**
- * Its clients read pages of large events, and create sources with large components.
+ * Its clients read pages of large events. Refused requests are part of it: the account has used up its share.
  * @returns {Promise<Disturbance>}
  */
-async function prepareLarge() {
+async function preparePages() {
   const { id } = await api('POST', '/sources', { key: 'manual' });
-  const text = 'x'.repeat(LARGE.eventBytes);
-  for (let n = 0; n < LARGE.events; n++) await api('POST', `/sources/${id}/events`, { n, text });
-  // refused requests are part of it: the account has used up its share
-  const readPage = () => api('GET', `/sources/${id}/event_summaries?limit=${LARGE.events}`).catch(() => sleep(10));
+  const text = 'x'.repeat(PAGES.eventBytes);
+  for (let n = 0; n < PAGES.events; n++) await api('POST', `/sources/${id}/events`, { n, text });
+  const read = () => api('GET', `/sources/${id}/event_summaries?limit=${PAGES.events}`).catch(() => sleep(10));
+  return repeating(Array.from({ length: PAGES.readers }, () => read));
+}
+
+/**
+ * Its clients create sources with large components, and delete them.
+ * @returns {Disturbance}
+ */
+function prepareCode() {
   let created = 0;
   const create = async () => {
-    const code = `export default { name: 'Large ${created++}', run() {} } // ${'x'.repeat(LARGE.codeBytes)}`;
+    const code = `export default { name: 'Large ${created++}', run() {} } // ${'x'.repeat(CODE.bytes)}`;
     const source = await api('POST', '/sources', { component_code: code }).catch(() => sleep(10));
     if (source) await api('DELETE', `/sources/${source.id}`).catch(() => {});
   };
-  return repeating([...Array.from({ length: LARGE.readers }, () => readPage), ...Array.from({ length: LARGE.creators }, () => create)]);
+  return repeating(Array.from({ length: CODE.creators }, () => create));
 }
 
 /** @type {Record<string, Disturbance>} */
-const disturbances = { beside: await prepareWorst(), announced: await prepareAnnounced(), large: await prepareLarge() };
+const disturbances = {
+  beside: await prepareWorst(),
+  announced: await prepareAnnounced(),
+  pages: await preparePages(),
+  code: prepareCode(),
+};
 parentPort?.on('message', async ({ name, begins }) => {
   await disturbances[name]?.[begins ? 'begin' : 'end']();
   parentPort?.postMessage('done');

@@ -70,6 +70,39 @@ describe('the pace of accounts', () => {
     expect([perSecond.bad! < 300, perSecond.worse! < 300]).toEqual([true, true]);
   });
 
+  it('is not limited for an account that uses a part of the machine, although something else saturates it', () => {
+    const pace = new Pace();
+    for (let now = 0; now <= 20_000; now += TICK_MS) {
+      pace.admit('quiet', 0.1, now);
+      for (let n = 0; n < 40; n++) expect(pace.admit('moderate', 1, now)).toBe(0);
+      pace.adjust(1, now);
+    }
+  });
+
+  it('becomes free again for an account that uses a part of the machine, after a moment in which it used more', () => {
+    const pace = new Pace();
+    let waited = 0;
+    for (let now = 0; now <= 20_000; now += TICK_MS) {
+      pace.admit('quiet', 0.1, now);
+      for (let n = 0; n < (now < 1000 ? 200 : 30); n++) if (pace.admit('moderate', 1, now) > TICK_MS) waited = now;
+      pace.adjust(1, now);
+    }
+    expect(waited).toBeGreaterThan(500);
+    expect(waited).toBeLessThan(8000);
+  });
+
+  it('is at most its part for an account that sends as much as it may', () => {
+    const pace = new Pace();
+    let [begun, nextAt] = [0, 0];
+    for (let now = 0; now <= 60_000; now += TICK_MS) {
+      pace.admit('quiet', 0.1, now);
+      // one request after the other
+      for (; nextAt <= now; nextAt += pace.admit('greedy', 1, nextAt) + 0.5) begun += now > 30_000 ? 1 : 0;
+      pace.adjust(1, now);
+    }
+    expect(begun / 30).toBeLessThan(210);
+  });
+
   it('is lower beside an account that has little to do', () => {
     expect(simulate({ bad: 1000, quiet: 0.25 }, { seconds: 60 }).saturated).toBeLessThan(0.25);
   });

@@ -17,6 +17,14 @@ const STEP_S = 0.2;
 const MAX_STEPS = 5;
 /** Units per second to which an account is slowed down at most. */
 const SLOWEST = 50;
+/**
+ * Units per second that are divided among the active accounts. One that uses less than its part is not slowed down: others have saturated the machine, and
+ * a neighbour that does next to nothing would make it slow.
+ */
+const DIVIDED = 400;
+/** How long an account that uses more than its part is kept slow; twice as long each time that it does so again soon. */
+const SHORTEST_HOLD_MS = 4000;
+const LONGEST_HOLD_MS = 64_000;
 /** Work waits at most this long: what an account did before is forgotten after that. */
 const LONGEST_WAIT_MS = 5000;
 /** Between two pieces of work that wait in turn. */
@@ -33,6 +41,9 @@ interface Account {
   rate: number;
   /** Units per second; undefined: as many as it likes. */
   limit?: number;
+  /** Until when it stays slow, in ms, and how long it was to stay so last. */
+  heldUntil: number;
+  holdMs: number;
   /** When its next unit may begin, in ms. */
   nextAt: number;
   /** When its last work came, in ms. */
@@ -41,10 +52,11 @@ interface Account {
 
 /**
  * How fast the work of accounts may begin. As long as the machine has time, everything begins at once. While it is saturated, those that do more than
- * others are slowed down, step by step, until it is not; an account that is alone has all of it.
+ * others and more than their part are slowed down, step by step, until it is not; an account that is alone has all of it.
  *
- *   saturated ─► more than twice as fast as the slowest one? ─► half as fast
- *   otherwise ─► its limit becomes 15 % higher, and ends when it is not used
+ *   saturated ─► more than its part, and than twice as fast as the slowest one? ─► it is held: half as fast, and again
+ *   the machine has time ─► its limit becomes 15 % higher, and ends when it is not used
+ *   it was held for some seconds ─► its limit is its part: what saturates the machine may be something else
  *
  * Work is counted in units: one is about a run, or a millisecond of the main thread. The slowest pace leaves the others 95 % of it.
  */
@@ -91,10 +103,14 @@ export class Pace {
     for (const [id, account] of this.accounts) if (now - account.seenAt > ACTIVE_MS) this.accounts.delete(id);
     const steps = Math.min(seconds / STEP_S, MAX_STEPS);
     const slowest = Math.min(...[...this.accounts.values()].map(({ rate }) => rate));
+    const part = DIVIDED / this.accounts.size;
     for (const account of this.accounts.values()) {
       const rate = rateOf(account, now);
-      const isFast = this.accounts.size > 1 && rate > UNFAIR * slowest;
-      if (contention > SATURATED && isFast && rate > SLOWEST) slowDown(account, steps);
+      const isFast = this.accounts.size > 1 && rate > Math.max(UNFAIR * slowest, SLOWEST);
+      const isSlowed = contention > SATURATED && isFast;
+      if (isSlowed && rate >= part) hold(account, now);
+      if (isSlowed && now < account.heldUntil) slowDown(account, steps);
+      else if (isSlowed) release(account, part, now);
       else if (contention < RELAXED || !isFast) speedUp(account, rate, steps);
     }
   }
@@ -110,7 +126,7 @@ export class Pace {
 
   private count(id: string, units: number, now: number): Account {
     let account = this.accounts.get(id);
-    if (!account) this.accounts.set(id, (account = { used: 0, rate: 0, nextAt: 0, seenAt: now }));
+    if (!account) this.accounts.set(id, (account = { used: 0, rate: 0, heldUntil: 0, holdMs: 0, nextAt: 0, seenAt: now }));
     account.used += units;
     account.seenAt = now;
     return account;
@@ -120,6 +136,20 @@ export class Pace {
 /** An account that would wait uses all of its limit, even if what it does is large and rare, so that nothing of it began lately. */
 const rateOf = ({ rate, limit, nextAt }: Account, now: number): number =>
   limit !== undefined && nextAt > now + AT_LIMIT_MS ? Math.max(rate, limit) : rate;
+
+function hold(account: Account, now: number): void {
+  if (now < account.heldUntil) return;
+  const isRepeated = now < account.heldUntil + LONGEST_HOLD_MS;
+  account.holdMs = isRepeated ? Math.min(LONGEST_HOLD_MS, Math.max(SHORTEST_HOLD_MS, 2 * account.holdMs)) : SHORTEST_HOLD_MS;
+  account.heldUntil = now + account.holdMs;
+}
+
+/** It may use its part, and what has waited longer than necessary does not count any more. */
+function release(account: Account, part: number, now: number): void {
+  if (account.limit === undefined || account.limit >= part) return;
+  account.limit = part;
+  account.nextAt = Math.min(account.nextAt, now);
+}
 
 function slowDown(account: Account, steps: number): void {
   account.limit = Math.max(SLOWEST, SLOWER ** steps * Math.min(account.limit ?? Infinity, account.rate));
