@@ -103,10 +103,10 @@ export class Pace {
     for (const [id, account] of this.accounts) if (now - account.seenAt > ACTIVE_MS) this.accounts.delete(id);
     const steps = Math.min(seconds / STEP_S, MAX_STEPS);
     const slowest = Math.min(...[...this.accounts.values()].map(({ rate }) => rate));
-    const part = DIVIDED / this.accounts.size;
+    const part = Math.max(SLOWEST, DIVIDED / this.accounts.size);
     for (const account of this.accounts.values()) {
       const rate = rateOf(account, now);
-      const isFast = this.accounts.size > 1 && rate > Math.max(UNFAIR * slowest, SLOWEST);
+      const isFast = this.accounts.size > 1 && rate > UNFAIR * slowest;
       const isSlowed = contention > SATURATED && isFast;
       if (isSlowed && rate >= part) hold(account, now);
       if (isSlowed && now < account.heldUntil) slowDown(account, steps);
