@@ -39,7 +39,7 @@ export async function loadAttacks() {
  * @param {object} options
  * @param {string} options.apiUrl with the version
  * @param {string[]} options.hostileKeys of separate accounts; one attack at a time is made with each
- * @param {string} [options.victimKey] of another account; without it, there is no victim
+ * @param {string} [options.victimKey] of the victim, another account; undefined: there is no victim
  * @param {boolean} [options.hasWebhook] whether the instance reaches 127.0.0.1 of this machine
  * @param {Attack[]} options.attacks
  * @param {Targets} options.targets
@@ -49,7 +49,7 @@ export async function loadAttacks() {
  * @returns {Promise<Result>} What it has created is deleted again, except for components
  */
 export async function attackThroughApi({ apiUrl, hostileKeys, victimKey, hasWebhook = false, attacks, stopped, ...options }) {
-  const { controls } = await loadAttacks();
+  const { controls, attackCode, loadingCode } = await loadAttacks();
   const hostiles = hostileKeys.map((key) => openAccount(apiUrl, key, stopped));
   const innocent = victimKey === undefined ? undefined : openAccount(apiUrl, victimKey, stopped);
   // Those that spoil the process of their account come last
@@ -61,7 +61,7 @@ export async function attackThroughApi({ apiUrl, hostileKeys, victimKey, hasWebh
     const makeAttacks = async (/** @type {import('./account.mjs').Account} */ account) => {
       const counter = await createCounter(account);
       for (let attack = waiting.shift(); attack; attack = waiting.shift())
-        outcomes.push(await attackOnce(account, counter, attack, options));
+        outcomes.push(await attackOnce(account, counter, attack, { ...options, attackCode, loadingCode }));
     };
     const attacking = await Promise.allSettled(hostiles.map(makeAttacks));
     const notes = await victim?.stop();
@@ -86,11 +86,10 @@ const isOfInstances = (/** @type {Attack} */ { needsLowLimits }) => !needsLowLim
  * @param {import('./account.mjs').Account} hostile
  * @param {Awaited<ReturnType<typeof createCounter>>} counter
  * @param {Attack} attack
- * @param {{ targets: Targets, internet?: string, runSeconds: number }} options
+ * @param {{ targets: Targets, internet?: string, runSeconds: number } & Pick<Awaited<ReturnType<typeof loadAttacks>>, 'attackCode' | 'loadingCode'>} options
  * @returns {Promise<Outcome>}
  */
-async function attackOnce({ call, must }, counter, attack, { targets, internet, runSeconds }) {
-  const { attackCode, loadingCode } = await loadAttacks();
+async function attackOnce({ call, must }, counter, attack, { targets, internet, runSeconds, attackCode, loadingCode }) {
   const code = attack.whileLoading
     ? loadingCode(attack, targets, { guest: 'hardened' })
     : attackCode(attack, { guest: 'hardened', internet });

@@ -55,10 +55,11 @@ describe('a request', () => {
   });
 
   it('waits for its turn while its account does more than others', async () => {
-    await saturate(100);
+    // a little more than its part
+    await saturate(41);
     const [first, ...others] = await waits(10, 1);
     expect(first).toBeGreaterThan(0);
-    expect(others.at(-1)).toBeGreaterThanOrEqual(first as number);
+    expect(others.at(-1)).toBeGreaterThan(first as number);
   });
 
   it('is never refused to a client that waits for its responses, however large its requests are', async () => {

@@ -20,12 +20,10 @@ import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
-/** The columns of a row's component `c` and its code `k`, in the shape of the entity. */
-const COMPONENT_OF = "json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description))";
-
-/** Reads the rows of `made` with their components. */
-const MADE = `SELECT made.*, ${COMPONENT_OF} AS component
-  FROM made JOIN component c ON c.id = made.component_id JOIN code k ON k.hash = c.code_hash`;
+/** Reads source rows with their components, in the shape of the entity. `made`: those that the statement has written. */
+const selectFrom = (rows: 'source' | 'made'): string =>
+  `SELECT ${rows}.*, json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description)) AS component
+   FROM ${rows} JOIN component c ON c.id = ${rows}.component_id JOIN code k ON k.hash = c.code_hash`;
 
 /** The only writer of the table `source`. A row and the fact of its change are one transaction. */
 @Injectable()
@@ -279,7 +277,7 @@ export class SourcesRepository {
           INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING *
         )
-        ${MADE}`,
+        ${selectFrom('made')}`,
       values: valuesOf(ownerId, id, { ...change, slug }),
     });
     return rows[0];
@@ -312,7 +310,7 @@ export class SourcesRepository {
             external_id = $10, version = ${nextVersion('source')}, updated_at = now()
           WHERE id = $1 AND owner_id = $2 RETURNING *
         )
-        ${MADE}`,
+        ${selectFrom('made')}`,
       values: valuesOf(ownerId, id, change),
     });
     return rows[0]!;
@@ -371,8 +369,7 @@ export class SourcesRepository {
   private async findIn(session: Session, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     const { rows } = await session.query<SourceRow>({
       name: 'source-find',
-      text: `SELECT s.*, ${COMPONENT_OF} AS component
-             FROM source s JOIN component c ON c.id = s.component_id JOIN code k ON k.hash = c.code_hash WHERE s.owner_id = $1 AND s.id = $2`,
+      text: `${selectFrom('source')} WHERE source.owner_id = $1 AND source.id = $2`,
       values: [ownerId, id],
     });
     return rows[0];

@@ -14,7 +14,7 @@ describe('the downloads of an account in a day', () => {
     await quota.check('u_b');
   });
 
-  it('no longer count after a day', async () => {
+  it('count for a day, and not any more afterwards', async () => {
     const quota = new DownloadQuota(100);
     await quota.count('u_a', 1000);
     jest.advanceTimersByTime(23 * 3600_000);
