@@ -1,19 +1,10 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import {
-  ACTS_ON,
-  AccountRemoval,
-  AccountSuspension,
-  type EmitterChangeKind,
-  emitterChanged,
-  type EmitterState,
-  removeFromCatalog,
-  type SuspendedEmitters,
-  suspendEmitters,
-} from '#contracts';
+import { AccountRemoval, AccountSuspension, removeFromCatalog, type SuspendedEmitters, suspendEmitters } from '#contracts';
 import { Database } from '#database';
 import { Handles, Messages } from '#messaging';
 import { ComponentsRepository } from '../components/components.repository.js';
+import { announceChanges } from '../announcements/announce-changes.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 
@@ -35,19 +26,15 @@ export class AccountsController {
   async suspend(@Payload() { owner_id, suspended }: AccountSuspension): Promise<SuspendedEmitters> {
     const sources = await this.sources.suspend(owner_id, suspended, SOURCES_PER_COMMAND);
     const workflows = await this.workflows.suspend(owner_id, suspended);
-    await this.announce([...sources, ...workflows], 'switched');
+    await announceChanges(this.messages, [...sources, ...workflows], 'switched');
     return { sources: sources.length, workflows: workflows.length, more: sources.length === SOURCES_PER_COMMAND };
   }
 
   @Handles(removeFromCatalog)
   async remove(@Payload() { owner_id }: AccountRemoval): Promise<{ components: number; workflows: number }> {
     const workflows = await this.workflows.removeAll(owner_id);
-    await this.announce(workflows, 'deleted');
+    await announceChanges(this.messages, workflows, 'deleted');
     const components = await this.database.transaction((transaction) => this.components.removeAll(transaction, owner_id));
     return { components, workflows: workflows.length };
-  }
-
-  private async announce(states: EmitterState[], kind: EmitterChangeKind): Promise<void> {
-    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id, ACTS_ON[kind])));
   }
 }

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import {
-  ACTS_ON,
   type Connection,
   type ConnectionCredentials,
   connectionContext,
@@ -8,7 +7,6 @@ import {
   type ConnectionReference,
   type CreateConnection,
   cursorOf,
-  emitterChanged,
   idOfCursor,
   Invalid,
   type ListConnections,
@@ -23,6 +21,7 @@ import { Database } from '#database';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { unixSeconds } from '../components/component.entity.js';
+import { announceChanges } from '../announcements/announce-changes.js';
 import { keptCredentials, maskedCredentials } from '../sources/secret-props.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
 import { ConnectionsRepository } from '../sources/connections.repository.js';
@@ -81,7 +80,7 @@ export class ConnectionsService {
       const isNew = row.credentials !== before.credentials;
       return { row, states: isNew ? await this.sources.setCredentials(transaction, owner_id, id, row.credentials) : [] };
     });
-    await Promise.all(states.map((state) => this.messages.announce(emitterChanged, state, state.emitter_id, ACTS_ON.configured)));
+    await announceChanges(this.messages, states, 'configured');
     return this.toConnection(row);
   }
 

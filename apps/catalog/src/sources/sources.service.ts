@@ -1,13 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import {
-  ACTS_ON,
   type ComponentChoice,
   type ComponentId,
   type CreateSource,
   cursorOf,
   type EmitterChangeKind,
-  emitterChanged,
   type EmitterState,
   idOfCursor,
   Invalid,
@@ -35,6 +33,7 @@ import { SecretBox } from '#secrets';
 import { CatalogConfig } from '../catalog.config.js';
 import type { DescribedComponent, NewComponent } from '../components/component.entity.js';
 import { ComponentsService } from '../components/components.service.js';
+import { announceChanges } from '../announcements/announce-changes.js';
 import type { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import { checkPropValues } from './prop-values.js';
@@ -271,7 +270,7 @@ export class SourcesService {
 
   /** Before the request returns, the services concerned apply the change to runs, endpoints, matching and stored events. */
   private announce(state: EmitterState, kind: EmitterChangeKind): Promise<void> {
-    return this.messages.announce(emitterChanged, state, state.emitter_id, ACTS_ON[kind]);
+    return announceChanges(this.messages, [state], kind);
   }
 
   private isAsBefore(change: Decided, before: SourceRow): boolean {
