@@ -79,6 +79,8 @@ describe('while a part of the system is down', () => {
           headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': 'late' },
           body: JSON.stringify({ app: 'late', credentials: { key: 'x' } }),
         });
+      // otherwise the event store may still have to ask the catalog
+      expect((await http('GET', `${api.baseUrl}/sources/${id}/event_summaries`, { headers })).status).toBe(200);
       await system.apps.pause('catalog');
       try {
         const [late, webhooks, deletion, connection] = await Promise.all([

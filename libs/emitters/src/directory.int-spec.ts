@@ -98,6 +98,19 @@ describe('the directory of emitters', () => {
     ]);
   });
 
+  it('needs no reply of the catalog for emitters whose facts arrive meanwhile', async () => {
+    const [asked, silent] = [Promise.withResolvers<void>(), Promise.withResolvers<EmitterState[]>()];
+    messages.replyTo(findEmitters, (() => {
+      asked.resolve();
+      return silent.promise;
+    }) as never);
+    const found = directory.find(['dc_1', 'dc_2']);
+    await asked.promise;
+    expect(await Promise.all([directory.learn(state('dc_1')), directory.learn(state('dc_2'))])).toEqual([true, true]);
+    expect([...(await found).keys()].sort()).toEqual(['dc_1', 'dc_2']);
+    silent.reject(new Unavailable('late'));
+  });
+
   describe('of a state in the topic', () => {
     const [deleted, off] = [{ active: false, deleted: true }, { active: false }];
     beforeEach(async () => {

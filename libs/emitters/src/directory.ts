@@ -90,6 +90,14 @@ const LEARNT_TOGETHER = 16;
 /** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 
+/** Emitters that are being looked up. */
+interface Awaited {
+  /** Those that the app has not learnt meanwhile. */
+  ids: Set<string>;
+  /** Called when it has learnt all of them. */
+  resolve(): void;
+}
+
 /**
  * The app's table of emitters: owner, active or not. The facts of the catalog keep it current. An emitter
  * that is missing here is looked up in the catalog before it counts as unknown, because a fact can arrive later than an event.
@@ -102,6 +110,7 @@ export class EmitterDirectory {
   private readonly learning = new JointWrites<EmitterState, boolean>((states) => this.store(states), LEARNT_TOGETHER);
   /** The states that are being stored, by emitter. */
   private readonly storing = new Map<string, { version: number; stored: Promise<boolean> }>();
+  private readonly awaited = new Set<Awaited>();
 
   constructor(
     private readonly database: Database,
@@ -109,17 +118,31 @@ export class EmitterDirectory {
     @Optional() private readonly handler?: EmitterChangeHandler,
   ) {}
 
-  /** The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. */
+  /**
+   * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. While the catalog does not respond, their
+   * facts are enough.
+   */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];
     const found = await this.known(wanted);
     const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
     if (missing.length === 0) return found;
-    const states = await this.ask(missing);
+    const { promise: learnt, resolve } = Promise.withResolvers<void>();
+    const awaited: Awaited = { ids: new Set(missing), resolve };
+    this.awaited.add(awaited);
+    try {
+      await Promise.race([this.lookUp(missing), learnt]);
+    } finally {
+      this.awaited.delete(awaited);
+    }
+    return new Map([...found, ...(await this.known(missing))]);
+  }
+
+  private async lookUp(ids: string[]): Promise<void> {
+    const states = await this.ask(ids);
     await Promise.all(states.map((state) => this.learn(state)));
     const existing = new Set(states.map((state) => state.emitter_id as string));
-    for (const id of missing) if (!existing.has(id)) this.unknown.set(id, true);
-    return new Map([...found, ...(await this.known(missing))]);
+    for (const id of ids) if (!existing.has(id)) this.unknown.set(id, true);
   }
 
   /** The owner's emitter; undefined if it does not exist, is deleted or belongs to another account. */
@@ -139,7 +162,9 @@ export class EmitterDirectory {
     const stored = this.storeNewer(state);
     this.storing.set(emitter_id, { version, stored });
     try {
-      return await stored;
+      const isNewer = await stored;
+      for (const { ids, resolve } of this.awaited) if (ids.delete(emitter_id) && ids.size === 0) resolve();
+      return isNewer;
     } finally {
       this.storing.delete(emitter_id);
     }
