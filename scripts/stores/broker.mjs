@@ -56,17 +56,22 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
     await formatStorage(dir, config, security?.users ?? {});
   }
 
+  const { command, args, ended } = await kafkaCommand(dir, [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`], ['kafka.Kafka', config], {
+    keep: true,
+  });
   const logFile = brokerLog(dir);
   const output = openLogFile(logFile);
   const broker = startServiceProcess({
     name: 'broker',
     kind: 'store',
-    ...(await kafkaCommand(dir, [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`], ['kafka.Kafka', config], { keep: true })),
+    ...{ command, args },
     spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd] },
     pidFile: pidFile(dir),
     graceMs: GRACE_MS,
   });
   output.close();
+  let hasServed = false;
+  void broker.exited.then(({ code }) => ended?.(hasServed && code !== null));
 
   const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
   const prepare = async () => {
@@ -76,6 +81,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   };
   const exit = await untilReady(broker, prepare(), stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
+  hasServed = true;
   return { ...broker, brokers };
 }
 
