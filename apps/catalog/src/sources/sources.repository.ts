@@ -119,9 +119,7 @@ export class SourcesRepository {
       if (!before) return undefined;
       const change = decide(before);
       if (!change) return before;
-      const slug = await (isRepeated
-        ? this.reserveSlug(transaction, ownerId, id, change.slug)
-        : this.freeSlug(transaction, ownerId, id, change.slug));
+      const slug = await this.slugFor(transaction, before, change, isRepeated);
       const endpointKey = before.endpoint_key ?? change.endpoint_key;
       const row = await this.change(transaction, ownerId, id, { ...change, slug, endpoint_key: endpointKey });
       if (change.uses?.length || before.credentials !== null) row.credentials = await this.connect(transaction, ownerId, id, change);
@@ -314,6 +312,14 @@ export class SourcesRepository {
       values: valuesOf(ownerId, id, change),
     });
     return rows[0]!;
+  }
+
+  /** Most changes leave the slug as it is. */
+  private async slugFor(transaction: Transaction, before: SourceRow, { slug }: SourceChange, isRepeated: boolean): Promise<string> {
+    if (slug === before.name_slug) return slug;
+    return isRepeated
+      ? this.reserveSlug(transaction, before.owner_id, before.id, slug)
+      : this.freeSlug(transaction, before.owner_id, before.id, slug);
   }
 
   /** As `freeSlug`. Changes that need a number, or have met another one that took the slug, wait for each other here. */
