@@ -111,6 +111,15 @@ describe('the directory of emitters', () => {
     silent.reject(new Unavailable('late'));
   });
 
+  it('needs no catalog for emitters that another replica has learnt meanwhile, and fails for others', async () => {
+    messages.replyTo(findEmitters, (async () => {
+      await new EmitterDirectory(db.database, messages as unknown as Messages).learn(state('dc_1'));
+      throw new Unavailable('down');
+    }) as never);
+    expect([...(await directory.find(['dc_1'])).keys()]).toEqual(['dc_1']);
+    await expect(directory.find(['dc_1', 'dc_2'])).rejects.toThrow('down');
+  });
+
   describe('of a state in the topic', () => {
     const [deleted, off] = [{ active: false, deleted: true }, { active: false }];
     beforeEach(async () => {

@@ -120,7 +120,7 @@ export class EmitterDirectory {
 
   /**
    * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. While the catalog does not respond, their
-   * facts are enough.
+   * facts are enough, also those that another replica has read.
    */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];
@@ -132,6 +132,9 @@ export class EmitterDirectory {
     this.awaited.add(awaited);
     try {
       await Promise.race([this.lookUp(missing), learnt]);
+    } catch (error) {
+      const known = await this.known(missing);
+      if (known.size < missing.length) throw error;
     } finally {
       this.awaited.delete(awaited);
     }
