@@ -39,7 +39,7 @@ export async function loadAttacks() {
  * @param {object} options
  * @param {string} options.apiUrl with the version
  * @param {string[]} options.hostileKeys of separate accounts; one attack at a time is made with each
- * @param {string} [options.victimKey] of the victim, another account; undefined: there is no victim
+ * @param {string} [options.victimKey] the key of another account, which must not notice the attacks. If it is missing, this is not checked
  * @param {boolean} [options.hasWebhook] whether the instance reaches 127.0.0.1 of this machine
  * @param {Attack[]} options.attacks
  * @param {Targets} options.targets

@@ -7,13 +7,13 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
  *
  * @param {string} prefix of the file's name, with its folder
  * @param {string[]} madeOf what it depends on: the version of Java, the classpath
- * @returns {{ options: string[], ended: (isWhole: boolean) => void }} the options of the JVM, and what is to be called when it has ended. `isWhole`: it had loaded
+ * @returns {{ options: string[], ended?: (isWhole: boolean) => void }} the options of the JVM, and what is to be called when it has ended, if it writes the file. `isWhole`: it had loaded
  *   all that it needs, and was not killed
  */
 export function classArchive(prefix, madeOf) {
   const file = `${prefix}-${createHash('sha256').update(madeOf.join('\n')).digest('hex').slice(0, 12)}.jsa`;
   const quiet = ['-XX:+IgnoreUnrecognizedVMOptions', '-Xlog:cds=off', '-Xlog:cds+dynamic=off'];
-  if (existsSync(file)) return { options: [...quiet, `-XX:SharedArchiveFile=${file}`], ended: () => {} };
+  if (existsSync(file)) return { options: [...quiet, `-XX:SharedArchiveFile=${file}`] };
   const half = `${file}.${randomUUID()}`;
   return {
     options: [...quiet, `-XX:ArchiveClassesAtExit=${half}`],

@@ -17,7 +17,7 @@ describe('the archive of classes', () => {
   const process = (isWhole) => {
     const { options, ended } = archive();
     writeFileSync(/** @type {string} */ (options.at(-1)).replace('-XX:ArchiveClassesAtExit=', ''), 'classes');
-    ended(isWhole);
+    ended?.(isWhole);
   };
 
   it('is written by a process that stops, and used by the next one', () => {
@@ -35,7 +35,7 @@ describe('the archive of classes', () => {
   it('is not kept of a process that was killed, or did not start', () => {
     process(false);
     expect(readdirSync(folder)).toEqual([]);
-    archive().ended(true);
+    archive().ended?.(true);
     expect(readdirSync(folder)).toEqual([]);
   });
 });

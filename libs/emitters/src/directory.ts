@@ -127,18 +127,25 @@ export class EmitterDirectory {
     const found = await this.known(wanted);
     const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
     if (missing.length === 0) return found;
-    const { promise: learnt, resolve } = Promise.withResolvers<void>();
-    const awaited: Awaited = { ids: new Set(missing), resolve };
+    const failed = await this.untilLearnt(missing).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
+    const learnt = await this.known(missing);
+    if (failed && learnt.size < missing.length) throw failed.error;
+    return new Map([...found, ...learnt]);
+  }
+
+  /** Resolves when the catalog has replied, or the facts of all of them have arrived. */
+  private async untilLearnt(ids: string[]): Promise<void> {
+    const { promise: factsArrived, resolve } = Promise.withResolvers<void>();
+    const awaited: Awaited = { ids: new Set(ids), resolve };
     this.awaited.add(awaited);
     try {
-      await Promise.race([this.lookUp(missing), learnt]);
-    } catch (error) {
-      const known = await this.known(missing);
-      if (known.size < missing.length) throw error;
+      await Promise.race([this.lookUp(ids), factsArrived]);
     } finally {
       this.awaited.delete(awaited);
     }
-    return new Map([...found, ...(await this.known(missing))]);
   }
 
   private async lookUp(ids: string[]): Promise<void> {

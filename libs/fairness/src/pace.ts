@@ -107,11 +107,11 @@ export class Pace {
     for (const account of this.accounts.values()) {
       const rate = rateOf(account, now);
       const isFast = this.accounts.size > 1 && rate > UNFAIR * slowest;
-      const isSlowed = contention > SATURATED && isFast;
-      if (isSlowed && rate >= part) hold(account, now);
-      if (isSlowed && now < account.heldUntil) slowDown(account, steps);
-      else if (isSlowed) release(account, part, now);
-      else if (contention < RELAXED || !isFast) speedUp(account, rate, steps);
+      if (contention > SATURATED && isFast) {
+        if (rate >= part) hold(account, now);
+        if (now < account.heldUntil) slowDown(account, steps);
+        else release(account, part, now);
+      } else if (contention < RELAXED || !isFast) speedUp(account, rate, steps);
     }
   }
 
@@ -126,7 +126,7 @@ export class Pace {
 
   private count(id: string, units: number, now: number): Account {
     let account = this.accounts.get(id);
-    if (!account) this.accounts.set(id, (account = { used: 0, rate: 0, heldUntil: 0, holdMs: 0, nextAt: 0, seenAt: now }));
+    if (!account) this.accounts.set(id, (account = { used: 0, rate: 0, heldUntil: -Infinity, holdMs: 0, nextAt: 0, seenAt: now }));
     account.used += units;
     account.seenAt = now;
     return account;
@@ -140,7 +140,7 @@ const rateOf = ({ rate, limit, nextAt }: Account, now: number): number =>
 function hold(account: Account, now: number): void {
   if (now < account.heldUntil) return;
   const isRepeated = now < account.heldUntil + LONGEST_HOLD_MS;
-  account.holdMs = isRepeated ? Math.min(LONGEST_HOLD_MS, Math.max(SHORTEST_HOLD_MS, 2 * account.holdMs)) : SHORTEST_HOLD_MS;
+  account.holdMs = isRepeated ? Math.min(LONGEST_HOLD_MS, 2 * account.holdMs) : SHORTEST_HOLD_MS;
   account.heldUntil = now + account.holdMs;
 }
 
