@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { node24 } from '../setup/node24.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { testSeed } from './test-seed.mjs';
@@ -20,8 +21,8 @@ export const signalJest = (signal) => running.forEach((child) => child.kill(sign
  *
  * @param {string[]} args
  * @param {Record<string, string>} [env]
- * @returns {Promise<{ code: number, summary: string }>} the exit code, and the text to print at the end: why tests were skipped, the seed
- *   after a failure, and as the last line `N passed, N failed, N skipped`
+ * @returns {Promise<{ code: number, summary: string }>} the exit code, and the text to print at the end: why tests were skipped, which have
+ *   failed, with the seed, and as the last line `N passed, N failed, N skipped`
  */
 export async function runJest(args, env = {}) {
   const seed = testSeed(env.SLUICE_SEED ?? process.env.SLUICE_SEED);
@@ -51,6 +52,7 @@ export async function runJest(args, env = {}) {
     code: summary.success && (code === 0 || code === null) ? 0 : (code ?? 1) || 1,
     summary: [
       ...[...summary.reasons].map(([reason, count]) => `Skipped ${count}: ${reason}`),
+      ...summary.failures.map((failure) => `Failed: ${failure}`),
       ...(summary.failed > 0 ? [`The randomised tests used SLUICE_SEED=${seed}`] : []),
       `${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`,
     ].join('\n'),
@@ -90,12 +92,36 @@ function readSummary(file) {
       failed: results.numFailedTests + results.numRuntimeErrorTestSuites,
       skipped: results.numPendingTests + results.numTodoTests,
       reasons: skipReasons(results),
+      failures: failures(results),
       success: results.success,
     };
   } catch {
     // Jest has died.
-    return { passed: 0, failed: 1, skipped: 0, reasons: new Map(), success: false };
+    return { passed: 0, failed: 1, skipped: 0, reasons: new Map(), failures: ['jest has died'], success: false };
   }
+}
+
+/**
+ * Each failed test, with the beginning of its message: a log of CI may show only its end.
+ *
+ * @param {{ testResults: { name: string, message: string, assertionResults: { status: string, fullName: string, failureMessages: string[] }[] }[] }} results
+ * @returns {string[]}
+ */
+function failures({ testResults }) {
+  return testResults.flatMap(({ name, message, assertionResults }) => {
+    const file = relative(ROOT, name);
+    const failed = assertionResults.filter(({ status }) => status === 'failed');
+    if (failed.length === 0 && message !== '' && assertionResults.length === 0) return [`${file}\n${beginning(message)}`];
+    return failed.map(({ fullName, failureMessages }) => `${file}: ${fullName}\n${beginning(failureMessages.join('\n'))}`);
+  });
+}
+
+const FAILURE_LINES = 12;
+
+/** @param {string} message */
+function beginning(message) {
+  const lines = stripVTControlCharacters(message).split('\n').slice(0, FAILURE_LINES);
+  return lines.map((line) => `  ${line}`).join('\n');
 }
 
 /**

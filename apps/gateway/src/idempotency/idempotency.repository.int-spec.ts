@@ -31,7 +31,10 @@ describe('requests with an Idempotency-Key', () => {
     return claim.held;
   };
   const age = (key: string, interval: string) =>
-    db.database.query('UPDATE idempotent_request SET created_at = created_at - $2::interval WHERE key = $1', [key, interval]);
+    db.database.query(
+      'UPDATE idempotent_request SET created_at = created_at - $2::interval, first_at = first_at - $2::interval WHERE key = $1',
+      [key, interval],
+    );
 
   /** As if the seconds had passed since the key was claimed. */
   const pass = async (key: string, seconds: number): Promise<void> => {
@@ -115,7 +118,7 @@ describe('requests with an Idempotency-Key', () => {
     const first = await hold('expired');
     await requests.keep(first, { status: 200, content_type: null, body: null });
     await age('expired', '25 hours');
-    expect((await hold('expired', other)).firstAt.getTime()).toBeGreaterThan(first.firstAt.getTime());
+    expect((await hold('expired', other)).firstAt.getTime()).toBeGreaterThanOrEqual(first.firstAt.getTime());
   });
 
   it('are deleted when they are more than a day old', async () => {

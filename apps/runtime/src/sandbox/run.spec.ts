@@ -51,9 +51,11 @@ describe('running a component', () => {
   });
 
   it('costs the main thread the time to send its data and to read its output', async () => {
-    const silent = await run('');
+    // the least of several: a garbage collection can be part of one
+    const silent: number[] = [];
+    for (let n = 0; n < 5; n++) silent.push((await run('')).mainMs);
     const event = JSON.stringify('"'.repeat(500_000));
-    expect((await run('', { event })).mainMs).toBeGreaterThan(silent.mainMs);
+    expect((await run('', { event })).mainMs).toBeGreaterThan(Math.min(...silent));
     expect((await run('for (let n = 0; n < 20; n++) this.$emit("\\u0001".repeat(400))')).mainMs).toBeGreaterThan(0);
   });
 
