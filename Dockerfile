@@ -33,8 +33,9 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY libs libs
 COPY apps apps
-RUN npx tsc -p tsconfig.build.json \
-  && rm dist/*.tsbuildinfo
+COPY scripts scripts
+RUN node scripts/build.mjs \
+  && rm dist/*.tsbuildinfo dist/.build-stamp.json
 
 # The root directory of the jail. It consists of Node and of packages, which are linked, not copied: all of /image becomes one layer of the image.
 FROM base AS jail

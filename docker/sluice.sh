@@ -41,7 +41,7 @@ app() {
 case "${1-}" in
   gateway | catalog | routing | event-store | runtime)
     # Without SIGUSR1 nobody can open the inspector of a running service.
-    app --disable-sigusr1 "$root/dist/apps/$1/src/main.js"
+    app --disable-sigusr1 "$root/dist/bundles/$1.js"
     ;;
   migrate) app "$root/scripts/migrate.mjs" ;;
   account | key) app "$root/dist/apps/gateway/src/cli.js" "$@" ;;

@@ -1,6 +1,7 @@
 // npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
 import './setup/check-platform.mjs';
 import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { announced } from './shell/announced.mjs';
 import { appEnvironment, APPS, superviseApps } from './processes/apps.mjs';
 import { banner } from './launch/banner.mjs';
@@ -11,10 +12,11 @@ import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
 import { ensureFirstAccount, keyWorks, readKeptKey } from './launch/first-account.mjs';
 import { checkKeptFiles } from './launch/kept-files.mjs';
+import { lastStart, startHash } from './launch/last-start.mjs';
 import { formatLogLine } from './launch/log-lines.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
-import { postgresLog, startPostgres } from './stores/postgres.mjs';
+import { hasCluster, postgresEnvironment, postgresLog, startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
 import { checkApiKey, checkPorts, checkServices } from './launch/refusals.mjs';
 import { liveServices } from './processes/service-process.mjs';
@@ -25,6 +27,9 @@ import { apiUrl, healthPorts, publicBrokers, reachableHosts, readSettings } from
 import { ensureKafka, ensureBuild, ensureDependencies } from './setup/setup.mjs';
 import { stopOnSignals } from './processes/stop-on-signals.mjs';
 import { Supervisor } from './processes/supervisor.mjs';
+
+/** From when the stores respond; usually a second. */
+const READY_WITHIN_MS = 5000;
 
 /** @param {string} app @param {string} line */
 const printLog = (app, line) => console.log(formatLogLine(app, line, { color: process.stdout.isTTY }));
@@ -55,14 +60,18 @@ async function start() {
   if (existsSync(folder.dir)) await takeOver(folder);
   await checkPorts(settings);
 
-  await Promise.all([settings.kafkaBrokers ? undefined : ensureKafka(), ensureDependencies().then(() => ensureBuild())]);
+  const [, build] = await Promise.all([settings.kafkaBrokers ? undefined : ensureKafka(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
   await checkApiKey(settings.apiKey);
   await checkKeptFiles(folder, settings, process.env);
-  const checked = announced(say, 'checking the configuration and the sandbox', 'a few seconds', () => checkServices(settings));
   const isFirst = !started.folder;
+  const hash = startHash(build, process.env);
+  const isRepeated = !isFirst && lastStart(folder) === hash;
   // Awaited below: in a folder with data, the stores start meanwhile.
-  checked.catch(() => {});
+  const checked = isRepeated
+    ? undefined
+    : announced(say, 'checking the configuration and the sandbox', 'a few seconds', () => checkServices(settings));
+  checked?.catch(() => {});
   if (isFirst) {
     await checked;
     await goOn();
@@ -76,18 +85,24 @@ async function start() {
   const own = [...(settings.kafkaBrokers ? [] : ['Apache Kafka']), ...(settings.databaseUrl ? [] : ['PostgreSQL'])];
   say(`the data is in ${folder.dir}`);
   if (own.length > 0) say(`starting ${own.join(' and ')} (about 20 s the first time)`);
-  const [kafka, database] = await Promise.all([
-    settings.kafkaBrokers ? { environment: { KAFKA_BROKERS: settings.kafkaBrokers }, ports: [] } : runBroker(folder, settings.kafkaPort),
-    settings.databaseUrl ? {} : runPostgres(folder, settings.postgresPort),
-    checked,
+  const kafka = settings.kafkaBrokers
+    ? { environment: { KAFKA_BROKERS: settings.kafkaBrokers }, ports: [], isKept: true }
+    : await brokerAccess(folder.broker, settings.kafkaPort);
+  // The services then load while the stores start, and wait for them.
+  const isPrepared = !isFirst && kafka.isKept && (settings.databaseUrl !== undefined || hasCluster(folder.postgres));
+  const respond = Promise.all([
+    'security' in kafka ? runBroker(folder, settings.kafkaPort, kafka, isRepeated && kafka.isKept) : undefined,
+    settings.databaseUrl ? undefined : runPostgres(folder, settings.postgresPort),
   ]);
+  respond.catch(() => {});
+  await Promise.all([checked, isPrepared ? undefined : respond]);
   await goOn();
 
   const stores = {
     ...secretsInFiles(process.env, folder.secrets),
     ...key,
     ...kafka.environment,
-    ...database,
+    ...(!settings.databaseUrl && postgresEnvironment(folder.postgres, settings.postgresPort)),
   };
   const env = {
     ...stores,
@@ -100,7 +115,7 @@ async function start() {
     SLUICE_DATA_DIR: settings.dataDir,
     SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
-  if (isFirst) {
+  if (!isPrepared) {
     say('preparing databases and topics (a few seconds)');
     await migrate(env);
     await goOn();
@@ -111,18 +126,19 @@ async function start() {
   const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0) });
   say(`starting the services: ${APPS.join(', ')} (up to half a minute)`);
   started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile });
-  // At later starts, there is little to do, and the services load meanwhile.
-  const migrated = isFirst ? undefined : migrate(env);
+  const ready = started.apps.startAll();
+  const migrated = isPrepared ? respond.then(() => (isRepeated ? migrateUnless(ready, env) : migrate(env))) : undefined;
   const account = async () => {
     await migrated;
     return ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
   };
   const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
   // While the apps start. If an earlier start has stored a key, an account most likely exists.
-  let [apiKey] = await Promise.all([keptKey ?? account(), started.apps.startAll(), migrated]);
+  let [apiKey] = await Promise.all([keptKey ?? account(), ready, migrated]);
   await goOn();
 
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
+  writeSecret(folder.lastStart, hash);
   announce(folder, stores, { url: apiUrl({ ...settings, host: env.SLUICE_HTTP_HOST }), kafka: publicBrokers(settings) });
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
 }
@@ -153,18 +169,18 @@ async function goOn() {
 /**
  * @param {import('./launch/data-folder.mjs').DataFolder} folder
  * @param {number} port
+ * @param {import('./stores/broker-access.mjs').BrokerAccess} access
+ * @param {boolean} isPrepared whether an earlier start has prepared it in the same way
  */
-async function runBroker(folder, port) {
-  const { controllerPort, security, environment, ports } = await brokerAccess(folder.broker, port);
+async function runBroker(folder, port, { controllerPort, security }, isPrepared) {
   const broker = new Supervisor({
     name: 'broker',
     say,
     logFile: brokerLog(folder.broker),
-    launch: (stopped) => startBroker({ dir: folder.broker, port, controllerPort, security, log: say, stopped }),
+    launch: (stopped) => startBroker({ dir: folder.broker, port, controllerPort, security, log: say, stopped, isPrepared }),
   });
   started.stores.push(broker);
   await broker.start();
-  return { environment, ports };
 }
 
 /**
@@ -179,8 +195,7 @@ async function runPostgres(folder, port) {
     launch: (stopped) => startPostgres({ dir: folder.postgres, port, log: say, stopped }),
   });
   started.stores.push(postgres);
-  const { environment } = await postgres.start();
-  return environment;
+  await postgres.start();
 }
 
 /**
@@ -191,6 +206,16 @@ async function migrate(env) {
   const { code, output } = await run(node24(), [inRoot('scripts', 'migrate.mjs')], { cwd: ROOT, env: appEnvironment(env) });
   for (const line of output.split('\n').filter(Boolean)) printLog('migrate', line);
   if (code !== 0) throw new ExplainedError('The databases or the topics could not be migrated, see above.');
+}
+
+/**
+ * Services of the same build are ready without a migration, unless the data is older, for instance that of a backup.
+ * @param {Promise<void>} ready
+ * @param {Record<string, string>} env
+ */
+async function migrateUnless(ready, env) {
+  const isReady = await Promise.race([ready.then(() => true), sleep(READY_WITHIN_MS, false, { ref: false })]);
+  if (!isReady) await migrate(env);
 }
 
 /** Stops the apps first, while the broker and the database still respond; then these two concurrently; releases the lock last. */

@@ -13,6 +13,7 @@ import { writeSecret } from '../shell/secret-file.mjs';
  *
  *     lock            the process that uses it
  *     running.json    the addresses of the running instance (deleted when it stops)
+ *     last-start      the hash of what the last successful start depended on
  *     api-key         of the first account
  *     secrets-key     SLUICE_SECRETS_KEY, if the environment has none
  *     apps/*.pid      the apps' processes
@@ -26,6 +27,7 @@ export const dataFolder = (dir) => ({
   dir,
   lock: join(dir, 'lock'),
   running: join(dir, 'running.json'),
+  lastStart: join(dir, 'last-start'),
   apiKey: join(dir, 'api-key'),
   secretsKey: join(dir, 'secrets-key'),
   secrets: join(dir, 'secrets'),

@@ -1,14 +1,14 @@
 import { pathToFileURL } from 'node:url';
+import { APPS, bundleOf } from '../setup/bundles.mjs';
 import { node24 } from '../setup/node24.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { forEachLine } from './lines.mjs';
 import { startServiceProcess } from './service-process.mjs';
 import { Supervisor } from './supervisor.mjs';
 
-/** @typedef {'gateway' | 'catalog' | 'routing' | 'event-store' | 'runtime'} App */
+export { APPS };
 
-/** @type {readonly App[]} */
-export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
+/** @typedef {import('../setup/bundles.mjs').App} App */
 
 /** Arguments of Node: the stacks of errors name lines of our sources. */
 export const SOURCE_MAPS = ['--import', pathToFileURL(inRoot('dist', 'libs', 'service', 'src', 'source-maps.js')).href];
@@ -32,7 +32,7 @@ export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
     name: app,
     kind: 'app',
     command: node24(),
-    args: [...SOURCE_MAPS, '--disable-sigusr1', inRoot('dist', 'apps', app, 'src', 'main.js')],
+    args: [...SOURCE_MAPS, '--disable-sigusr1', bundleOf(app)],
     spawn: { cwd: ROOT, env: appEnvironment(env), stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
     pidFile: pidFile?.(app),
     graceMs,
@@ -121,6 +121,8 @@ export function appEnvironment(env) {
   return {
     ...Object.fromEntries(own),
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
+    // Node stores there what it has compiled: the next start takes two thirds of the CPU time.
+    NODE_COMPILE_CACHE: inRoot('.cache', 'compiled'),
     // Ctrl-C should not take as long as the longest run.
     SLUICE_SHUTDOWN_TIMEOUT: process.env['SLUICE_SHUTDOWN_TIMEOUT'] || '8s',
     SLUICE_SHUTDOWN_DELAY: process.env['SLUICE_SHUTDOWN_DELAY'] || '0s',

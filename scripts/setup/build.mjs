@@ -5,36 +5,42 @@ import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
+import { APPS, bundleApps, bundleOf } from './bundles.mjs';
 
 const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
 const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
 const stampFile = inRoot('dist', '.build-stamp.json');
 
 /**
- * Compiles apps, libraries and benchmarks into dist/ if one of their files has changed since the last build.
+ * Compiles apps, libraries and benchmarks into dist/, and bundles the apps, if one of their files has changed since the last build.
  * Does nothing in an image.
  * @param {{ say?: (line: string) => void }} [options]
+ * @returns {Promise<string | undefined>} the state of these files
  */
 export async function ensureBuild({ say = console.log } = {}) {
-  if (!isRepository()) return;
+  if (!isRepository()) return undefined;
   const sources = listSources();
   const state = createHash('sha256').update(JSON.stringify(sources)).digest('hex');
   const files = sources.map(([file]) => file);
   const last = readStamp();
   const gone = last?.files.filter((file) => !files.includes(file)) ?? [];
-  const complete = last?.files.every((file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file))) ?? false;
-  if (complete && last?.state === state) return;
+  /** @param {string} file */
+  const isCompleteWith = (file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file));
+  const complete = (last?.files.every(isCompleteWith) && APPS.every((app) => existsSync(bundleOf(app)))) ?? false;
+  if (complete && last?.state === state) return state;
 
   // The compiler trusts its own records: it would not write deleted output again.
   if (!complete) rmSync(compilerNotes, { force: true });
   gone.forEach(removeOutput);
   const expected = complete ? 'sources have changed, a few seconds' : 'first time, up to a minute';
-  const { code, output } = await announced(say, 'building the services', expected, () =>
-    run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT }),
-  );
-  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe build failed, see above.`);
+  await announced(say, 'building the services', expected, async () => {
+    const { code, output } = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT });
+    if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe build failed, see above.`);
+    await bundleApps();
+  });
   mkdirSync(inRoot('dist'), { recursive: true });
   writeFileSync(stampFile, JSON.stringify({ state, files }));
+  return state;
 }
 
 /**
@@ -46,7 +52,7 @@ function listSources() {
   const files = folders.flatMap((folder) =>
     readdirSync(inRoot(folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
   );
-  return ['package.json', 'tsconfig.json', 'tsconfig.build.json', ...files.sort()].flatMap((file) => {
+  return ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', ...files.sort()].flatMap((file) => {
     const entry = statSync(inRoot(file), { throwIfNoEntry: false });
     return entry?.isFile() ? [[file, entry.size, entry.mtimeMs]] : [];
   });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kafkaCommand } from '../setup/kafka.mjs';
+import { hasStorage } from './broker.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
@@ -23,6 +24,7 @@ const SERVICES_USER = 'sluice';
  * @typedef {object} BrokerAccess
  * @property {number} controllerPort
  * @property {number[]} ports of the internal listeners
+ * @property {boolean} isKept whether the broker of this folder most likely knows the login
  * @property {import('./broker.mjs').BrokerSecurity} security
  * @property {Record<string, string>} environment the variables with which a service connects and logs in
  */
@@ -36,6 +38,7 @@ const SERVICES_USER = 'sluice';
 export async function brokerAccess(dir, port) {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const passwordFile = join(dir, 'password');
+  const isKept = hasStorage(dir) && readIfThere(passwordFile) !== '';
   if (!readIfThere(passwordFile)) writeSecret(passwordFile, randomBytes(24).toString('hex'));
   const password = readIfThere(passwordFile);
   // of the broker itself: for this process only
@@ -50,6 +53,7 @@ export async function brokerAccess(dir, port) {
   return {
     controllerPort,
     ports: [servicesPort, controllerPort],
+    isKept,
     environment: {
       KAFKA_BROKERS: bootstrap,
       KAFKA_SECURITY_PROTOCOL: 'sasl_plaintext',

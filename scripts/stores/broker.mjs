@@ -36,11 +36,12 @@ const GRACE_MS = 20_000;
  * @param {BrokerSecurity} [options.security] default: everyone who reaches the port has all permissions
  * @param {(line: string) => void} [options.log]
  * @param {AbortSignal} [options.stopped] ends a broker that does not respond yet
+ * @param {boolean} [options.isPrepared] whether an earlier start has prepared this folder in the same way
  * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
  */
-export async function startBroker({ dir, port, controllerPort, security, log = () => {}, stopped }) {
+export async function startBroker({ dir, port, controllerPort, security, log = () => {}, stopped, isPrepared = false }) {
   const config = join(dir, 'server.properties');
-  const data = join(dir, 'data');
+  const data = dataOf(dir);
   const scratch = join(dir, 'tmp');
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await stopLeftoverBroker(dir);
@@ -51,11 +52,12 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   const inner = controllerPort ?? (await keptPort(config, 'CONTROLLER', [port]));
   const properties = brokerProperties({ port, controllerPort: inner, data });
   await writeFile(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`, { mode: 0o600 });
-  if (!existsSync(join(data, 'meta.properties'))) {
+  if (!hasStorage(dir)) {
     log("… preparing the broker's storage");
     await formatStorage(dir, config, security?.users ?? {});
   }
 
+  const wasStopped = existsSync(join(data, '.kafka_cleanshutdown'));
   const { command, args, ended } = await kafkaCommand(dir, [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`], ['kafka.Kafka', config], {
     keep: true,
   });
@@ -75,7 +77,8 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
 
   const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
   const prepare = async () => {
-    await untilServes(brokers, broker, logFile, security?.client);
+    await untilServes(brokers, broker, logFile, { client: security?.client, mayFailGroups: !(isPrepared && wasStopped) });
+    if (isPrepared) return;
     await security?.prepare?.();
     await limitOffsetsTopic(brokers, OFFSETS_SEGMENT_BYTES, security?.client);
   };
@@ -97,6 +100,15 @@ export async function stopLeftoverBroker(dir) {
 
 /** @param {string} dir */
 export const brokerLog = (dir) => join(dir, 'broker.log');
+
+/** @param {string} dir */
+const dataOf = (dir) => join(dir, 'data');
+
+/**
+ * Whether a broker has been prepared in this folder.
+ * @param {string} dir
+ */
+export const hasStorage = (dir) => existsSync(join(dataOf(dir), 'meta.properties'));
 
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'broker.pid');
@@ -135,13 +147,13 @@ function newClusterId() {
  * @param {string} brokers
  * @param {import('../processes/service-process.mjs').ServiceProcess} broker
  * @param {string} logFile
- * @param {BrokerSecurity['client']} [client]
+ * @param {{ client: BrokerSecurity['client'] | undefined, mayFailGroups: boolean }} options `mayFailGroups`: see {@link storesGroups}
  */
-async function untilServes(brokers, broker, logFile, client) {
+async function untilServes(brokers, broker, logFile, { client, mayFailGroups }) {
   const deadline = Date.now() + PATIENCE_MS;
   let ended = false;
   void broker.exited.then(() => (ended = true));
-  while (!((await isKafkaReady(brokers, client)) && (await storesGroups(brokers, client)))) {
+  while (!((await isKafkaReady(brokers, client)) && (!mayFailGroups || (await storesGroups(brokers, client))))) {
     if (ended) throw new Error('the broker has ended');
     if (Date.now() > deadline) {
       throw new ExplainedError(

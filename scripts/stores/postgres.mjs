@@ -28,17 +28,16 @@ const WRONG_PASSWORD = '28P01';
  * @param {{ cert: string, key: string }} [options.tls] PEM of the server's certificate; allows TLS connections
  * @param {(line: string) => void} [options.log]
  * @param {AbortSignal} [options.stopped] ends a server that does not respond yet
- * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { url: string, environment: Record<string, string> }>} once it responds;
- *   `environment`: the variables with which a service connects, with the password in a file
+ * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { url: string }>} once it responds
  */
 export async function startPostgres({ dir, port, fast = false, tls, log = () => {}, stopped }) {
   const { initdb, postgres } = postgresBinaries();
-  const data = join(dir, 'data');
+  const data = dataOf(dir);
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await stopLeftoverPostgres(dir);
   const account = await postgresAccount(initdb);
   if (tls) await writeTlsFiles(dir, tls);
-  if (!existsSync(join(data, 'PG_VERSION'))) {
+  if (!hasCluster(dir)) {
     log("… preparing the database's storage");
     await createCluster({ dir, data, initdb, account, fast });
   }
@@ -67,9 +66,24 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   const url = serverUrl(dir, port);
   const exit = await untilReady(server, untilServes(url, server, { logFile, password: passwordFile(dir) }), stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
-  const withoutPassword = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  return { ...server, url, environment: { DATABASE_URL: withoutPassword, DATABASE_PASSWORD_FILE: passwordFile(dir) } };
+  return { ...server, url };
 }
+
+/**
+ * The variables with which a service connects, with the password in a file.
+ * @param {string} dir
+ * @param {number} port
+ */
+export const postgresEnvironment = (dir, port) => ({
+  DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/postgres`,
+  DATABASE_PASSWORD_FILE: passwordFile(dir),
+});
+
+/**
+ * Whether a server has been started in this folder before.
+ * @param {string} dir
+ */
+export const hasCluster = (dir) => existsSync(join(dataOf(dir), 'PG_VERSION'));
 
 /**
  * Stops the server that a killed launcher has left running on this folder.
@@ -79,6 +93,9 @@ export const stopLeftoverPostgres = (dir) => stopLeftover(pidFile(dir), { signal
 
 /** @param {string} dir */
 export const postgresLog = (dir) => join(dir, 'postgres.log');
+
+/** @param {string} dir */
+const dataOf = (dir) => join(dir, 'data');
 
 /** @param {string} dir */
 const pidFile = (dir) => join(dir, 'postgres.pid');

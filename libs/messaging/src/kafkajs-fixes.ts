@@ -1,8 +1,11 @@
-import { createRequire } from 'node:module';
 import type { EachBatchHandler } from 'kafkajs';
+import groupModule from 'kafkajs/src/consumer/consumerGroup.js';
+import eventsModule from 'kafkajs/src/consumer/instrumentationEvents.js';
+import runnerModule from 'kafkajs/src/consumer/runner.js';
+import queueModule from 'kafkajs/src/network/requestQueue/index.js';
+import encoderModule from 'kafkajs/src/protocol/encoder.js';
+import responseModule from 'kafkajs/src/protocol/requests/fetch/v11/response.js';
 import { decodeFetchResponse } from './fetch-response.js';
-
-const requireKafkajs = createRequire(import.meta.url);
 
 /** A consumer's membership in its group, from a start to a stop. */
 interface ConsumerGroup {
@@ -42,7 +45,7 @@ interface Runner {
   eachBatch?: EachBatchHandler;
 }
 
-const { prototype: runner } = requireKafkajs('kafkajs/src/consumer/runner.js') as { prototype: Runner };
+const { prototype: runner } = runnerModule as { prototype: Runner };
 
 /**
  * kafkajs 2.2.4 repeats a commit that failed for as long as the brokers are down, and sends the old positions with whatever generation the group has
@@ -70,7 +73,7 @@ runner.handleBatch = async function (this: Runner, batch: FetchedBatch): Promise
   await handleBatch.call(this, batch);
 };
 
-const { prototype: group } = requireKafkajs('kafkajs/src/consumer/consumerGroup.js') as { prototype: ConsumerGroup };
+const { prototype: group } = groupModule as { prototype: ConsumerGroup };
 const { fetch } = group;
 const { stop } = runner;
 
@@ -105,7 +108,7 @@ runner.stop = function (this: Runner): Promise<void> {
   return stopped;
 };
 
-const { events } = requireKafkajs('kafkajs/src/consumer/instrumentationEvents.js') as { events: { REBALANCING: string } };
+const { events } = eventsModule as { events: { REBALANCING: string } };
 const { joinAndSync: join, leave } = group;
 /** By consumer: the member that the brokers may still know. */
 const memberIds = new WeakMap<object, string | null>();
@@ -146,7 +149,7 @@ interface RequestQueue {
   waitForPendingRequests(): Promise<void>;
 }
 
-const { prototype: queue } = requireKafkajs('kafkajs/src/network/requestQueue/index.js') as { prototype: RequestQueue };
+const { prototype: queue } = queueModule as { prototype: RequestQueue };
 const schedule = queue.scheduleCheckPendingRequests;
 const wait = queue.waitForPendingRequests;
 
@@ -165,7 +168,7 @@ queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
 };
 
 /** Responses to fetches, in the version that kafkajs uses with every broker since Kafka 2.3. */
-const fetchResponse = requireKafkajs('kafkajs/src/protocol/requests/fetch/v11/response.js') as { decode: typeof decodeFetchResponse };
+const fetchResponse = responseModule as { decode: typeof decodeFetchResponse };
 fetchResponse.decode = decodeFetchResponse;
 
 /** A buffer that grows while a request is encoded. */
@@ -176,7 +179,7 @@ interface Encoder {
   writeUVarInt(value: number): Encoder;
 }
 
-const encoding = requireKafkajs('kafkajs/src/protocol/encoder.js') as { prototype: Encoder; nextPowerOfTwo(value: number): number };
+const encoding = encoderModule as { prototype: Encoder; nextPowerOfTwo(value: number): number };
 const { nextPowerOfTwo } = encoding;
 /** The bytes that kafkajs reserves for an encoder whose size it does not know. */
 const UNKNOWN_SIZE = 511;

@@ -17,11 +17,19 @@ export function createLog(service: string, level: string = process.env.SLUICE_LO
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
     mixin: () => {
       const requestId = currentRequestId();
       return requestId === undefined ? {} : { request_id: requestId };
     },
   });
+}
+
+/** Of the properties that libraries add to an error, only texts, numbers and booleans: others contain connections, the parameters of statements or requests. */
+export function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const plain = Object.entries(pino.stdSerializers.err(error)).filter(([, value]) => value !== null && typeof value !== 'object');
+  return { ...Object.fromEntries(plain), ...(error instanceof AggregateError && { aggregateErrors: error.errors.map(describeError) }) };
 }
 
 const storage = new AsyncLocalStorage<string>();

@@ -104,12 +104,16 @@ interface WaitOptions {
   check(): Promise<string | undefined>;
 }
 
-const PAUSE_MS = 500;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 500;
+/** Stores that start together with the services take a few seconds. */
+const REPORT_AFTER_MS = 3000;
 const REPORT_EVERY_MS = 10_000;
 
-/** Waits, and logs the reason every ten seconds. Throws CannotStart at the deadline. */
+/** Waits, and logs the reason after three seconds and then every ten. Throws CannotStart at the deadline. */
 export async function waitFor({ name, deadline, log, check }: WaitOptions): Promise<void> {
-  for (let reportAt = 0; ;) {
+  let reportAt = Date.now() + REPORT_AFTER_MS;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     const reason = await check();
     if (reason === undefined) return;
     const now = Date.now();
@@ -118,7 +122,7 @@ export async function waitFor({ name, deadline, log, check }: WaitOptions): Prom
       log.info({ reason }, `waiting for ${name}`);
       reportAt = now + REPORT_EVERY_MS;
     }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 

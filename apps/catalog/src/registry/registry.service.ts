@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { findPackageJSON } from 'node:module';
+import { basename, dirname, join } from 'node:path';
 import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { inspectComponent, Invalid, NotFound } from '#contracts';
 import { Messages } from '#messaging';
@@ -69,8 +69,8 @@ export class RegistryService {
   }
 }
 
-/** `components/` of the repository, relative to `dist/apps/catalog/src/registry`. */
-const FOLDER = fileURLToPath(new URL('../../../../../components', import.meta.url));
+/** `components/` of the repository, beside its `package.json`. */
+const FOLDER = join(dirname(findPackageJSON(import.meta.url) ?? '.'), 'components');
 const TRY_FOR_MS = 20_000;
 const PAUSE_MS = 500;
 

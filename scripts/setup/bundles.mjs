@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises';
+import { basename, join, relative } from 'node:path';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { inRoot, ROOT } from '../shell/paths.mjs';
+
+/** @typedef {'gateway' | 'catalog' | 'routing' | 'event-store' | 'runtime'} App */
+
+/** @type {readonly App[]} */
+export const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
+
+const FOLDER = inRoot('dist', 'bundles');
+
+/**
+ * The file that an app is started from: its code and that of the packages that it imports.
+ * @param {App} app
+ */
+export const bundleOf = (app) => join(FOLDER, `${app}.js`);
+
+/** Modules that look for files beside them. */
+const STAY_IN_PLACE = ['jail-root-parts.js'];
+/** Packages that look for files beside them. */
+const STAY_INSTALLED = ['@fastify/static', 'swagger-ui-dist'];
+
+/** For CommonJS packages, which expect these names. */
+const COMMON_JS = `import { createRequire as requireOf } from 'node:module';
+const require = requireOf(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
+
+/**
+ * Bundles the compiled apps, each into one file with a source map of our modules.
+ * @throws {ExplainedError} when a module cannot be bundled
+ */
+export async function bundleApps() {
+  // Here, because the first start installs it
+  const { build } = await import('esbuild');
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: Object.fromEntries(APPS.map((app) => [app, inRoot('dist', 'apps', app, 'src', 'main.js')])),
+    outdir: FOLDER,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    banner: { js: COMMON_JS },
+    // The text of a module stays in the memory of its process. Names are kept: the logs and the database contain some of them.
+    minifyWhitespace: true,
+    legalComments: 'none',
+    sourcemap: 'linked',
+    sourcesContent: false,
+    external: STAY_INSTALLED,
+    plugins: [modulesInPlace, optionalPackages, packagesWithoutMap],
+    logLevel: 'silent',
+  }).catch(({ message }) => {
+    throw new ExplainedError(`The apps could not be bundled. ${message}`);
+  });
+}
+
+/** @type {import('esbuild').Plugin} */
+const modulesInPlace = {
+  name: 'modules in place',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\./ }, ({ path, resolveDir }) =>
+      STAY_IN_PLACE.includes(basename(path)) ? { path: relative(FOLDER, join(resolveDir, path)), external: true } : undefined,
+    );
+  },
+};
+
+/**
+ * Packages import others if they are installed, such as the drivers of other databases.
+ * @type {import('esbuild').Plugin}
+ */
+const optionalPackages = {
+  name: 'optional packages',
+  setup({ onResolve, resolve }) {
+    onResolve({ filter: /^[^.#/]/ }, async ({ path, pluginData, ...importer }) => {
+      if (pluginData === optionalPackages || path.startsWith('node:')) return undefined;
+      const found = await resolve(path, { ...importer, pluginData: optionalPackages });
+      return found.errors.length > 0 ? { path, external: true } : found;
+    });
+  },
+};
+
+/**
+ * The map of all packages would occupy ten times the memory of that of our modules: esbuild leaves out a package whose map has nothing in its lines.
+ * @type {import('esbuild').Plugin}
+ */
+const packagesWithoutMap = {
+  name: 'packages without map',
+  setup({ onLoad }) {
+    onLoad({ filter: /[/\\]node_modules[/\\].*\.[cm]?js$/ }, async ({ path }) => {
+      const code = inAscii(await readFile(path, 'utf8'));
+      const mappings = `${';'.repeat(code.split('\n').length)}AAAA`;
+      const map = Buffer.from(JSON.stringify({ version: 3, sources: ['package'], names: [], mappings })).toString('base64');
+      return { contents: `${code}\n//# sourceMappingURL=data:application/json;base64,${map}` };
+    });
+  },
+};
+
+/**
+ * With one character beyond ASCII, the text of a bundle would occupy two bytes per character. esbuild escapes them, except in regular expressions.
+ * @param {string} code
+ */
+const inAscii = (code) =>
+  code.replace(/(\\*)([^\0-\x7f])/g, (_, slashes, character) => {
+    const before = slashes.length % 2 === 0 ? slashes : slashes.slice(1);
+    return `${before}\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
