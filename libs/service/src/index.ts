@@ -12,7 +12,6 @@ export {
   requestTarget,
 } from './http-connections.js';
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
-export { GuessDelay } from './guess-delay.js';
 export { LimitPerKey } from './limit-per-key.js';
 export { type Place, QueuePerKey } from './queue-per-key.js';
 export { handleInOrder } from './requests-in-order.js';
@@ -23,5 +22,6 @@ export { printable } from './printable.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
 export { ServiceModule, type Shared } from './service.module.js';
+export { GuessDelay, ResponseDelay } from './response-delay.js';
 export { retryUntilStoresRespond } from './stores.js';
 export { within } from './within.js';

@@ -20,6 +20,7 @@ import {
   letClientsLeave,
   limitConnections,
   requestTarget,
+  ResponseDelay,
   ServiceConfig,
 } from '#service';
 import { secondsToReset } from '../quotas/quotas.js';
@@ -54,6 +55,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private readonly limiter: RateLimiterMemory | null;
   private readonly ownHosts: boolean;
   private readonly guesses = new GuessDelay();
+  /** Of 429 to the requests of an account, or of an endpoint. Some senders do not heed Retry-After. */
+  private readonly refusals = new ResponseDelay();
   private readonly receiving = new BytesPerKey<UserId>();
   private readonly sending = new BytesPerKey<UserId>();
 
@@ -103,6 +106,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(target) ?? [];
     const wait = isEndpointKey(key) ? await this.tooMany(key) : null;
     if (wait !== null) {
+      await this.refusals.pass(key);
       response.setHeader('retry-after', wait);
       return refuse(request, response, 429, 'too many requests to this endpoint');
     }
@@ -120,8 +124,13 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     if (deployment.suspended) return refuse(request, response, 503, 'the account of this endpoint is suspended');
     const { owner_id: owner } = deployment;
     const closed = new Promise<void>((resolve) => response.once('close', resolve));
-    await this.endpoints.turn(owner);
-    if (this.sending.of(owner) >= MAX_SENDING_BYTES) throw new TooManyRequests(UNREAD);
+    try {
+      await this.endpoints.turn(owner);
+      if (this.sending.of(owner) >= MAX_SENDING_BYTES) throw new TooManyRequests(UNREAD);
+    } catch (error) {
+      if (error instanceof TooManyRequests) await this.refusals.pass(owner);
+      throw error;
+    }
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
     if (request.headers.expect !== undefined) response.writeContinue();
     // read first, so that the client has finished sending when it gets the response
@@ -133,6 +142,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const reply = await this.endpoints.accept(deployment, event, closed);
     if (reply === 'queued') return respond(response, 200, null);
     if (reply === 'busy') {
+      await this.refusals.pass(owner);
       response.setHeader('retry-after', BUSY_RETRY_S);
       return respond(response, 429, 'too many runs of this account are waiting');
     }

@@ -1,30 +1,32 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { GuessDelay } from './guess-delay.js';
+import { GuessDelay, ResponseDelay } from './response-delay.js';
 
-describe('the responses to guesses of a network', () => {
-  const guess = (delay: GuessDelay, times: number, network = '192.0.2.1', now = 0) =>
-    Array.from({ length: times }, () => delay.charge(network, now));
+describe('the responses that refuse requests of one client', () => {
+  const refuse = (delay: ResponseDelay, times: number, key = 'a', now = 0) =>
+    Array.from({ length: times }, () => delay.charge(key, now));
 
   it('are not delayed up to a hundred, and then each more than the one before, up to a second', () => {
-    const waits = guess(new GuessDelay(), 400);
+    const waits = refuse(new ResponseDelay(), 400);
     expect(waits.slice(0, 100)).toEqual(Array(100).fill(0));
     expect(waits.slice(100, 103).map(Math.round)).toEqual([10, 20, 30]);
     expect(waits.at(-1)).toBe(1000);
   });
 
   it('are not delayed at a hundred per second', () => {
-    const delay = new GuessDelay();
-    guess(delay, 100);
-    for (let now = 10; now < 5000; now += 10) expect(delay.charge('192.0.2.1', now)).toBeLessThan(1e-6);
+    const delay = new ResponseDelay();
+    refuse(delay, 100);
+    for (let now = 10; now < 5000; now += 10) expect(delay.charge('a', now)).toBeLessThan(1e-6);
   });
 
   it('do not delay those of others, and are forgotten after two seconds', () => {
-    const delay = new GuessDelay();
-    guess(delay, 1000);
-    expect(delay.charge('192.0.2.2', 0)).toBe(0);
-    expect(guess(delay, 100, '192.0.2.1', 2000)).toEqual(Array(100).fill(0));
+    const delay = new ResponseDelay();
+    refuse(delay, 1000);
+    expect(delay.charge('b', 0)).toBe(0);
+    expect(refuse(delay, 100, 'a', 2000)).toEqual(Array(100).fill(0));
   });
+});
 
+describe('the responses to guesses of keys', () => {
   it('are counted together for the addresses of an IPv6 /64', async () => {
     const delay = new GuessDelay();
     const charge = jest.spyOn(delay, 'charge').mockReturnValue(0);
