@@ -79,8 +79,9 @@ describe('while a part of the system is down', () => {
           headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': 'late' },
           body: JSON.stringify({ app: 'late', credentials: { key: 'x' } }),
         });
-      // otherwise the event store may still have to ask the catalog
+      // otherwise the event store and the gateway may still have to ask the catalog
       expect((await http('GET', `${api.baseUrl}/sources/${id}/event_summaries`, { headers })).status).toBe(200);
+      expect((await http('DELETE', `${api.baseUrl}/sources/${id}/events`, { headers })).status).toBe(202);
       await system.apps.pause('catalog');
       try {
         const [late, webhooks, deletion, connection] = await Promise.all([

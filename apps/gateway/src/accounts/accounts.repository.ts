@@ -4,6 +4,7 @@ import { IsNull, Repository } from 'typeorm';
 import type { Id, UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction } from '#database';
 import { AccountRow, ApiKeyRow, type OpenedAccount, type Usage } from './account.entity.js';
+import { untilForgotten } from './known-accounts.js';
 
 /** The only writer of the tables `account` and `api_key`. It also reads what accounts have used. */
 @Injectable()
@@ -57,6 +58,7 @@ export class AccountsRepository {
   /** Suspends the account from now on, unless it is suspended, or lets it continue. */
   async setSuspended(id: UserId, suspended: boolean): Promise<void> {
     await this.accounts.update({ id }, { suspended_at: suspended ? () => 'coalesce(suspended_at, now())' : null });
+    await untilForgotten();
   }
 
   /** Deletes the account and its keys. Returns the number of keys. */
@@ -82,6 +84,7 @@ export class AccountsRepository {
   /** Gives the id another key, which has the name and scope of the former one. Returns false if the account does not have the id, or it is revoked. */
   async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: { hash: Buffer; prefix: string }): Promise<boolean> {
     const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, key);
+    await untilForgotten();
     return affected === 1;
   }
 
@@ -108,6 +111,7 @@ export class AccountsRepository {
   /** Returns false if the account does not have this API key, or the key is already revoked. */
   async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<boolean> {
     const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, { revoked_at: () => 'now()' });
+    await untilForgotten();
     return affected === 1;
   }
 
@@ -125,6 +129,7 @@ export class AccountsRepository {
   /** Returns false if the key does not exist. Revoking a key twice changes nothing. */
   async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
     const { affected } = await this.keys.update({ id }, { revoked_at: () => 'coalesce(revoked_at, now())' });
+    await untilForgotten();
     return affected === 1;
   }
 

@@ -13,7 +13,7 @@ import {
   Unavailable,
   type UserId,
 } from '#contracts';
-import { Database, Lookups } from '#database';
+import { Database } from '#database';
 import { within } from '#service';
 import { GatewayConfig } from '../gateway.config.js';
 import { type AccountRow, type ApiKeyRow, type KeyScope, type OpenedAccount, UNLIMITED, type User } from './account.entity.js';
@@ -21,6 +21,7 @@ import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
 import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-key.dto.js';
 import { KeyUses } from './key-uses.js';
+import { KnownAccounts } from './known-accounts.js';
 
 /** An account and one of its keys, at the only time at which the key is known. */
 export interface IssuedKey {
@@ -36,7 +37,7 @@ const FOUND_WITHIN_MS = 10_000;
 
 @Injectable()
 export class AccountsService {
-  private readonly byKeyHash = new Lookups<string, OpenedAccount>((hashes) => this.accounts.findByKeyHashes(hashes));
+  private readonly known = new KnownAccounts((hashes) => this.accounts.findByKeyHashes(hashes));
 
   constructor(
     private readonly accounts: AccountsRepository,
@@ -176,7 +177,7 @@ export class AccountsService {
   }
 
   private accountOf(key: string): Promise<OpenedAccount | undefined> {
-    return this.byKeyHash.get(apiKeyHash(key).toString('hex'));
+    return this.known.get(apiKeyHash(key).toString('hex'));
   }
 
   private async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: string): Promise<void> {
