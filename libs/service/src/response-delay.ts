@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { networkOf } from './connection-limits.js';
 
-/** So many responses come without a delay. Large, because a proxy is one address. */
+/** The number of responses without a delay. Large, because a proxy is one address. */
 const BURST = 100;
 const PER_SECOND = 100;
 const LONGEST_MS = 1000;

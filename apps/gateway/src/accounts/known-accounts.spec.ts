@@ -8,7 +8,7 @@ afterEach(() => void jest.useRealTimers());
 
 const account = { id: newId('user') } as OpenedAccount;
 
-it('are read once however many requests there are, and again after 0.2 s', async () => {
+it('an account is read once however many requests there are, and again after 0.2 s', async () => {
   const read = jest.fn(async (hashes: string[]) => new Map(hashes.map((hash) => [hash, account])));
   const accounts = new KnownAccounts(read);
   for (let n = 0; n < 10; n++) expect(await accounts.get('a')).toBe(account);
@@ -19,14 +19,14 @@ it('are read once however many requests there are, and again after 0.2 s', async
   expect(read).toHaveBeenCalledTimes(3);
 });
 
-it('are read for each request with a key that does not exist: it may have been created', async () => {
+it('a key that does not exist is looked up for each request, because it may have been created', async () => {
   const read = jest.fn(async () => new Map<string, OpenedAccount>());
   const accounts = new KnownAccounts(read);
   for (let n = 0; n < 3; n++) expect(await accounts.get('a')).toBeUndefined();
   expect(read).toHaveBeenCalledTimes(3);
 });
 
-it('are forgotten when what has ended an access is done waiting, however long the reading took', async () => {
+it('an account is forgotten when untilForgotten resolves, however long its lookup took', async () => {
   const rows = new Map([['a', account]]);
   const slow = Promise.withResolvers<void>();
   const accounts = new KnownAccounts(async (hashes) => {
