@@ -5,9 +5,9 @@ import { connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { endpointLabel, endpointUrl } from '#config';
-import { Unavailable } from '#contracts';
+import { TooManyRequests, Unavailable } from '#contracts';
 import { createLog } from '#observability';
-import { GuessDelay } from '#service';
+import { GuessDelay, ResponseDelay } from '#service';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import type { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
@@ -39,6 +39,7 @@ async function start(
   maxEndpointBodyBytes = LIMIT,
 ) {
   const events: HttpEvent[] = [];
+  const turn = jest.fn(async () => {});
   const endpoints = {
     find: async (key: string) => {
       if ([KEY, SUSPENDED, PAUSED].includes(key))
@@ -46,7 +47,7 @@ async function start(
       if (key === FAILING) throw new Unavailable('the stores do not respond', 'it could not be stored within 10 s');
       return key === 'manyotherendpoints' ? 'busy' : undefined;
     },
-    turn: async () => {},
+    turn,
     handled: () => {},
     accept: async (_: DeploymentRow, { event }: { event: string }, closed: Promise<void>) => {
       events.push(JSON.parse(event) as HttpEvent);
@@ -87,7 +88,7 @@ async function start(
       });
       outgoing.flushHeaders();
     });
-  return { port, send, events };
+  return { port, send, events, turn };
 }
 
 async function eventually(check: () => unknown): Promise<void> {
@@ -460,5 +461,24 @@ describe('too many requests to an endpoint', () => {
     expect(statuses).toEqual([200, 200, 429]);
     expect((await send()).headers['retry-after']).toBe('1');
     expect((await send({ path: '/anotherendpoint99' })).status).toBe(404);
+  });
+
+  it.each([
+    ['by its account, if too many of its runs wait', 'busy', null, [['u_1']]],
+    ['by its account, if too many requests wait', 'no turn', null, [['u_1']]],
+    ['by its key, if it has a limit', 'queued', 1, [[KEY]]],
+  ] as const)('get 429 at a limited pace, %s', async (_, response, requestsPerSecond, keys) => {
+    const { send, turn } = await start(response === 'no turn' ? 'queued' : response, requestsPerSecond);
+    if (response === 'no turn') turn.mockRejectedValue(new TooManyRequests('too many requests of this account are waiting'));
+    if (requestsPerSecond !== null) expect((await send()).status).toBe(200);
+    const delayed = Promise.withResolvers<void>();
+    const pass = jest.spyOn(ResponseDelay.prototype, 'pass').mockReturnValue(delayed.promise);
+    let status: number | undefined;
+    const sent = send().then((received) => (status = received.status));
+    await eventually(() => expect(pass.mock.calls).toEqual(keys));
+    expect(status).toBeUndefined();
+    delayed.resolve();
+    expect(await sent).toBe(429);
+    pass.mockRestore();
   });
 });
