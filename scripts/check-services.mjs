@@ -1,5 +1,5 @@
-// npm start runs it before it creates a data folder: checks the variables of all services, and whether components can be jailed on this machine. Prints
-// what is wrong and exits with code 1.
+// npm start runs it before it creates a data folder, and when the build or a variable has changed: checks the variables of all services, and whether
+// components can be jailed on this machine. Prints what is wrong and exits with code 1.
 import { checkConfig, ConfigError } from '../dist/libs/config/src/index.js';
 import { SERVICES } from '../dist/libs/contracts/src/index.js';
 import { CannotStart, COMMON_SETTINGS } from '../dist/libs/service/src/index.js';

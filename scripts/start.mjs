@@ -1,6 +1,6 @@
 // npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
 import './setup/check-platform.mjs';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { announced } from './shell/announced.mjs';
 import { appEnvironment, APPS, superviseApps } from './processes/apps.mjs';
@@ -66,7 +66,8 @@ async function start() {
   await checkKeptFiles(folder, settings, process.env);
   const isFirst = !started.folder;
   const hash = startHash(build, process.env);
-  const isRepeated = !isFirst && lastStart(folder) === hash;
+  const last = lastStart(folder);
+  const isRepeated = !isFirst && last === hash;
   // Awaited below: in a folder with data, the stores start meanwhile.
   const checked = isRepeated
     ? undefined
@@ -88,10 +89,12 @@ async function start() {
   const kafka = settings.kafkaBrokers
     ? { environment: { KAFKA_BROKERS: settings.kafkaBrokers }, ports: [], isKept: true }
     : await brokerAccess(folder.broker, settings.kafkaPort);
+  // Written again when this start has succeeded: another version may change the data before it fails.
+  if (!isRepeated) rmSync(folder.lastStart, { force: true });
   // The services then load while the stores start, and wait for them.
-  const isPrepared = !isFirst && kafka.isKept && (settings.databaseUrl !== undefined || hasCluster(folder.postgres));
+  const isPrepared = !isFirst && last !== null && kafka.isKept && (settings.databaseUrl !== undefined || hasCluster(folder.postgres));
   const respond = Promise.all([
-    'security' in kafka ? runBroker(folder, settings.kafkaPort, kafka, isRepeated && kafka.isKept) : undefined,
+    'security' in kafka ? runBroker(folder, settings.kafkaPort, kafka) : undefined,
     settings.databaseUrl ? undefined : runPostgres(folder, settings.postgresPort),
   ]);
   respond.catch(() => {});
@@ -170,14 +173,13 @@ async function goOn() {
  * @param {import('./launch/data-folder.mjs').DataFolder} folder
  * @param {number} port
  * @param {import('./stores/broker-access.mjs').BrokerAccess} access
- * @param {boolean} isPrepared whether an earlier start has prepared it in the same way
  */
-async function runBroker(folder, port, { controllerPort, security }, isPrepared) {
+async function runBroker(folder, port, { controllerPort, security }) {
   const broker = new Supervisor({
     name: 'broker',
     say,
     logFile: brokerLog(folder.broker),
-    launch: (stopped) => startBroker({ dir: folder.broker, port, controllerPort, security, log: say, stopped, isPrepared }),
+    launch: (stopped) => startBroker({ dir: folder.broker, port, controllerPort, security, log: say, stopped }),
   });
   started.stores.push(broker);
   await broker.start();

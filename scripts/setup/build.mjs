@@ -52,7 +52,8 @@ function listSources() {
   const files = folders.flatMap((folder) =>
     readdirSync(inRoot(folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
   );
-  return ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', ...files.sort()].flatMap((file) => {
+  const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', 'scripts/setup/bundles.mjs'];
+  return [...settings, ...files.sort()].flatMap((file) => {
     const entry = statSync(inRoot(file), { throwIfNoEntry: false });
     return entry?.isFile() ? [[file, entry.size, entry.mtimeMs]] : [];
   });

@@ -41,7 +41,7 @@ export async function bundleApps() {
     format: 'esm',
     target: 'node24',
     banner: { js: COMMON_JS },
-    // The text of a module stays in the memory of its process. Names are kept: the logs and the database contain some of them.
+    // The text of a module stays in the memory of its process. Names are not shortened, for stacks and profiles.
     minifyWhitespace: true,
     legalComments: 'none',
     sourcemap: 'linked',

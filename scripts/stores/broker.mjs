@@ -36,10 +36,9 @@ const GRACE_MS = 20_000;
  * @param {BrokerSecurity} [options.security] default: everyone who reaches the port has all permissions
  * @param {(line: string) => void} [options.log]
  * @param {AbortSignal} [options.stopped] ends a broker that does not respond yet
- * @param {boolean} [options.isPrepared] whether an earlier start has prepared this folder in the same way
  * @returns {Promise<import('../processes/service-process.mjs').ServiceProcess & { brokers: string }>} once it responds
  */
-export async function startBroker({ dir, port, controllerPort, security, log = () => {}, stopped, isPrepared = false }) {
+export async function startBroker({ dir, port, controllerPort, security, log = () => {}, stopped }) {
   const config = join(dir, 'server.properties');
   const data = dataOf(dir);
   const scratch = join(dir, 'tmp');
@@ -77,8 +76,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
 
   const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
   const prepare = async () => {
-    await untilServes(brokers, broker, logFile, { client: security?.client, mayFailGroups: !(isPrepared && wasStopped) });
-    if (isPrepared) return;
+    await untilServes(brokers, broker, logFile, { client: security?.client, mayFailGroups: !wasStopped });
     await security?.prepare?.();
     await limitOffsetsTopic(brokers, OFFSETS_SEGMENT_BYTES, security?.client);
   };

@@ -10,12 +10,12 @@ describe('an error in the log', () => {
     });
   });
 
-  it('has no connections, parameters or requests', () => {
+  it('has no connections, parameters, requests or values of rows', () => {
     const error = Object.assign(new Error('lost'), {
       client: { host: 'db', connectionParameters: { password: 'p' } },
       parameters: ['a secret'],
       driverError: new Error('lost'),
-      detail: undefined,
+      detail: 'Key (email)=(someone@example.com) already exists.',
     });
     expect(describeError(error)).toEqual({ type: 'Error', message: 'lost', stack: error.stack });
   });

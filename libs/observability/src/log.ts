@@ -25,10 +25,14 @@ export function createLog(service: string, level: string = process.env.SLUICE_LO
   });
 }
 
+/** Properties with which PostgreSQL quotes the values of rows, and statements. */
+const QUOTING = new Set(['detail', 'where', 'internalQuery']);
+
 /** Of the properties that libraries add to an error, only texts, numbers and booleans: others contain connections, the parameters of statements or requests. */
 export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
-  const plain = Object.entries(pino.stdSerializers.err(error)).filter(([, value]) => value !== null && typeof value !== 'object');
+  const isPlain = ([name, value]: [string, unknown]) => value !== null && typeof value !== 'object' && !QUOTING.has(name);
+  const plain = Object.entries(pino.stdSerializers.err(error)).filter(isPlain);
   return { ...Object.fromEntries(plain), ...(error instanceof AggregateError && { aggregateErrors: error.errors.map(describeError) }) };
 }
 

@@ -2,8 +2,7 @@ import { describe, expect, it, jest } from '@jest/globals';
 import { GuessDelay, ResponseDelay } from './response-delay.js';
 
 describe('the responses that refuse requests of one client', () => {
-  const refuse = (delay: ResponseDelay, times: number, key = 'a', now = 0) =>
-    Array.from({ length: times }, () => delay.charge(key, now));
+  const refuse = (delay: ResponseDelay, times: number, key = 'a', now = 0) => Array.from({ length: times }, () => delay.charge(key, now));
 
   it('are not delayed up to a hundred, and then each more than the one before, up to a second', () => {
     const waits = refuse(new ResponseDelay(), 400);

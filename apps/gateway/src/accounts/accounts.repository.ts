@@ -61,7 +61,7 @@ export class AccountsRepository {
     await untilForgotten();
   }
 
-  /** Deletes the account and its keys. Returns the number of keys. */
+  /** Deletes an account that is suspended, and its keys. Returns the number of keys. */
   async remove(transaction: Transaction, id: UserId): Promise<number> {
     const { affected } = await transaction.rows(ApiKeyRow).delete({ account_id: id });
     await transaction.rows(AccountRow).delete({ id });

@@ -23,11 +23,12 @@ import {
   ResponseDelay,
   ServiceConfig,
 } from '#service';
+import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { secondsToReset } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
-import { EndpointsService, isEndpointKey } from './endpoints.service.js';
+import { type EndpointResponse, EndpointsService, isEndpointKey } from './endpoints.service.js';
 import { httpRun } from './http-event.js';
 import { replyHeaders } from './reply-headers.js';
 
@@ -133,13 +134,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     }
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
     if (request.headers.expect !== undefined) response.writeContinue();
-    // read first, so that the client has finished sending when it gets the response
-    const body = await this.readBody(request, owner);
-    const begun = performance.now();
-    const headers = { ...request.headers, host };
-    const event = httpRun({ method: request.method ?? 'GET', path: path || '/', search, headers, body });
-    this.endpoints.handled(owner, { bytes: body.length, ms: performance.now() - begun });
-    const reply = await this.endpoints.accept(deployment, event, closed);
+    const reply = await this.accept(request, deployment, { path: path || '/', search, host }, closed);
     if (reply === 'queued') return respond(response, 200, null);
     if (reply === 'busy') {
       await this.refusals.pass(owner);
@@ -154,6 +149,23 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     if (reply === 'not run') return respond(response, 503, 'the source cannot run: it was switched off or deleted');
     if (reply === 'stopped') return respond(response, 504, 'the component was stopped because it reached a limit');
     this.send(response, reply, owner, closed);
+  }
+
+  /** A separate method, so that the body is not kept while a refusal is delayed. */
+  private async accept(
+    request: IncomingMessage,
+    deployment: DeploymentRow,
+    { path, search, host }: { path: string; search: string; host: string | undefined },
+    closed: Promise<void>,
+  ): Promise<EndpointResponse> {
+    const { owner_id: owner } = deployment;
+    // read first, so that the client has finished sending when it gets the response
+    const body = await this.readBody(request, owner);
+    const begun = performance.now();
+    const headers = { ...request.headers, host };
+    const event = httpRun({ method: request.method ?? 'GET', path, search, headers, body });
+    this.endpoints.handled(owner, { bytes: body.length, ms: performance.now() - begun });
+    return this.endpoints.accept(deployment, event, closed);
   }
 
   private send(response: ServerResponse, reply: HttpReply, owner: UserId, closed: Promise<void>): void {
