@@ -67,7 +67,7 @@ async function start() {
   const isFirst = !started.folder;
   const hash = startHash(build, process.env);
   const last = lastStart(folder);
-  const isRepeated = !isFirst && last === hash;
+  const isRepeated = last === hash;
   // Awaited below: in a folder with data, the stores start meanwhile.
   const checked = isRepeated
     ? undefined
@@ -92,7 +92,7 @@ async function start() {
   // Written again when this start has succeeded: another version may change the data before it fails.
   if (!isRepeated) rmSync(folder.lastStart, { force: true });
   // The services then load while the stores start, and wait for them.
-  const isPrepared = !isFirst && last !== null && kafka.isKept && (settings.databaseUrl !== undefined || hasCluster(folder.postgres));
+  const isPrepared = last !== null && kafka.isKept && (settings.databaseUrl !== undefined || hasCluster(folder.postgres));
   const respond = Promise.all([
     'security' in kafka ? runBroker(folder, settings.kafkaPort, kafka) : undefined,
     settings.databaseUrl ? undefined : runPostgres(folder, settings.postgresPort),

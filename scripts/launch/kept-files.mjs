@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
+import { hasCluster } from '../stores/postgres.mjs';
 
 /**
  * Checks the files without which the data of earlier starts cannot be used: a new password or key would not fit it.
@@ -21,7 +22,7 @@ export async function checkKeptFiles(folder, { databaseUrl }, env) {
 }
 
 /** @param {import('./data-folder.mjs').DataFolder} folder */
-const hasDatabase = ({ postgres }) => existsSync(join(postgres, 'data', 'PG_VERSION'));
+const hasDatabase = ({ postgres }) => hasCluster(postgres);
 
 /** @param {import('./data-folder.mjs').DataFolder} folder */
 function databaseProblem(folder) {

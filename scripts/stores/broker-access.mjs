@@ -38,9 +38,10 @@ const SERVICES_USER = 'sluice';
 export async function brokerAccess(dir, port) {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const passwordFile = join(dir, 'password');
-  const isKept = hasStorage(dir) && readIfThere(passwordFile) !== '';
-  if (!readIfThere(passwordFile)) writeSecret(passwordFile, randomBytes(24).toString('hex'));
-  const password = readIfThere(passwordFile);
+  const keptPassword = readIfThere(passwordFile);
+  const isKept = hasStorage(dir) && keptPassword !== '';
+  const password = keptPassword || randomBytes(24).toString('hex');
+  if (!keptPassword) writeSecret(passwordFile, password);
   // of the broker itself: for this process only
   const ownPassword = randomBytes(24).toString('hex');
   const config = join(dir, 'server.properties');

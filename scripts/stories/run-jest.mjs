@@ -111,7 +111,7 @@ function failures({ testResults }) {
   return testResults.flatMap(({ name, message, assertionResults }) => {
     const file = relative(ROOT, name);
     const failed = assertionResults.filter(({ status }) => status === 'failed');
-    if (failed.length === 0 && message !== '' && assertionResults.length === 0) return [`${file}\n${beginning(message)}`];
+    if (assertionResults.length === 0 && message !== '') return [`${file}\n${beginning(message)}`];
     return failed.map(({ fullName, failureMessages }) => `${file}: ${fullName}\n${beginning(failureMessages.join('\n'))}`);
   });
 }
