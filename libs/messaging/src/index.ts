@@ -5,7 +5,7 @@ export { Consumers } from './consumers.js';
 export { deadLetterRecord } from './outcomes.js';
 export { Batch, Consumes, ConsumesBatch, Follows, Handles, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
 export { explainKafkaError, isTooLarge, reasonOf } from './kafka-errors.js';
-export { KafkaClient } from './kafka.js';
+export { KafkaClient, KeptAdmin } from './kafka.js';
 export { KafkaConfig } from './kafka.config.js';
 export { LaneIntake, type PartitionProgress, type Uncommitted } from './lane-intake.js';
 export { Lanes, type LanesOptions, type Task } from './lanes.js';

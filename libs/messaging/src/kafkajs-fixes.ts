@@ -138,15 +138,24 @@ group.leave = async function (this: ConsumerGroup): Promise<void> {
 
 interface PendingRequest {
   entry: { apiName: string };
+  /** As from Date.now(). */
+  sentAt: number;
+  /** In ms. */
+  requestTimeout: number;
+  timeoutRequest(): void;
 }
 
 /** The parts of kafkajs' queue of requests (one per connection) that wait. */
 interface RequestQueue {
+  enforceRequestTimeout: boolean;
+  isConnected(): boolean;
   pending: PendingRequest[];
   /** By correlation id. */
   inflight: Map<number, PendingRequest>;
   scheduleCheckPendingRequests(): void;
+  scheduleRequestTimeoutCheck(): void;
   waitForPendingRequests(): Promise<void>;
+  destroy(): void;
 }
 
 const { prototype: queue } = queueModule as { prototype: RequestQueue };
@@ -166,6 +175,38 @@ queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
   const isFetching = ({ entry }: PendingRequest) => entry.apiName === 'Fetch';
   return [...this.pending, ...this.inflight.values()].every(isFetching) ? Promise.resolve() : wait.call(this);
 };
+
+const { destroy } = queue;
+const TIMEOUT_CHECK_MS = 500;
+/** The queues of open connections. */
+const open = new Set<RequestQueue>();
+let timeoutCheck: NodeJS.Timeout | undefined;
+
+/**
+ * kafkajs 2.2.4 looks ten times per second, with a timer for each connection, whether a request has exceeded its time limit, also while there are none. A
+ * service has about ten connections. With this, one timer looks at all of them.
+ */
+queue.scheduleRequestTimeoutCheck = function (this: RequestQueue): void {
+  if (!this.enforceRequestTimeout) return;
+  open.add(this);
+  timeoutCheck ??= setInterval(endLateRequests, TIMEOUT_CHECK_MS);
+};
+
+queue.destroy = function (this: RequestQueue): void {
+  destroy.call(this);
+  open.delete(this);
+  if (open.size > 0) return;
+  clearInterval(timeoutCheck);
+  timeoutCheck = undefined;
+};
+
+function endLateRequests(): void {
+  const now = Date.now();
+  for (const each of open) {
+    for (const request of each.inflight.values()) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
+    if (!each.isConnected()) each.destroy();
+  }
+}
 
 /** Responses to fetches, in the version that kafkajs uses with every broker since Kafka 2.3. */
 const fetchResponse = responseModule as { decode: typeof decodeFetchResponse };

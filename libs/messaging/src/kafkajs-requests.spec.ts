@@ -6,7 +6,12 @@ interface RequestQueue {
   pending: unknown[];
   checkPendingRequests(): void;
   maybeThrottle(ms: number): void;
-  push(request: { entry: { correlationId: number; apiName?: string }; expectResponse: boolean; sendRequest(): void }): void;
+  scheduleRequestTimeoutCheck(): void;
+  push(request: {
+    entry: { correlationId: number; apiName?: string; reject?: (error: Error) => void };
+    expectResponse: boolean;
+    sendRequest(): void;
+  }): void;
   destroy(): void;
   waitForPendingRequests(): Promise<void>;
 }
@@ -18,7 +23,7 @@ const RequestQueueClass = createRequire(import.meta.url)('kafkajs/src/network/re
   options: object,
 ) => RequestQueue;
 
-const newQueue = () =>
+const newQueue = (options: object = {}) =>
   new RequestQueueClass({
     maxInFlightRequests: null,
     requestTimeout: 1000,
@@ -26,6 +31,7 @@ const newQueue = () =>
     clientId: 'c',
     broker: 'b',
     logger,
+    ...options,
   });
 
 describe('the request queue of a kafkajs connection', () => {
@@ -49,6 +55,42 @@ describe('the request queue of a kafkajs connection', () => {
       expect([sent, queue.pending.length]).toEqual([[], 1]);
       jest.advanceTimersByTime(600);
       expect([sent, queue.pending.length]).toEqual([[1], 0]);
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('ends requests that exceed their time limit, with one timer for all connections', () => {
+    jest.useFakeTimers();
+    try {
+      const queues = [newQueue({ enforceRequestTimeout: true }), newQueue({ enforceRequestTimeout: true })];
+      const failed: string[] = [];
+      for (const [index, queue] of queues.entries()) {
+        queue.scheduleRequestTimeoutCheck();
+        queue.push({
+          entry: { correlationId: 1, apiName: 'Produce', reject: ({ message }) => failed.push(`${index}: ${message}`) },
+          expectResponse: true,
+          sendRequest: () => {},
+        });
+      }
+      expect(jest.getTimerCount()).toBe(1);
+      jest.advanceTimersByTime(999);
+      expect(failed).toEqual([]);
+      jest.advanceTimersByTime(1000);
+      expect(failed).toEqual([0, 1].map((index) => expect.stringMatching(new RegExp(`^${index}: Request Produce.* timed out$`))));
+      for (const queue of queues) queue.destroy();
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('no longer looks at a connection that was closed', () => {
+    jest.useFakeTimers();
+    try {
+      newQueue({ enforceRequestTimeout: true, isConnected: () => false }).scheduleRequestTimeoutCheck();
+      jest.advanceTimersByTime(1000);
       expect(jest.getTimerCount()).toBe(0);
     } finally {
       jest.useRealTimers();

@@ -23,7 +23,7 @@ export interface TopicReport {
 export const wrongTopics = (wrong: TopicReport['wrong']): string => `Kafka's topics are not as needed: ${wrong.join('; ')}`;
 
 /** Creates the missing topics and leaves existing ones unchanged. Returns the names of the new ones. */
-export async function createTopics(kafka: KafkaClient, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
+export async function createTopics(kafka: Pick<KafkaClient, 'withAdmin'>, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
   return kafka.withAdmin(async (admin) => {
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ topic }) => !existing.has(topic));

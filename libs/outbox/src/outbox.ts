@@ -148,7 +148,7 @@ interface Row {
 }
 
 /** A notification can get lost with its connection; then a record waits this long. */
-const POLL_MS = 1000;
+const POLL_MS = 5000;
 const LOCK_RETRY_MS = 1000;
 /** How long a record may wait for others after a batch was sent, unless the app provides OUTBOX_GATHER_MS. One that follows a silence does not wait. */
 const GATHER_MS = 5;

@@ -1,5 +1,5 @@
 import { topicAccess, topicSpecs, type Service } from '#contracts';
-import { createTopics, explainKafkaError, type KafkaClient, type TopicSettings } from '#messaging';
+import { createTopics, explainKafkaError, type KafkaClient, KeptAdmin, type TopicSettings } from '#messaging';
 import { counter, type Log } from '#observability';
 
 const EVERY_MS = 5000;
@@ -14,15 +14,16 @@ const recreated = counter('topics_recreated_total', 'Topics that a running servi
 export function recreateDeletedTopics(service: Service, kafka: KafkaClient, settings: TopicSettings, log: Log): () => void {
   const { reads, writes } = topicAccess(service);
   const specs = topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
+  const admin = new KeptAdmin(kafka);
   let checking = false;
   const check = async (): Promise<void> => {
     if (checking) return;
     checking = true;
     try {
-      const topics = await createTopics(kafka, specs, settings);
+      const topics = await createTopics(admin, specs, settings);
       if (topics.length === 0) return;
       // those of services that are down, which wait for them before they start; only the brokers know whether this one may create them
-      topics.push(...(await createTopics(kafka, topicSpecs(), settings).catch(() => [])));
+      topics.push(...(await createTopics(admin, topicSpecs(), settings).catch(() => [])));
       recreated.inc(topics.length);
       log.error({ topics }, 'topics.recreated');
     } catch (error) {
@@ -34,5 +35,8 @@ export function recreateDeletedTopics(service: Service, kafka: KafkaClient, sett
     }
   };
   const timer = setInterval(() => void check(), EVERY_MS).unref();
-  return () => clearInterval(timer);
+  return () => {
+    clearInterval(timer);
+    void admin.close();
+  };
 }

@@ -38,7 +38,6 @@ const KEPT_BYTES = 1024;
 const READ_BYTES = 64 * 1024;
 /** How much of a connection a response may use: its body in chunks, and headers. */
 const RECEIVED_BYTES = 3 * READ_BYTES;
-const TICK_MS = 100;
 
 /**
  * Sends requests to webhooks, HTTP/1.1 with connections kept alive, follows no redirects and never throws.
@@ -49,21 +48,21 @@ export class HttpPoster extends Poster {
   private readonly agent: Agent;
   private readonly connections = new KeptConnections();
   private readonly underWay = new Set<Exchange>();
-  private readonly ticker: NodeJS.Timeout;
+  private readonly stopTicking: () => void;
 
   constructor(private readonly options: HttpPosterOptions) {
     super();
-    const { guard, timeoutMs, connectTimeoutMs } = options;
+    const { guard, clock, timeoutMs, connectTimeoutMs } = options;
     this.agent = guardedAgent(guard, {
       connect: { timeout: connectTimeoutMs },
       maxResponseBytes: RECEIVED_BYTES,
-      // the ticker below enforces the limit; these only clean up
+      // the tick below enforces the limit; these only clean up
       headersTimeout: timeoutMs + 5000,
       bodyTimeout: timeoutMs + 5000,
       pipelining: 1,
     });
     // one timer for all requests: a timer or an abort signal per request costs more than the signature
-    this.ticker = setInterval(() => this.expire(), TICK_MS).unref();
+    this.stopTicking = clock.onTick(() => this.expire());
   }
 
   post({ ownerId, origin, path }: Receiver, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
@@ -86,7 +85,7 @@ export class HttpPoster extends Poster {
 
   /** Requests in progress never get an outcome: they did not fail, this process stopped. */
   async close(): Promise<void> {
-    clearInterval(this.ticker);
+    this.stopTicking();
     for (const exchange of this.underWay) exchange.abandon();
     await this.agent.destroy();
   }

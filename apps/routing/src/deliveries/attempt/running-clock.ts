@@ -10,7 +10,8 @@ const STILL_MS = 1000;
  */
 @Injectable()
 export class RunningClock implements OnApplicationShutdown {
-  private readonly ticker = setInterval(() => this.now(), TICK_MS).unref();
+  private readonly ticker = setInterval(() => this.tick(), TICK_MS).unref();
+  private readonly everyTick = new Set<() => void>();
   private seenAt = performance.now();
   private stoodStillMs = 0;
 
@@ -23,7 +24,18 @@ export class RunningClock implements OnApplicationShutdown {
     return now - this.stoodStillMs;
   }
 
+  /** Calls back ten times per second, until the returned function is called. All share one timer, because each timer wakes an idle process. */
+  onTick(callback: () => void): () => void {
+    this.everyTick.add(callback);
+    return () => void this.everyTick.delete(callback);
+  }
+
   onApplicationShutdown(): void {
     clearInterval(this.ticker);
+  }
+
+  private tick(): void {
+    this.now();
+    for (const callback of this.everyTick) callback();
   }
 }

@@ -27,7 +27,6 @@ const SLOW_MS = 1000;
 const SLOW_FACTOR = 10;
 /** An attempt in flight belongs to this process for this long after its time limit. */
 const IN_FLIGHT_MARGIN_MS = 5000;
-const TICK_MS = 100;
 /** While a webhook is closing. */
 const CLOSING_LOOK_MS = 20;
 /** The deliveries that are parked in one statement. */
@@ -65,7 +64,7 @@ export class Dispatcher implements OnApplicationShutdown {
   private readonly inFlight = new Set<InFlight>();
   /** Attempts that have left their lanes. */
   private readonly slow = new Set<Promise<void>>();
-  private readonly ticker = setInterval(() => this.tick(), TICK_MS).unref();
+  private readonly stopTicking: () => void;
   /** Whether the memory for deliveries becomes scarce. */
   private pressed: () => boolean = () => false;
 
@@ -80,11 +79,13 @@ export class Dispatcher implements OnApplicationShutdown {
     private readonly notices: Notices,
     @Inject(RANDOM) private readonly random: Random,
     private readonly clock: RunningClock,
-  ) {}
+  ) {
+    this.stopTicking = clock.onTick(() => this.tick());
+  }
 
   // not earlier: until the lanes are empty, slow attempts must be parked
   onApplicationShutdown(): void {
-    clearInterval(this.ticker);
+    this.stopTicking();
   }
 
   /** Resolves when no attempt is in progress, including slow ones that have left their lanes. */
