@@ -24,7 +24,7 @@ export interface EventLogRecord {
   key: string | null;
   value: Buffer | null;
   header(name: string): string | undefined;
-  headerNames(): string[];
+  headerNames(): readonly string[];
 }
 
 /** An event that has been written to the topic. */
@@ -263,12 +263,30 @@ function cloudEventOf(record: EventLogRecord, value: Buffer): CloudEvent | null 
 function binaryAttributes(record: EventLogRecord, contentType: string | undefined): Record<string, string> {
   const attributes: Record<string, string> = {};
   for (const header of record.headerNames()) {
-    if (!header.startsWith('ce_') || !isAttributeName(header.slice(3))) continue;
-    const attribute = record.header(header);
-    if (attribute !== undefined) attributes[header.slice(3)] = attribute;
+    const name = attributeNameOf(header);
+    const attribute = name === null ? undefined : record.header(header);
+    if (name !== null && attribute !== undefined) attributes[name] = attribute;
   }
   if (contentType !== undefined && contentType !== JSON_CONTENT) attributes.datacontenttype ??= contentType;
   return attributes;
+}
+
+const PREFIX = 'ce_';
+const KNOWN_NAMES = 1000;
+/** Longer names are not worth the memory. */
+const MAX_HEADER_NAME = 100;
+/** The results of `attributeNameOf`: most records have the same headers. */
+const attributeNames = new Map<string, string | null>();
+
+/** The name of the attribute that a header of a record contains; null if it contains none. */
+function attributeNameOf(header: string): string | null {
+  const known = attributeNames.get(header);
+  if (known !== undefined) return known;
+  const name = header.slice(PREFIX.length);
+  const found = header.startsWith(PREFIX) && isAttributeName(name) ? name : null;
+  if (attributeNames.size >= KNOWN_NAMES) attributeNames.clear();
+  if (header.length <= MAX_HEADER_NAME) attributeNames.set(header, found);
+  return found;
 }
 
 function structuredCloudEvent(value: Buffer): CloudEvent | null {

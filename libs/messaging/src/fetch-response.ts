@@ -1,4 +1,6 @@
-import kafkajs, { type IHeaders, type KafkaMessage } from 'kafkajs';
+import kafkajs, { type KafkaMessage } from 'kafkajs';
+import { RecordHeaders } from './record-headers.js';
+import { RepeatedTexts } from './repeated-texts.js';
 
 /** The parts of kafkajs' decoded responses to fetches that its consumer uses. Offsets and ids are decimal strings there. */
 export interface FetchResponse {
@@ -26,7 +28,8 @@ const logStarts = new WeakMap<readonly object[], number>();
 /** The offset of the first record that the partition still has, or 0 if it is unknown. `messages`: as they were decoded. */
 export const logStartOf = (messages: readonly object[]): number => logStarts.get(messages) ?? 0;
 
-interface FetchedMessage extends Omit<KafkaMessage, 'size'> {
+interface FetchedMessage extends Omit<KafkaMessage, 'size' | 'headers'> {
+  headers: RecordHeaders;
   /** A marker of the broker, such as the end of a transaction. */
   isControlRecord: boolean;
   batchContext: { inTransaction: boolean; producerId: string };
@@ -110,24 +113,26 @@ async function decodeBatch(reader: Reader, firstOffset: number, messages: Fetche
   const unpacked = records.left;
   const batchContext = { inTransaction: (attributes & IN_TRANSACTION) !== 0, producerId };
   const isControlRecord = (attributes & CONTROL) !== 0;
+  const isStamped = (attributes & LOG_APPEND_TIME) !== 0;
   let previous = -1;
   for (let index = 0; index < count; index++) {
-    const record = new Reader(records.bytes(records.varint()));
-    const recordAttributes = record.int8();
-    const timestamp = (attributes & LOG_APPEND_TIME) === 0 ? firstTimestamp + record.varint() : (record.varint(), maxTimestamp);
+    const end = records.enter(records.varint());
+    const recordAttributes = records.int8();
+    const timestampDelta = records.varint();
     // a broker verifies the number of records and of offsets, but not the offset of each record; compaction leaves gaps
-    const delta = Math.min(Math.max(record.varint(), previous + 1), lastDelta - (count - 1 - index));
+    const delta = Math.min(Math.max(records.varint(), previous + 1), lastDelta - (count - 1 - index));
     previous = delta;
     messages.push({
       attributes: recordAttributes,
-      timestamp: String(timestamp),
+      timestamp: String(isStamped ? maxTimestamp : firstTimestamp + timestampDelta),
       offset: String(firstOffset + delta),
-      key: record.nullable(),
-      value: record.nullable(),
-      headers: decodeHeaders(record),
+      key: records.nullable(),
+      value: records.nullable(),
+      headers: decodeHeaders(records),
       isControlRecord,
       batchContext,
     });
+    records.leave(end);
   }
   return unpacked;
 }
@@ -140,29 +145,45 @@ async function decompressed(codec: number, reader: Reader): Promise<Reader> {
   return new Reader(await decompress(reader.bytes(reader.left)));
 }
 
-/** A header that occurs several times has an array of values. */
-function decodeHeaders(record: Reader): IHeaders {
-  // without a prototype, `__proto__` is a name like any other
-  const headers = Object.create(null) as Record<string, Buffer | null | (Buffer | null)[]>;
+/** Most records of a topic have headers with the same names, and many with the same values. */
+const names = new RepeatedTexts();
+const values = new RepeatedTexts();
+
+function decodeHeaders(record: Reader): RecordHeaders {
+  const headers = new RecordHeaders();
   for (let left = record.varint(); left > 0; left--) {
-    const name = record.bytes(record.varint()).toString();
-    const value = record.nullable();
-    const before = headers[name];
-    if (before === undefined) headers[name] = value;
-    else if (Array.isArray(before)) before.push(value);
-    else headers[name] = [before, value];
+    const name = record.text(record.varint(), names);
+    const length = record.varint();
+    headers.add(name, length < 0 ? undefined : record.text(length, values));
   }
-  return headers as IHeaders;
+  return headers;
 }
 
 /** Reads values of Kafka's protocol one after another. Throws a RangeError at the end of its bytes. */
 class Reader {
   private at = 0;
+  private end: number;
 
-  constructor(private readonly buffer: Buffer) {}
+  constructor(private readonly buffer: Buffer) {
+    this.end = buffer.length;
+  }
 
   get left(): number {
-    return this.buffer.length - this.at;
+    return this.end - this.at;
+  }
+
+  /** Lets nothing be read behind the next `length` bytes. Returns the end until now, for `leave`. */
+  enter(length: number): number {
+    const { at, end } = this;
+    this.advance(length);
+    [this.at, this.end] = [at, at + length];
+    return end;
+  }
+
+  /** Continues behind the bytes that were entered. */
+  leave(end: number): void {
+    this.at = this.end;
+    this.end = end;
   }
 
   int8(): number {
@@ -197,6 +218,11 @@ class Reader {
     return length < 0 ? null : this.bytes(length);
   }
 
+  text(length: number, repeated: RepeatedTexts): string {
+    const from = this.advance(length);
+    return repeated.decode(this.buffer, from, from + length);
+  }
+
   bytes(length: number): Buffer {
     const from = this.advance(length);
     return this.buffer.subarray(from, from + length);
@@ -204,7 +230,7 @@ class Reader {
 
   private advance(length: number): number {
     const from = this.at;
-    if (length < 0 || length > this.buffer.length - from) throw new RangeError('a record of Kafka ends too early');
+    if (length < 0 || length > this.end - from) throw new RangeError('a record of Kafka ends too early');
     this.at = from + length;
     return from;
   }

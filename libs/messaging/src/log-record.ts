@@ -1,4 +1,14 @@
 import type { IHeaders, KafkaMessage } from 'kafkajs';
+import { RecordHeaders } from './record-headers.js';
+
+/** A message of kafkajs; one that was fetched has decoded headers. */
+export interface Message extends Omit<KafkaMessage, 'headers'> {
+  headers?: IHeaders | RecordHeaders;
+}
+
+/** The headers of a message. */
+export const headersOf = ({ headers }: Pick<Message, 'headers'>): RecordHeaders =>
+  headers instanceof RecordHeaders ? headers : RecordHeaders.of(headers);
 
 /** A record as it is in the topic. */
 export class LogRecord {
@@ -7,12 +17,12 @@ export class LogRecord {
   readonly timestamp: number;
   readonly key: string | null;
   readonly value: Buffer | null;
-  private readonly headers: IHeaders;
+  private readonly headers: RecordHeaders;
 
   constructor(
     readonly topic: string,
     readonly partition: number,
-    message: KafkaMessage,
+    message: Message,
     /** The record's timestamp in ms, made monotonic within its partition. */
     readonly clock: number,
   ) {
@@ -20,22 +30,20 @@ export class LogRecord {
     this.timestamp = Number(message.timestamp);
     this.key = message.key === null ? null : message.key.toString('utf8');
     this.value = message.value;
-    this.headers = message.headers ?? {};
+    this.headers = headersOf(message);
   }
 
   /** The text of a header; the first one, if the header occurs twice. One without a value, which Kafka allows, counts as absent. */
   header(name: string): string | undefined {
-    const value: Buffer | string | (Buffer | string | null)[] | null | undefined = this.headers[name];
-    const first = Array.isArray(value) ? value[0] : value;
-    return first?.toString();
+    return this.headers.get(name);
   }
 
-  headerNames(): string[] {
-    return Object.keys(this.headers);
+  headerNames(): readonly string[] {
+    return this.headers.names;
   }
 
   /** All headers as text. */
   headerEntries(): Record<string, string> {
-    return Object.fromEntries(Object.keys(this.headers).map((name) => [name, this.header(name) ?? '']));
+    return Object.fromEntries(this.headers.names.map((name) => [name, this.header(name) ?? '']));
   }
 }

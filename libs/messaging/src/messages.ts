@@ -18,7 +18,9 @@ import type { SecretBox } from '#secrets';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
 import { isBrokerFailure } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
+import { headersOf } from './log-record.js';
 import { type OutgoingRecord, type Publisher, SEND_WITHIN_MS } from './publisher.js';
+import type { RecordHeaders } from './record-headers.js';
 import { ArrivedParts } from './reply-parts.js';
 import { errorFromWire, HEADER, replyContext, requestContext } from './wire.js';
 
@@ -88,11 +90,11 @@ export class Messages {
       autoCommit: false,
       eachBatch: async ({ batch }) => {
         for (const message of batch.messages) {
-          const header = (name: string) => message.headers?.[name]?.toString();
-          const id = header(HEADER.correlationId) ?? '';
+          const headers = headersOf(message);
+          const id = headers.get(HEADER.correlationId) ?? '';
           const pending = this.pending.get(id);
           // without one, the reply belongs to another process, or came too late
-          if (pending) this.receive(id, pending, message.value ?? Buffer.alloc(0), header);
+          if (pending) this.receive(id, pending, message.value ?? Buffer.alloc(0), headers);
         }
         this.positions.set(batch.partition, String(BigInt(batch.lastOffset()) + 1n));
       },
@@ -221,18 +223,18 @@ export class Messages {
     return this.publisher.send([recordOf(contract, payload, key)], { withinMs: SEND_WITHIN_MS, account: key });
   }
 
-  private receive(correlationId: string, pending: Pending, value: Buffer, header: (name: string) => string | undefined): void {
-    const part = header(HEADER.part);
+  private receive(correlationId: string, pending: Pending, value: Buffer, headers: RecordHeaders): void {
+    const part = headers.get(HEADER.part);
     const whole = part === undefined ? value : (pending.parts ??= new ArrivedParts()).add(part, value);
     if (!whole) return;
     this.pending.delete(correlationId);
     clearTimeout(pending.timer);
     this.replied(pending.request, whole.length);
-    const error = header(HEADER.error);
+    const error = headers.get(HEADER.error);
     try {
       if (error !== undefined) throw errorFromWire(error);
       const text = decoder.decode(whole);
-      const reply = header(HEADER.sealed) === undefined ? text : this.box.open(text, replyContext(correlationId));
+      const reply = headers.get(HEADER.sealed) === undefined ? text : this.box.open(text, replyContext(correlationId));
       pending.resolve(reply === '' ? undefined : JSON.parse(reply));
     } catch (reason) {
       pending.reject(reason as SluiceError);

@@ -67,7 +67,7 @@ describe('a postponed event', () => {
     const read = (record: Parameters<typeof readEventRecord>[0]) => readEventRecord(record, { maxBytes: 1_000_000, signer: box });
     expect(read(stored!)).toEqual(read(given.record));
     expect(read(stored!)).toMatchObject({ kind: 'event', stream: 'x', hops: 3, cause: { root: 'r', spread: 7 } });
-    expect(stored!.headerNames().sort()).toEqual(given.record.headerNames().sort());
+    expect(stored!.headerNames().toSorted()).toEqual(given.record.headerNames().toSorted());
     expect(stored!.header('empty')).toBeUndefined();
     expect(stored!.header('toString')).toBeUndefined();
   });

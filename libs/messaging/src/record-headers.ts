@@ -1,0 +1,40 @@
+import type { IHeaders } from 'kafkajs';
+
+/** With more headers, a search through all of them takes longer than a map. */
+const FEW = 16;
+
+/** The headers of a record as text, in their order. Of those with the same name, the first one counts. */
+export class RecordHeaders {
+  readonly names: string[] = [];
+  /** undefined: without a value, which Kafka allows. */
+  private readonly values: (string | undefined)[] = [];
+  /** The places of the names, if there are many. */
+  private places: Map<string, number> | undefined;
+
+  /** The headers of a message of kafkajs. */
+  static of(message: IHeaders = {}): RecordHeaders {
+    const headers = new RecordHeaders();
+    for (const [name, value] of Object.entries(message)) {
+      const first: Buffer | string | null | undefined = Array.isArray(value) ? value[0] : value;
+      headers.add(name, first?.toString());
+    }
+    return headers;
+  }
+
+  get(name: string): string | undefined {
+    return this.values[this.placeOf(name)];
+  }
+
+  add(name: string, value: string | undefined): void {
+    if (this.placeOf(name) >= 0) return;
+    this.places?.set(name, this.names.length);
+    this.names.push(name);
+    this.values.push(value);
+    if (this.names.length === FEW) this.places = new Map(this.names.map((each, place) => [each, place]));
+  }
+
+  /** -1: there is none. */
+  private placeOf(name: string): number {
+    return this.places ? (this.places.get(name) ?? -1) : this.names.indexOf(name);
+  }
+}
