@@ -1,5 +1,5 @@
-// npm run bench:delivery [-- --events 60000]
-// Compares the whole system with two bare relays on the same machine, in turns: deliveries per second 1 → 1 and 1 → 10, the time from produce to arrival
+// npm run bench:delivery [-- --events 60000 --seconds 20 --rounds 3 (0: without neighbours)]
+// Compares the whole system with three bare relays on the same machine, in turns: deliveries per second 1 → 1 and 1 → 10, the time from produce to arrival
 // at a steady rate, the effect of bad endpoints on healthy ones, and CPU by process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -13,7 +13,11 @@ import { quantiles } from './lib/quantiles.mjs';
 import { cpuSeconds } from './lib/cpu.mjs';
 
 const { values: options } = parseArgs({
-  options: { events: { type: 'string', default: '60000' }, seconds: { type: 'string', default: '20' } },
+  options: {
+    events: { type: 'string', default: '60000' },
+    seconds: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '3' },
+  },
 });
 const EVENTS = Number(options.events);
 const SECONDS = Number(options.seconds);
@@ -24,7 +28,7 @@ const FAN_OUT_EMITTERS = 20;
 const STEADY = 500;
 /** Below the maximum of this machine: above it, everything waits for the processor. */
 const NEIGHBOURS_PER_SECOND = 500;
-const ROUNDS = 3;
+const ROUNDS = Number(options.rounds);
 
 const system = await startOwnSystem();
 const api = apiClient(system);
@@ -53,15 +57,16 @@ try {
   results.mixed = median(neighbours.mixed);
 
   await system.apps.stopAll();
-  for (const [name, durable] of /** @type {const} */ ([
-    ['relay', false],
-    ['durable_relay', true],
+  for (const [name, kind] of /** @type {const} */ ([
+    ['relay', {}],
+    ['durable_relay', { durable: true }],
+    ['stock_relay', { durable: true, stock: true }],
   ])) {
     for (const [shape, emitting, fanOut] of /** @type {const} */ ([
       ['one_to_one', oneToOne, 1],
       ['one_to_ten', oneToTen, FAN_OUT],
     ])) {
-      results[`${name}_${shape}`] = await relayed(`${name}, 1 → ${fanOut}`, durable, emitting, fanOut);
+      results[`${name}_${shape}`] = await relayed(`${name}, 1 → ${fanOut}`, kind, emitting, fanOut);
     }
   }
   console.log(JSON.stringify(summary()));
@@ -80,6 +85,8 @@ function summary() {
     relay_one_to_ten: results.relay_one_to_ten.deliveries_per_second,
     durable_relay_one_to_one: results.durable_relay_one_to_one.deliveries_per_second,
     durable_relay_one_to_ten: results.durable_relay_one_to_ten.deliveries_per_second,
+    stock_relay_one_to_one: results.stock_relay_one_to_one.deliveries_per_second,
+    stock_relay_one_to_ten: results.stock_relay_one_to_ten.deliveries_per_second,
     p50_ms_at_500: calm.p50,
     p99_ms_at_500: calm.p99,
     durable_relay_p50_ms_at_500: results.durable_relay_one_to_one.calm.p50,
@@ -213,14 +220,14 @@ async function steady(name, { ids }, perSecond, seconds, share = 1) {
 
 /**
  * @param {string} name
- * @param {boolean} durable
+ * @param {{ durable?: boolean, stock?: boolean }} kind
  * @param {{ ids: string[], routes: Record<string, string[]> }} emitting
  * @param {number} fanOut
  */
-async function relayed(name, durable, { ids, routes }, fanOut) {
+async function relayed(name, kind, { ids, routes }, fanOut) {
   const relay = await startChild(
     'relay-process.mjs',
-    JSON.stringify({ brokers: system.brokers, databaseUrl: system.databaseUrl, durable, routes }),
+    JSON.stringify({ brokers: system.brokers, databaseUrl: system.databaseUrl, ...kind, routes }),
   );
   const count = Math.ceil(EVENTS / (fanOut === 1 ? 1 : 4));
   await receiver.ask('reset');
@@ -238,7 +245,7 @@ async function relayed(name, durable, { ids, routes }, fanOut) {
   await relay.stop();
   const result = {
     deliveries_per_second: Math.round(unique / ((last - start) / 1000)),
-    cpu_us: round((((used.relay ?? 0) + (durable ? (used.postgres ?? 0) : 0)) * 1e6) / unique, 1),
+    cpu_us: round((((used.relay ?? 0) + (kind.durable ? (used.postgres ?? 0) : 0)) * 1e6) / unique, 1),
     process_us: round(((used.relay ?? 0) * 1e6) / unique, 1),
     calm,
   };

@@ -1,15 +1,13 @@
 // The relays for comparison: Kafka → POST, and with `durable` Kafka → insert in batches → POST → delete in batches. No matching, no signing,
-// no retries, no order: the minimum that moves an event from a topic to endpoints.
+// no retries, no order: the minimum that moves an event from a topic to endpoints. With `stock`, it uses kafkajs as it is, otherwise our client.
 import pg from 'pg';
 import { Agent, request } from 'undici';
-import { KafkaClient, KafkaConfig } from '../../dist/libs/messaging/src/index.js';
-import { createLog } from '../../dist/libs/observability/src/index.js';
 
-const { brokers, databaseUrl, durable, routes } = JSON.parse(process.argv[2] ?? '{}');
+const { brokers, databaseUrl, durable, stock, routes } = JSON.parse(process.argv[2] ?? '{}');
 const CONCURRENCY = 256;
 const BATCH = 500;
 
-const kafka = new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: brokers }), 'relay', createLog('relay', 'warn'));
+const kafka = await (stock ? stockClient() : ourClient());
 const agent = new Agent();
 const pool = durable ? new pg.Pool({ connectionString: databaseUrl, max: 8 }) : undefined;
 await pool?.query('DROP TABLE IF EXISTS relayed; CREATE TABLE relayed (id bigint PRIMARY KEY, url text NOT NULL, body bytea NOT NULL)');
@@ -18,6 +16,18 @@ let running = 0;
 /** @type {(() => void)[]} */
 const waiting = [];
 let id = 0;
+
+async function stockClient() {
+  const { default: kafkajs } = await import('kafkajs');
+  return new kafkajs.Kafka({ clientId: 'relay', brokers: [brokers], logLevel: kafkajs.logLevel.ERROR });
+}
+
+// not imported by the stock relay, because it replaces parts of kafkajs
+async function ourClient() {
+  const { KafkaClient, KafkaConfig } = await import('../../dist/libs/messaging/src/index.js');
+  const { createLog } = await import('../../dist/libs/observability/src/index.js');
+  return new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS: brokers }), 'relay', createLog('relay', 'warn'));
+}
 
 /** @param {string} url @param {Buffer} body */
 async function post(url, body) {

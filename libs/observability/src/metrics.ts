@@ -4,8 +4,8 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 export const metrics = new Registry();
 
 /** Event-loop lag, memory and CPU of the process. */
-// in ms; the default of 10 wakes an idle process a hundred times a second: a third of a percent of a core
-export const collectProcessMetrics = (): void => collectDefaultMetrics({ register: metrics, eventLoopMonitoringPrecision: 500 });
+// the default precision of 10 ms wakes an idle process a hundred times a second: a third of a percent of a core
+export const collectProcessMetrics = (): void => collectDefaultMetrics({ register: metrics, eventLoopMonitoringPrecision: 100 });
 
 export const counter = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []): Counter<Label> =>
   new Counter({ name: `sluice_${name}`, help, labelNames, registers: [metrics] });
