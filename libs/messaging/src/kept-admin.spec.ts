@@ -1,0 +1,48 @@
+import { expect, it } from '@jest/globals';
+import type { Admin } from 'kafkajs';
+import { type KafkaClient, KeptAdmin } from './kafka.js';
+
+/** A client whose admins note what happens to them. */
+function fakeClient() {
+  const log: string[] = [];
+  let count = 0;
+  const admin = () => {
+    const name = `admin ${++count}`;
+    const note = (what: string) => async () => void log.push(`${name} ${what}`);
+    return { connect: note('connects'), disconnect: note('disconnects'), listTopics: note('works') } as unknown as Admin;
+  };
+  return { log, kafka: { admin } as unknown as KafkaClient };
+}
+
+it('a kept admin client stays connected until its work fails', async () => {
+  const { log, kafka } = fakeClient();
+  const kept = new KeptAdmin(kafka);
+  const work = () => kept.withAdmin((admin) => admin.listTopics());
+  await work();
+  await work();
+  await expect(kept.withAdmin(() => Promise.reject(new Error('the broker is down')))).rejects.toThrow('the broker is down');
+  await work();
+  await kept.close();
+  expect(log).toEqual([
+    'admin 1 connects',
+    'admin 1 works',
+    'admin 1 works',
+    'admin 1 disconnects',
+    'admin 2 connects',
+    'admin 2 works',
+    'admin 2 disconnects',
+  ]);
+});
+
+it('a kept admin client connects again after it could not connect', async () => {
+  const { log, kafka } = fakeClient();
+  const create = kafka.admin.bind(kafka);
+  let isDown = true;
+  kafka.admin = () => (isDown ? ({ connect: () => Promise.reject(new Error('refused')) } as unknown as Admin) : create());
+  const kept = new KeptAdmin(kafka);
+  const work = () => kept.withAdmin((admin) => admin.listTopics());
+  await expect(work()).rejects.toThrow('refused');
+  isDown = false;
+  await work();
+  expect(log).toEqual(['admin 1 connects', 'admin 1 works']);
+});
