@@ -189,7 +189,7 @@ let timeoutCheck: NodeJS.Timeout | undefined;
 queue.scheduleRequestTimeoutCheck = function (this: RequestQueue): void {
   if (!this.enforceRequestTimeout) return;
   open.add(this);
-  timeoutCheck ??= setInterval(endLateRequests, TIMEOUT_CHECK_MS);
+  timeoutCheck ??= setInterval(endLateRequests, TIMEOUT_CHECK_MS).unref();
 };
 
 queue.destroy = function (this: RequestQueue): void {
