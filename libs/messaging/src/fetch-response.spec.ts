@@ -137,9 +137,10 @@ describe('a response to a fetch', () => {
     const theirs = (await kafkajsDecode(inVersion8(response))).responses[0]!.partitions[0]!.messages;
     const { messages } = (await decodeFetchResponse(response)).responses[0]!.partitions[0]!;
     expect(messages).toHaveLength(3);
-    for (const [index, { headers, ...message }] of messages.entries()) {
+    for (const [index, { texts, ...message }] of messages.entries()) {
       expect(theirs[index]).toMatchObject(message);
-      expect(RecordHeaders.of(theirs[index]!.headers)).toEqual(headers);
+      expect(RecordHeaders.of(theirs[index]!.headers)).toEqual(texts);
+      expect(RecordHeaders.of(messages[index]!.headers)).toEqual(texts);
     }
   });
 
@@ -211,8 +212,8 @@ describe('a batch of a producer that breaks the rules', () => {
         },
       ],
     });
-    const { names } = message!.headers;
-    expect(names.map((name) => [name, message!.headers.get(name)])).toEqual([
+    const { names } = message!.texts;
+    expect(names.map((name) => [name, message!.texts.get(name)])).toEqual([
       ['__proto__', 'a'],
       ['constructor', 'b'],
     ]);

@@ -1,4 +1,4 @@
-import kafkajs, { type KafkaMessage } from 'kafkajs';
+import kafkajs, { type IHeaders, type KafkaMessage } from 'kafkajs';
 import { RecordHeaders } from './record-headers.js';
 import { RepeatedTexts } from './repeated-texts.js';
 
@@ -28,11 +28,25 @@ const logStarts = new WeakMap<readonly object[], number>();
 /** The offset of the first record that the partition still has, or 0 if it is unknown. `messages`: as they were decoded. */
 export const logStartOf = (messages: readonly object[]): number => logStarts.get(messages) ?? 0;
 
-interface FetchedMessage extends Omit<KafkaMessage, 'size' | 'headers'> {
-  headers: RecordHeaders;
-  /** A marker of the broker, such as the end of a transaction. */
-  isControlRecord: boolean;
-  batchContext: { inTransaction: boolean; producerId: string };
+/** A record as the consumer of kafkajs passes it on. */
+export class FetchedMessage implements Omit<KafkaMessage, 'size'> {
+  constructor(
+    readonly offset: string,
+    /** In ms. */
+    readonly timestamp: string,
+    readonly key: Buffer | null,
+    readonly value: Buffer | null,
+    readonly texts: RecordHeaders,
+    readonly attributes: number,
+    /** Whether it is a marker of the broker, such as the end of a transaction. */
+    readonly isControlRecord: boolean,
+    readonly batchContext: { inTransaction: boolean; producerId: string },
+  ) {}
+
+  /** In the form of kafkajs; `texts` costs less. */
+  get headers(): IHeaders {
+    return this.texts.toKafkajs();
+  }
 }
 
 /**
@@ -122,16 +136,18 @@ async function decodeBatch(reader: Reader, firstOffset: number, messages: Fetche
     // a broker verifies the number of records and of offsets, but not the offset of each record; compaction leaves gaps
     const delta = Math.min(Math.max(records.varint(), previous + 1), lastDelta - (count - 1 - index));
     previous = delta;
-    messages.push({
-      attributes: recordAttributes,
-      timestamp: String(isStamped ? maxTimestamp : firstTimestamp + timestampDelta),
-      offset: String(firstOffset + delta),
-      key: records.nullable(),
-      value: records.nullable(),
-      headers: decodeHeaders(records),
-      isControlRecord,
-      batchContext,
-    });
+    messages.push(
+      new FetchedMessage(
+        String(firstOffset + delta),
+        String(isStamped ? maxTimestamp : firstTimestamp + timestampDelta),
+        records.nullable(),
+        records.nullable(),
+        decodeHeaders(records),
+        recordAttributes,
+        isControlRecord,
+        batchContext,
+      ),
+    );
     records.leave(end);
   }
   return unpacked;

@@ -1,14 +1,10 @@
-import type { IHeaders, KafkaMessage } from 'kafkajs';
+import type { KafkaMessage } from 'kafkajs';
+import { FetchedMessage } from './fetch-response.js';
 import { RecordHeaders } from './record-headers.js';
 
-/** A message of kafkajs; one that was fetched has decoded headers. */
-export interface Message extends Omit<KafkaMessage, 'headers'> {
-  headers?: IHeaders | RecordHeaders;
-}
-
-/** The headers of a message. */
-export const headersOf = ({ headers }: Pick<Message, 'headers'>): RecordHeaders =>
-  headers instanceof RecordHeaders ? headers : RecordHeaders.of(headers);
+/** The headers of a message of kafkajs. */
+export const headersOf = (message: Pick<KafkaMessage, 'headers'>): RecordHeaders =>
+  message instanceof FetchedMessage ? message.texts : RecordHeaders.of(message.headers);
 
 /** A record as it is in the topic. */
 export class LogRecord {
@@ -22,7 +18,7 @@ export class LogRecord {
   constructor(
     readonly topic: string,
     readonly partition: number,
-    message: Message,
+    message: KafkaMessage,
     /** The record's timestamp in ms, made monotonic within its partition. */
     readonly clock: number,
   ) {

@@ -21,6 +21,15 @@ export class RecordHeaders {
     return headers;
   }
 
+  /** The same in the form of a message of kafkajs. */
+  toKafkajs(): IHeaders {
+    const bytes = (name: string) => {
+      const text = this.get(name);
+      return text === undefined ? undefined : Buffer.from(text);
+    };
+    return Object.fromEntries(this.names.map((name) => [name, bytes(name)]));
+  }
+
   get(name: string): string | undefined {
     return this.values[this.placeOf(name)];
   }
