@@ -1,4 +1,4 @@
-/** What `reference` takes on the machines for which the limits were chosen. */
+/** The CPU seconds that `reference` takes on the machines for which the limits were chosen. */
 const USUAL_SECONDS = 0.02;
 /** Far below the factor between the right algorithm and the wrong one. */
 const MAX_SLOWNESS = 5;
