@@ -264,8 +264,9 @@ function binaryAttributes(record: EventLogRecord, contentType: string | undefine
   const attributes: Record<string, string> = {};
   for (const header of record.headerNames()) {
     const name = attributeNameOf(header);
-    const attribute = name === null ? undefined : record.header(header);
-    if (name !== null && attribute !== undefined) attributes[name] = attribute;
+    if (name === null) continue;
+    const attribute = record.header(header);
+    if (attribute !== undefined) attributes[name] = attribute;
   }
   if (contentType !== undefined && contentType !== JSON_CONTENT) attributes.datacontenttype ??= contentType;
   return attributes;

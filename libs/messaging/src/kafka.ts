@@ -83,37 +83,6 @@ export class KafkaClient extends kafkajs.Kafka {
   }
 }
 
-/**
- * An admin client that stays connected until something fails, for work that is repeated every few seconds: a new connection costs both sides more than the
- * work.
- */
-export class KeptAdmin implements Pick<KafkaClient, 'withAdmin'> {
-  private connected: Promise<Admin> | undefined;
-
-  constructor(private readonly kafka: KafkaClient) {}
-
-  async withAdmin<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
-    try {
-      return await work(await (this.connected ??= this.connect()));
-    } catch (error) {
-      await this.close();
-      throw error;
-    }
-  }
-
-  async close(): Promise<void> {
-    const { connected } = this;
-    this.connected = undefined;
-    await connected?.then((admin) => admin.disconnect()).catch(() => {});
-  }
-
-  private async connect(): Promise<Admin> {
-    const admin = this.kafka.admin();
-    await admin.connect();
-    return admin;
-  }
-}
-
 const KEEP_ALIVE_MS = 60_000;
 
 /** As kafkajs does by itself. */

@@ -1,4 +1,4 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
 import './kafkajs-fixes.js';
 
@@ -35,66 +35,54 @@ const newQueue = (options: object = {}) =>
   });
 
 describe('the request queue of a kafkajs connection', () => {
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
   it('sets no timer while no request waits', () => {
     jest.useFakeTimers();
-    try {
-      newQueue().checkPendingRequests();
-      expect(jest.getTimerCount()).toBe(0);
-    } finally {
-      jest.useRealTimers();
-    }
+    newQueue().checkPendingRequests();
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it('sends a request that has to wait as soon as the broker allows it', () => {
     jest.useFakeTimers();
-    try {
-      const queue = newQueue();
-      const sent: number[] = [];
-      queue.maybeThrottle(500);
-      queue.push({ entry: { correlationId: 1 }, expectResponse: true, sendRequest: () => sent.push(1) });
-      expect([sent, queue.pending.length]).toEqual([[], 1]);
-      jest.advanceTimersByTime(600);
-      expect([sent, queue.pending.length]).toEqual([[1], 0]);
-      expect(jest.getTimerCount()).toBe(0);
-    } finally {
-      jest.useRealTimers();
-    }
+    const queue = newQueue();
+    const sent: number[] = [];
+    queue.maybeThrottle(500);
+    queue.push({ entry: { correlationId: 1 }, expectResponse: true, sendRequest: () => sent.push(1) });
+    expect([sent, queue.pending.length]).toEqual([[], 1]);
+    jest.advanceTimersByTime(600);
+    expect([sent, queue.pending.length]).toEqual([[1], 0]);
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it('ends requests that exceed their time limit, with one timer for all connections', () => {
     jest.useFakeTimers();
-    try {
-      const queues = [newQueue({ enforceRequestTimeout: true }), newQueue({ enforceRequestTimeout: true })];
-      const failed: string[] = [];
-      for (const [index, queue] of queues.entries()) {
-        queue.scheduleRequestTimeoutCheck();
-        queue.push({
-          entry: { correlationId: 1, apiName: 'Produce', reject: ({ message }) => failed.push(`${index}: ${message}`) },
-          expectResponse: true,
-          sendRequest: () => {},
-        });
-      }
-      expect(jest.getTimerCount()).toBe(1);
-      jest.advanceTimersByTime(999);
-      expect(failed).toEqual([]);
-      jest.advanceTimersByTime(1000);
-      expect(failed).toEqual([0, 1].map((index) => expect.stringMatching(new RegExp(`^${index}: Request Produce.* timed out$`))));
-      for (const queue of queues) queue.destroy();
-      expect(jest.getTimerCount()).toBe(0);
-    } finally {
-      jest.useRealTimers();
+    const queues = [newQueue({ enforceRequestTimeout: true }), newQueue({ enforceRequestTimeout: true })];
+    const failed: string[] = [];
+    for (const [index, queue] of queues.entries()) {
+      queue.scheduleRequestTimeoutCheck();
+      queue.push({
+        entry: { correlationId: 1, apiName: 'Produce', reject: ({ message }) => failed.push(`${index}: ${message}`) },
+        expectResponse: true,
+        sendRequest: () => {},
+      });
     }
+    expect(jest.getTimerCount()).toBe(1);
+    jest.advanceTimersByTime(999);
+    expect(failed).toEqual([]);
+    jest.advanceTimersByTime(1000);
+    expect(failed).toEqual([0, 1].map((index) => expect.stringMatching(new RegExp(`^${index}: Request Produce.* timed out$`))));
+    for (const queue of queues) queue.destroy();
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it('no longer looks at a connection that was closed', () => {
     jest.useFakeTimers();
-    try {
-      newQueue({ enforceRequestTimeout: true, isConnected: () => false }).scheduleRequestTimeoutCheck();
-      jest.advanceTimersByTime(1000);
-      expect(jest.getTimerCount()).toBe(0);
-    } finally {
-      jest.useRealTimers();
-    }
+    newQueue({ enforceRequestTimeout: true, isConnected: () => false }).scheduleRequestTimeoutCheck();
+    jest.advanceTimersByTime(1000);
+    expect(jest.getTimerCount()).toBe(0);
   });
 
   it.each([

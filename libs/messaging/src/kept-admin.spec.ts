@@ -1,15 +1,17 @@
 import { expect, it } from '@jest/globals';
 import type { Admin } from 'kafkajs';
-import { type KafkaClient, KeptAdmin } from './kafka.js';
+import type { KafkaClient } from './kafka.js';
+import { KeptAdmin } from './kept-admin.js';
 
-/** A client whose admins note what happens to them. */
-function fakeClient() {
+/** A client whose admins note what happens to them; the first `refused` ones cannot connect. */
+function fakeClient(refused = 0) {
   const log: string[] = [];
   let count = 0;
   const admin = () => {
     const name = `admin ${++count}`;
     const note = (what: string) => async () => void log.push(`${name} ${what}`);
-    return { connect: note('connects'), disconnect: note('disconnects'), listTopics: note('works') } as unknown as Admin;
+    const connect = count <= refused ? () => Promise.reject(new Error('refused')) : note('connects');
+    return { connect, disconnect: note('disconnects'), listTopics: note('works') } as unknown as Admin;
   };
   return { log, kafka: { admin } as unknown as KafkaClient };
 }
@@ -35,14 +37,10 @@ it('a kept admin client stays connected until its work fails', async () => {
 });
 
 it('a kept admin client connects again after it could not connect', async () => {
-  const { log, kafka } = fakeClient();
-  const create = kafka.admin.bind(kafka);
-  let isDown = true;
-  kafka.admin = () => (isDown ? ({ connect: () => Promise.reject(new Error('refused')) } as unknown as Admin) : create());
+  const { log, kafka } = fakeClient(1);
   const kept = new KeptAdmin(kafka);
   const work = () => kept.withAdmin((admin) => admin.listTopics());
   await expect(work()).rejects.toThrow('refused');
-  isDown = false;
   await work();
-  expect(log).toEqual(['admin 1 connects', 'admin 1 works']);
+  expect(log).toEqual(['admin 1 disconnects', 'admin 2 connects', 'admin 2 works']);
 });
