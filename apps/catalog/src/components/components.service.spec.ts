@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type ComponentDescription, inspectComponent, Invalid, type SluiceError } from '#contracts';
+import { type ComponentDescription, inspectComponent, Invalid, type SluiceError, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
@@ -66,6 +66,18 @@ describe('the components of an account', () => {
       { name: inspectComponent.name, payload: { code: 'code' }, key: ME },
       { name: inspectComponent.name, payload: { code: 'other code' }, key: ME },
     ]);
+  });
+
+  it('inspects the same code once that an owner submits twice at the same time, and again after a failure', async () => {
+    messages.replyTo(inspectComponent, () => {
+      throw new Unavailable('no process');
+    });
+    const failed = await Promise.allSettled([create(FIRST, 'code'), create(SECOND, 'code')]);
+    expect(failed).toEqual([FIRST, SECOND].map(() => ({ status: 'rejected', reason: expect.objectContaining({ message: 'no process' }) })));
+    messages.replyTo(inspectComponent, () => described);
+    const created = await Promise.all([create(FIRST, 'code'), create(SECOND, 'code'), create(THIRD, 'code', OTHER)]);
+    expect(created.map(({ id }) => id)).toEqual([FIRST, SECOND, THIRD]);
+    expect(messages.requests.map(({ key }) => key)).toEqual([ME, ME, OTHER]);
   });
 
   it('refuses another component of an account that has reached the limit, before its code is inspected', async () => {

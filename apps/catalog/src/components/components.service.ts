@@ -34,6 +34,9 @@ const INSPECT_TIMEOUT_MS = 50_000;
 
 @Injectable()
 export class ComponentsService {
+  /** Those that are running, by owner and hash. */
+  private readonly inspections = new Map<string, Promise<InspectedCode>>();
+
   constructor(
     private readonly components: ComponentsRepository,
     private readonly database: Database,
@@ -95,6 +98,20 @@ export class ComponentsService {
     if (stored >= most) throw new SluiceError('conflict', `the components of this account use ${stored} bytes; the limit is ${most}`);
     const known = await this.components.findCode(codeHash(code));
     if (known) return known;
+    return this.inspected(ownerId, code);
+  }
+
+  /** Of the same code that one owner submits several times at once, the first inspection is used for all. */
+  private inspected(ownerId: UserId, code: string): Promise<InspectedCode> {
+    const key = `${ownerId} ${codeHash(code)}`;
+    const running = this.inspections.get(key);
+    if (running) return running;
+    const inspection = this.inspect(ownerId, code).finally(() => this.inspections.delete(key));
+    this.inspections.set(key, inspection);
+    return inspection;
+  }
+
+  private async inspect(ownerId: UserId, code: string): Promise<InspectedCode> {
     const question = { code, owner_id: ownerId, answer_by: Date.now() + INSPECT_TIMEOUT_MS };
     const inspected = await this.messages.request(inspectComponent, question, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
     for (const field of ['name', 'key', 'version'] as const) {

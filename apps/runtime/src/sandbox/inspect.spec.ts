@@ -311,6 +311,18 @@ describe('inspecting a component', () => {
     expect(ends).toContain('CallerGone');
   }, 30_000);
 
+  it('accepts components whose turn comes later than the limit of one inspection', async () => {
+    const inspectMs = 5000;
+    const patient = await startTestSandbox({ limits: { inspectMs, inspectIdleMs: inspectMs } });
+    const slow = (n: number) => componentOf(`await new Promise((r) => setTimeout(r, 1800)); export default { name: "${n}", run() {} }`);
+    const until = Date.now() + 60_000;
+    const begun = performance.now();
+    const inspections = Array.from({ length: 6 }, (_, n) => patient.inspect(slow(n), { accountId: 'u_many', until }));
+    expect(await Promise.all(inspections)).toEqual(inspections.map((_, n) => ({ ...whole, name: String(n) })));
+    expect(performance.now() - begun).toBeGreaterThan(inspectMs);
+    await patient.close();
+  }, 70_000);
+
   it('ends with an inspection that nobody waits for', async () => {
     const code = componentOf('for (;;) await new Promise((r) => setImmediate(r))');
     await expect(sandbox.inspect(code, { until: Date.now() + 300 })).rejects.toThrow('nobody waits for it any more');

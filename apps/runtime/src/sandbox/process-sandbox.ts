@@ -115,9 +115,11 @@ export class ProcessSandbox implements Sandbox {
     });
   }
 
+  /** The sandbox's own limit begins with the turn: how long others take is not the fault of this work. */
   private async inTurn<T>({ accountId = '', until }: Caller, work: (until: number) => Promise<T>): Promise<T> {
-    const deadline = Math.min(until ?? Infinity, Date.now() + this.config.limits.inspectMs);
-    return this.inspections.use(accountId, deadline, () => work(deadline));
+    const ownLimit = (): number => Date.now() + this.config.limits.inspectMs;
+    const deadline = until ?? ownLimit();
+    return this.inspections.use(accountId, deadline, () => work(Math.min(deadline, ownLimit())));
   }
 
   async run(job: RunJob): Promise<RunOutcome> {

@@ -11,7 +11,7 @@ export interface SandboxLimits extends GuestLimits {
   startMs: number;
   /** Wall-clock time of a run */
   wallMs: number;
-  /** Wall-clock time of an inspection or a bundling whose caller sets no timeout */
+  /** Wall-clock time of an inspection or a bundling, from its turn on */
   inspectMs: number;
   /** Wall-clock time of an installation whose caller sets no timeout */
   installMs: number;
