@@ -49,6 +49,46 @@ describe('a change is visible at once', () => {
     for (const n of slowRounds) expect(await call(await api.source(CODE(n)), 'x')).toBe(200);
   });
 
+  it('endpoints of many new sources accept requests at the same time', async () => {
+    const { component_id } = await api.source(CODE(0));
+    const created = await Promise.all(Array.from({ length: 100 }, () => api.post('/sources', { component_id })));
+    const statuses = await Promise.all(created.map(({ body }) => call(body.data, 'x')));
+    expect(statuses).toEqual(Array(100).fill(200));
+  });
+
+  it('the first request to an endpoint, and the first requested run, see what the hook has stored', async () => {
+    const code = `export default {
+      name: 'Hooked', props: { http: { type: '$.interface.http', customResponse: true }, db: '$.service.db' },
+      hooks: { activate() { this.db.set('ready', true); } },
+      run(e) {
+        const ready = this.db.get('ready') ?? false;
+        if (e.method) this.http.respond({ status: 200, body: { ready } });
+        else this.$emit(ready);
+      },
+    };`;
+    const { component_id } = await api.source(code);
+    for (const _ of slowRounds) {
+      const source = (await api.post('/sources', { component_id })).body.data;
+      expect((await http('POST', endpoint(source), { body: 'x' })).body).toEqual({ ready: true });
+      const other = (await api.post('/sources', { component_id })).body.data;
+      expect((await api.post(`/sources/${other.id}/run`, { event: {} })).status).toBe(202);
+      await lastEventIs(other.id, true);
+    }
+  });
+
+  it('a new source has the subscriptions that auto-subscriptions make', async () => {
+    const webhook = await api.webhook('https://example.com/');
+    const path = `/auto_subscriptions?event_name=default&listener_id=${webhook}`;
+    expect((await api.post(path)).status).toBe(200);
+    const { component_id } = await api.source(CODE(0));
+    const subscribed = async () => (await api.get('/users/me/subscriptions')).body.data.map(({ emitter_id }: any) => emitter_id);
+    for (const _ of rounds) {
+      const { id } = (await api.post('/sources', { component_id })).body.data;
+      expect(await subscribed()).toContain(id);
+    }
+    expect((await api.delete(path)).status).toBe(200);
+  });
+
   it('the next run uses new code', async () => {
     const source = await api.source(CODE(-1));
     for (const n of slowRounds) {

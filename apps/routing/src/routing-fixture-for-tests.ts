@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type EmitterState, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
+import { type EmitterState, newId, type SourceId, Unavailable, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
@@ -20,6 +20,7 @@ import { WebhooksService } from './webhooks/webhooks.service.js';
 export class RoutingFixture {
   /** Emitters that the catalog knows and routing does not know yet. */
   readonly catalog = new Map<string, EmitterState>();
+  catalogResponds = true;
   /** Encrypts the signing secrets. */
   readonly box = new SecretBox([randomBytes(32)]);
   readonly config = RoutingConfig.read({});
@@ -37,7 +38,10 @@ export class RoutingFixture {
     this.webhooksService = new WebhooksService(this.webhooks, this.config, this.box);
     this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
-    const ask = async (_: unknown, { ids }: { ids: string[] }) => ids.flatMap((id) => this.catalog.get(id) ?? []);
+    const ask = async (_: unknown, { ids, owner_id }: { ids?: string[]; owner_id?: UserId }) => {
+      if (!this.catalogResponds) throw new Unavailable('away');
+      return [...this.catalog.values()].filter((state) => ids?.includes(state.emitter_id) ?? state.owner_id === owner_id);
+    };
     const messages = { request: ask } as unknown as Messages;
     this.directory = new EmitterDirectory(database, messages, new EmitterChanges(this.subscriptions, autoSubscriptions));
     this.service = new SubscriptionsService(database, this.subscriptions, autoSubscriptions, this.webhooks, this.directory);

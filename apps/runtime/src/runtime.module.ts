@@ -12,6 +12,7 @@ import { AccountsController } from './accounts/accounts.controller.js';
 import { CodeCache } from './components/code-cache.js';
 import { ComponentsController } from './components/components.controller.js';
 import { PropOptionsController } from './components/prop-options.controller.js';
+import { DeployedSources } from './deployments/deployed-sources.js';
 import { DeploymentsService } from './deployments/deployments.service.js';
 import { DeploymentsModule } from './deployments/deployments.module.js';
 import { EndpointsServer } from './endpoints/endpoints.server.js';
@@ -57,6 +58,7 @@ import { WAITING_DATA } from './waiting-data.js';
     sandboxProvider,
     SandboxLife,
     CodeCache,
+    DeployedSources,
     Quotas,
     QuotasRepository,
     Releaser,

@@ -56,12 +56,12 @@ export class EmitterState {
 /** Key: the emitter's id. */
 export const emitterChanged = fact('catalog.emitter.changed', EmitterState, { compacted: true });
 
-/** A change of how an emitter runs, of whether it is active (a new one is), or its end. */
+/** A change of how an emitter runs, of whether it is active, or its end. */
 export type EmitterChangeKind = 'configured' | 'switched' | 'deleted';
 
 /**
  * The services that act on a change before the request that made it returns. The others learn it from the fact, some 0.3 seconds later: until then they
- * look up an emitter that they do not know, and have no use for the rest.
+ * look up an emitter that they do not know, and have no use for the rest. So no service needs to hear of a new emitter.
  */
 export const ACTS_ON: Record<EmitterChangeKind, readonly Service[]> = {
   configured: ['runtime'],
@@ -75,8 +75,14 @@ export class FindEmitters {
 /** Returns the emitters that exist. For a service that sees an id before its fact has arrived. */
 export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', FindEmitters);
 
-export class FindEndpoint {
-  @IsString() endpoint_key!: string;
+export class FindNewEmitters {
+  @IsId('user') owner_id!: UserId;
 }
-/** The source that has the endpoint, or null. */
-export const findEndpoint = query<EmitterState | null>()('catalog.emitter.find-endpoint', FindEndpoint);
+/** The sources that the account has created in the last ten seconds. For a service that needs all of them before their facts have arrived. */
+export const findNewEmitters = query<EmitterState[]>()('catalog.emitter.find-new', FindNewEmitters);
+
+export class FindEndpoints {
+  @IsArray() endpoint_keys!: string[];
+}
+/** The sources that have these endpoints. */
+export const findEndpoints = query<EmitterState[]>()('catalog.emitter.find-endpoints', FindEndpoints);

@@ -1,7 +1,7 @@
 import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, LessThan, PrimaryColumn } from 'typeorm';
-import { type EmitterState, findEmitters, type UserId } from '#contracts';
+import { type EmitterState, findEmitters, findNewEmitters, type UserId } from '#contracts';
 import {
   BYTEWISE_TEXT,
   Database,
@@ -180,6 +180,11 @@ export class EmitterDirectory {
     }
   }
 
+  /** Resolves when no state of the emitter is being stored by this process; others may see a state before its handler has ended. */
+  async learnt(id: string): Promise<void> {
+    await this.storing.get(id)?.stored.catch(() => {});
+  }
+
   /**
    * As `learn`, but the end of an emitter counts only if the catalog agrees. After a restore of the databases, the topic still has the deletions and
    * deactivations that were undone by it, and the service reads them again: it would delete what belongs to emitters that the catalog has.
@@ -190,6 +195,15 @@ export class EmitterDirectory {
     const [current] = isEnd ? await this.ask([state.emitter_id]) : [];
     // an emitter that was deleted and created again is another one
     return this.learn(current && current.created_at_ms <= state.created_at_ms ? current : state);
+  }
+
+  /**
+   * Learns the sources that the account has created a moment ago: their facts may not have arrived. For work whose result depends on which emitters the
+   * account has.
+   */
+  async learnNew(ownerId: UserId): Promise<void> {
+    const states = await this.messages.request(findNewEmitters, { owner_id: ownerId }, { key: ownerId, timeoutMs: ASK_TIMEOUT_MS });
+    await Promise.all(states.map((state) => this.learn(state)));
   }
 
   private ask(ids: string[]): Promise<EmitterState[]> {

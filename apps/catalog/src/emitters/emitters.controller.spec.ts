@@ -9,7 +9,7 @@ import { EmittersController } from './emitters.controller.js';
 const OWNER = 'u_000000000000000001';
 const WORKFLOW = { emitter_id: 'p_1', kind: 'workflow' };
 
-it('finds emitters of both kinds by their ids, and a source by the key of its endpoint', async () => {
+it('finds emitters of both kinds by their ids, and sources by the keys of their endpoints and by their account', async () => {
   const components = new ComponentsInMemory();
   const code = {
     code: '',
@@ -41,6 +41,7 @@ it('finds emitters of both kinds by their ids, and a source by the key of its en
 
   expect(await controller.find({ ids: ['p_1', 'dc_1', 'dc_9'] })).toEqual([expect.objectContaining({ emitter_id: 'dc_1' }), WORKFLOW]);
   expect(await controller.find({ ids: [] })).toEqual([]);
-  expect(await controller.findEndpoint({ endpoint_key: 'secret' })).toMatchObject({ emitter_id: 'dc_1' });
-  expect(await controller.findEndpoint({ endpoint_key: 'guessed' })).toBeNull();
+  expect(await controller.findEndpoints({ endpoint_keys: ['guessed', 'secret'] })).toMatchObject([{ emitter_id: 'dc_1' }]);
+  expect(await controller.findNew({ owner_id: OWNER })).toMatchObject([{ emitter_id: 'dc_1' }]);
+  expect(await controller.findNew({ owner_id: 'u_000000000000000002' })).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { type EmitterState, FindEmitters, FindEndpoint, findEmitters, findEndpoint } from '#contracts';
+import { type EmitterState, FindEmitters, findEmitters, FindEndpoints, findEndpoints, FindNewEmitters, findNewEmitters } from '#contracts';
 import { Handles } from '#messaging';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
@@ -18,8 +18,13 @@ export class EmittersController {
     return (await Promise.all([this.sources.states(ids), this.workflows.states(ids)])).flat();
   }
 
-  @Handles(findEndpoint)
-  async findEndpoint(@Payload() { endpoint_key }: FindEndpoint): Promise<EmitterState | null> {
-    return (await this.sources.stateByEndpoint(endpoint_key)) ?? null;
+  @Handles(findNewEmitters)
+  findNew(@Payload() { owner_id }: FindNewEmitters): Promise<EmitterState[]> {
+    return this.sources.newStates(owner_id);
+  }
+
+  @Handles(findEndpoints)
+  findEndpoints(@Payload() { endpoint_keys }: FindEndpoints): Promise<EmitterState[]> {
+    return this.sources.statesByEndpoint(endpoint_keys);
   }
 }

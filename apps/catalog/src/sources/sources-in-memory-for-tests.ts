@@ -7,7 +7,17 @@ import type { SourcesRepository } from './sources.repository.js';
 /** In place of SourcesRepository. */
 export class SourcesInMemory implements Pick<
   SourcesRepository,
-  'find' | 'list' | 'countOthers' | 'requireFree' | 'create' | 'update' | 'switchOff' | 'delete' | 'states' | 'stateByEndpoint'
+  | 'find'
+  | 'list'
+  | 'countOthers'
+  | 'requireFree'
+  | 'create'
+  | 'update'
+  | 'switchOff'
+  | 'delete'
+  | 'states'
+  | 'newStates'
+  | 'statesByEndpoint'
 > {
   readonly rows = new Map<SourceId, SourceRow>();
 
@@ -70,9 +80,12 @@ export class SourcesInMemory implements Pick<
     return [...this.rows.values()].filter(({ id }) => ids.includes(id)).map((row) => sourceState(row));
   }
 
-  async stateByEndpoint(endpointKey: string): Promise<EmitterState | undefined> {
-    const row = [...this.rows.values()].find(({ endpoint_key }) => endpoint_key === endpointKey);
-    return row && sourceState(row);
+  async newStates(ownerId: UserId): Promise<EmitterState[]> {
+    return [...this.rows.values()].filter(({ owner_id }) => owner_id === ownerId).map((row) => sourceState(row));
+  }
+
+  async statesByEndpoint(endpointKeys: string[]): Promise<EmitterState[]> {
+    return [...this.rows.values()].filter(({ endpoint_key }) => endpointKeys.includes(endpoint_key!)).map((row) => sourceState(row));
   }
 
   private async row(

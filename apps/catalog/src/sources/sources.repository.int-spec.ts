@@ -203,7 +203,7 @@ describe('the sources', () => {
     expect(updated).toMatchObject({ name: 'New', name_slug: 'new', endpoint_key: `key-${owner}`, active: false });
     expect(updated?.version).toBeGreaterThan(version);
     expect((await facts()).at(-1)).toMatchObject({ version: updated?.version, active: false, deployment: { code_hash: 'b'.repeat(64) } });
-    expect(await sources.stateByEndpoint(`key-${owner}`)).toMatchObject({ emitter_id: id, version: updated?.version });
+    expect(await sources.statesByEndpoint([`key-${owner}`, 'unknown'])).toMatchObject([{ emitter_id: id, version: updated?.version }]);
   });
 
   it('are updated one after the other when two updates change the component', async () => {

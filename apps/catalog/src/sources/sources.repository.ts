@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Not, Repository, type SelectQueryBuilder } from 'typeorm';
+import { Not, type ObjectLiteral, Repository, type SelectQueryBuilder } from 'typeorm';
 import {
   type ComponentDescription,
   type ConnectionId,
@@ -246,16 +246,23 @@ export class SourcesRepository {
   }
 
   /** The states of the existing sources among these ids, of any account. Only for other services: users must not see them. */
-  async states(ids: string[]): Promise<EmitterState[]> {
-    const found = withComponent(this.sources.createQueryBuilder('source')).where('source.id = ANY(:ids)', { ids });
-    return (await this.described(await found.getMany())).map((row) => sourceState(row));
+  states(ids: string[]): Promise<EmitterState[]> {
+    return this.statesWhere('source.id = ANY(:ids)', { ids });
   }
 
-  /** The source with an endpoint, of any owner: the key is the secret. */
-  async stateByEndpoint(endpointKey: string): Promise<EmitterState | undefined> {
-    const found = withComponent(this.sources.createQueryBuilder('source')).where('source.endpoint_key = :endpointKey', { endpointKey });
-    const [row] = await this.described(await found.getMany());
-    return row && sourceState(row);
+  /** Those of the sources that the account has created in the last ten seconds. */
+  newStates(ownerId: UserId): Promise<EmitterState[]> {
+    return this.statesWhere("source.owner_id = :ownerId AND source.created_at > now() - interval '10 seconds'", { ownerId });
+  }
+
+  /** Those of the sources with these endpoints, of any owner: the key is the secret. */
+  statesByEndpoint(endpointKeys: string[]): Promise<EmitterState[]> {
+    return this.statesWhere('source.endpoint_key = ANY(:endpointKeys)', { endpointKeys });
+  }
+
+  private async statesWhere(condition: string, values: ObjectLiteral): Promise<EmitterState[]> {
+    const found = withComponent(this.sources.createQueryBuilder('source')).where(condition, values);
+    return (await this.described(await found.getMany())).map((row) => sourceState(row));
   }
 
   /**

@@ -3,7 +3,6 @@ import { Test } from '@nestjs/testing';
 import {
   type ComponentDescription,
   type CreateSource,
-  emitterChanged,
   type EmitterState,
   inspectComponent,
   newId,
@@ -160,27 +159,18 @@ describe('the sources of an account', () => {
     await expect(create(choice)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('announces a new source before it returns it', async () => {
+  it('announces no new source: a service that does not know it looks it up', async () => {
     await create({ component_code: 'code' });
-    expect(messages.announced).toEqual([
-      {
-        name: emitterChanged.name,
-        key: ID,
-        to: ['runtime', 'routing'],
-        payload: expect.objectContaining({ emitter_id: ID, owner_id: ME, active: true, deleted: false, version: 1 }),
-      },
-    ]);
-    expect(announced()[0]?.deployment).toMatchObject({
-      code_hash: codeHash('code'),
-      schedules: { timer: { interval_seconds: 60, cron: null } },
-      endpoint_key: expect.any(String),
-    });
+    expect(messages.announced).toEqual([]);
   });
 
-  it('gives no endpoint to a source whose component has no HTTP interface', async () => {
-    described = describedAs({ configurable_props: [TIMER] });
+  it.each([
+    ['an endpoint to a source whose component has an HTTP interface', [TIMER, HTTP], expect.stringMatching(/^[0-9A-Za-z]{24}$/)],
+    ['no endpoint to another one', [TIMER], null],
+  ])('gives %s', async (_, configurable_props, endpoint_key) => {
+    described = describedAs({ configurable_props });
     await create({ component_code: 'code' });
-    expect(announced()[0]?.deployment?.endpoint_key).toBeNull();
+    expect(sources.rows.get(ID)).toMatchObject({ endpoint_key });
   });
 
   it('gives two sources of one name different slugs', async () => {
@@ -382,10 +372,7 @@ describe('the sources of an account', () => {
   it('switches a source off once, and announces it once', async () => {
     await create({ component_code: 'code' });
     for (let n = 0; n < 2; n++) await service.switchOff({ owner_id: ME, id: ID, reason: 'it kills its process' });
-    expect(announced().map(({ version, active }) => ({ version, active }))).toEqual([
-      { version: 1, active: true },
-      { version: 2, active: false },
-    ]);
+    expect(announced().map(({ version, active }) => ({ version, active }))).toEqual([{ version: 2, active: false }]);
   });
 
   it('lists sources newest first, without their owner, and walks in both directions', async () => {

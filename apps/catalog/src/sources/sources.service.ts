@@ -95,7 +95,7 @@ export class SourcesService {
     });
     await this.sources.requireFree(owner_id, change.external_id, id);
     if (component.fresh) await this.components.keep(component.fresh);
-    return this.announced(await this.sources.create(owner_id, id, change), 'switched');
+    return this.toSource(await this.sources.create(owner_id, id, change));
   }
 
   /** Sets the component, the name and whether it is active; configured props and the external id are kept unless new ones are given. */

@@ -56,6 +56,11 @@ export class AutoSubscriptionsRepository {
     return this.autoSubscriptions.find({ where: { owner_id: ownerId }, order: { id: 'DESC' } });
   }
 
+  /** Whether the account has any. */
+  exist(ownerId: UserId): Promise<boolean> {
+    return this.autoSubscriptions.existsBy({ owner_id: ownerId });
+  }
+
   async delete(ownerId: UserId, listenerId: string, eventName: string): Promise<AutoSubscription[]> {
     const deleted = await this.autoSubscriptions
       .createQueryBuilder()

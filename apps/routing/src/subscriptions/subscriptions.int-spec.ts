@@ -123,6 +123,40 @@ describe('an auto-subscription', () => {
     expect(await routing.service.listAuto(owner)).toEqual([]);
   });
 
+  it('covers what was created before its deletion, also if its fact arrives later', async () => {
+    const webhook = await routing.webhook(owner);
+    const reference = { owner_id: owner, listener_id: webhook, event_name: '' };
+    const create = () => {
+      const id = newId('source');
+      routing.catalog.set(id, routing.state(owner, id, { created_at_ms: soon() }));
+      return id;
+    };
+    await routing.service.createAuto(reference);
+    const [first, second] = [create(), create()];
+    const subscription = { owner_id: owner, emitter_id: first, listener_id: webhook };
+    expect(await routing.service.delete(subscription)).toHaveLength(1);
+    expect(await codeOf(routing.service.delete(subscription))).toBe('not_found');
+    expect(await names()).toEqual([`${second} ${webhook} `]);
+    const third = create();
+    await routing.service.deleteAuto(reference);
+    create();
+    expect(await names()).toEqual([`${third} ${webhook} `, `${second} ${webhook} `]);
+  });
+
+  it('is not deleted while the catalog does not respond, but subscriptions are listed', async () => {
+    const webhook = await routing.webhook(owner);
+    const reference = { owner_id: owner, listener_id: webhook, event_name: '' };
+    await routing.service.createAuto(reference);
+    routing.catalogResponds = false;
+    try {
+      expect(await codeOf(routing.service.deleteAuto(reference))).toBe('unavailable');
+      expect(await names()).toEqual([]);
+    } finally {
+      routing.catalogResponds = true;
+    }
+    expect(await routing.service.deleteAuto(reference)).toHaveLength(1);
+  });
+
   it('covers what is created later, and nothing else', async () => {
     const webhook = await routing.webhook(owner);
     const old = await routing.source(owner);

@@ -31,7 +31,7 @@ describe('a subscription', () => {
         SubscriptionsService,
         { provide: Database, useValue: { transaction: (work: (transaction: unknown) => unknown) => work({}) } },
         { provide: SubscriptionsRepository, useValue: { create, delete: deleteOne } },
-        { provide: AutoSubscriptionsRepository, useValue: { create, delete: deleteOne } },
+        { provide: AutoSubscriptionsRepository, useValue: { create, delete: deleteOne, exist: async () => false } },
         { provide: WebhooksRepository, useValue: { hold: owns } },
         { provide: EmitterDirectory, useValue: { hold: owns, find: async (ids: string[]) => void lookedUp.push(...ids) } },
       ],

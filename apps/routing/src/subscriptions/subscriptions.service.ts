@@ -44,12 +44,21 @@ export class SubscriptionsService {
   async delete({ owner_id, emitter_id, listener_id, event_name = '' }: SubscriptionReference): Promise<Subscription[]> {
     const problems = subscriptionProblems(emitter_id, listener_id, event_name);
     if (problems.length > 0) throw new Invalid(problems);
-    const removed = await this.subscriptions.delete(owner_id, emitter_id, listener_id, event_name);
+    const remove = () => this.subscriptions.delete(owner_id, emitter_id, listener_id, event_name);
+    let removed = await remove();
+    if (removed.length === 0 && !isPattern(emitter_id)) {
+      // an auto-subscription makes it when the emitter becomes known
+      await this.emitters.find([emitter_id]);
+      removed = await remove();
+    }
     if (removed.length === 0) throw new NotFound('subscription');
     return removed;
   }
 
-  list({ owner_id, before }: ListSubscriptions): Promise<Subscription[]> {
+  /** Those that auto-subscriptions make for new sources are among them. */
+  async list({ owner_id, before }: ListSubscriptions): Promise<Subscription[]> {
+    // while the catalog does not respond, no source is new
+    if (before === undefined) await this.learnNew(owner_id).catch(() => {});
     return this.subscriptions.list(owner_id, before, SUBSCRIPTIONS_PER_REPLY);
   }
 
@@ -66,6 +75,8 @@ export class SubscriptionsService {
   async deleteAuto({ owner_id, listener_id, event_name = '' }: AutoSubscriptionReference): Promise<AutoSubscription[]> {
     const problems = listenerProblems(listener_id, event_name);
     if (problems.length > 0) throw new Invalid(problems);
+    // it covers the sources that were created until now
+    await this.learnNew(owner_id);
     const removed = await this.autoSubscriptions.delete(owner_id, listener_id, event_name);
     if (removed.length === 0) throw new NotFound('auto-subscription');
     return removed;
@@ -73,6 +84,10 @@ export class SubscriptionsService {
 
   listAuto(ownerId: UserId): Promise<AutoSubscription[]> {
     return this.autoSubscriptions.list(ownerId);
+  }
+
+  private async learnNew(ownerId: UserId): Promise<void> {
+    if (await this.autoSubscriptions.exist(ownerId)) await this.emitters.learnNew(ownerId);
   }
 
   /** Throws NotFound unless the emitter is the owner's; it then stays until the transaction ends. */

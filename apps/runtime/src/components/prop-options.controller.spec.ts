@@ -4,7 +4,7 @@ import { findCredentials, type PropDefinition, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { FakeMessages } from '#testing';
-import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { DeployedSources } from '../deployments/deployed-sources.js';
 import { type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
 import { PropOptionsController } from './prop-options.controller.js';
@@ -34,7 +34,7 @@ describe('the options of a prop', () => {
     const module = await Test.createTestingModule({
       controllers: [PropOptionsController],
       providers: [
-        { provide: DeploymentsRepository, useValue: {} },
+        { provide: DeployedSources, useValue: {} },
         { provide: CodeCache, useValue: { get: async () => ({ component: {}, description: { configurable_props } }) } },
         { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32, 1)]) },
         { provide: Sandbox, useValue: sandbox },

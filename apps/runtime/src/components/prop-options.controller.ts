@@ -20,7 +20,7 @@ import {
 import { Handles, Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { LimitPerKey } from '#service';
-import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { DeployedSources } from '../deployments/deployed-sources.js';
 import { openedProps, withoutMasks } from '../deployments/opened-props.js';
 import { type OptionsCall, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
@@ -48,7 +48,7 @@ export class PropOptionsController {
   private readonly calls = new LimitPerKey<UserId>(OPTIONS_PER_ACCOUNT, OPTIONS_OF_ALL);
 
   constructor(
-    private readonly deployments: DeploymentsRepository,
+    private readonly sources: DeployedSources,
     private readonly codes: CodeCache,
     private readonly box: SecretBox,
     private readonly sandbox: Sandbox,
@@ -57,7 +57,7 @@ export class PropOptionsController {
 
   @Handles(sourceOptions)
   async ofSource(@Payload() { owner_id, source_id, prop, ...request }: SourceOptions): Promise<PropOptions> {
-    const row = await this.deployments.find(source_id);
+    const row = await this.sources.find(source_id);
     if (!row || row.owner_id !== owner_id) throw new NotFound('source', source_id);
     const own = openedProps(this.box, row.source_id, row);
     const values = { ...own, ...withoutMasks(request.configured_props ?? {}, own) };

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type EmitterState, executeRun, findEndpoint, type RunRequest, Unavailable } from '#contracts';
+import { type EmitterState, executeRun, findEndpoints, type RunRequest, Unavailable } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
@@ -37,11 +37,13 @@ describe('the endpoints of sources', () => {
   let status: RunStatus | null;
   let executed: RunRequest[];
   let messages: FakeMessages;
+  let learning: Promise<void> | undefined;
   let service: EndpointsService;
   let closed: PromiseWithResolvers<void>;
 
   beforeEach(async () => {
     deployed = new Map();
+    learning = undefined;
     catalog = new Map();
     closed = Promise.withResolvers();
     customResponse = false;
@@ -56,8 +58,10 @@ describe('the endpoints of sources', () => {
     reply = undefined;
     status = 'ok';
     executed = [];
-    messages = new FakeMessages().replyTo(findEndpoint, ({ endpoint_key }) =>
-      catalog.has(endpoint_key) ? ({ emitter_id: endpoint_key } as EmitterState) : null,
+    messages = new FakeMessages().replyTo(findEndpoints, ({ endpoint_keys }) =>
+      endpoint_keys
+        .filter((key) => catalog.has(key))
+        .map((key) => ({ emitter_id: key, owner_id: 'u_1', deployment: { endpoint_key: key } }) as unknown as EmitterState),
     );
     const learn = async ({ emitter_id }: EmitterState) => void deployed.set(emitter_id, catalog.get(emitter_id)!);
     const execute = async (run: RunRequest, { onRespond }: RunWatch) => {
@@ -74,7 +78,7 @@ describe('the endpoints of sources', () => {
       providers: [
         EndpointsService,
         { provide: DeploymentsRepository, useValue: { findByEndpoint: async (key: string) => (await database, deployed.get(key)) } },
-        { provide: EmitterDirectory, useValue: { learn } },
+        { provide: EmitterDirectory, useValue: { learn, learnt: async () => learning } },
         { provide: CodeCache, useValue: { description } },
         { provide: RunsService, useValue: { execute } },
         { provide: RunLanes, useValue: { executeHere: (_run: RunRequest, run: () => Promise<RunStatus | null>) => run() } },
@@ -88,13 +92,22 @@ describe('the endpoints of sources', () => {
     service = module.get(EndpointsService);
   });
 
-  it('are not looked up in the catalog after fifty unknown ones in a second, unless they are known', async () => {
+  it('are not looked up in the catalog while 500 requests with unknown keys wait for it, unless they are known', async () => {
     deployed.set(KEY, DEPLOYMENT);
-    for (let n = 0; n < 50; n++) expect(await service.find(`unknownendpoint${n}`)).toBeUndefined();
-    expect(await service.find('onemoreendpoint1')).toBe('busy');
-    expect(await service.find('unknownendpoint1')).toBeUndefined();
+    const found = Array.from({ length: 501 }, (_, n) => service.find(`unknownendpoint${n}`));
+    expect(await found.pop()).toBe('busy');
     expect(await service.find(KEY)).toBe(DEPLOYMENT);
-    expect(messages.requests).toHaveLength(50);
+    expect(await Promise.all(found)).toEqual(Array(500).fill(undefined));
+    expect(await service.find('onemoreendpoint1')).toBeUndefined();
+    expect(messages.requests).toHaveLength(2);
+  });
+
+  it('are looked up in the catalog every 20 ms at most', async () => {
+    const start = performance.now();
+    for (const key of ['unknownendpoint1', 'unknownendpoint2', 'unknownendpoint3']) expect(await service.find(key)).toBeUndefined();
+    expect(messages.requests).toHaveLength(3);
+    // timers count whole milliseconds
+    expect(performance.now() - start).toBeGreaterThan(38);
   });
 
   it('are looked up in the catalog once for requests at the same time', async () => {
@@ -134,7 +147,7 @@ describe('the endpoints of sources', () => {
   });
 
   it('fail when the catalog is down, and query it again', async () => {
-    messages.replyTo(findEndpoint, () => {
+    messages.replyTo(findEndpoints, () => {
       throw new Unavailable('away');
     });
     for (let n = 0; n < 2; n++) await expect(service.find(KEY)).rejects.toMatchObject({ code: 'unavailable' });
@@ -228,6 +241,18 @@ describe('the endpoints of sources', () => {
     status = end;
     expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toEqual(expected);
     expect({ executed: executed.length, published: messages.published }).toEqual({ executed: 1, published: [] });
+  });
+
+  it('are responded to by the component after the hooks of a change that is being applied', async () => {
+    customResponse = true;
+    reply = REPLY;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    learning = promise;
+    const response = service.accept(DEPLOYMENT, EVENT, closed.promise);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(executed).toEqual([]);
+    resolve();
+    expect(await response).toEqual(REPLY);
   });
 
   it('are busy while 128 responses of the account have not been sent', async () => {

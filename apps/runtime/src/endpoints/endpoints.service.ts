@@ -1,11 +1,12 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { executeRun, findEndpoint, TooManyRequests, Unavailable, type UserId } from '#contracts';
+import { type EmitterState, executeRun, findEndpoints, TooManyRequests, Unavailable, type UserId } from '#contracts';
+import { Lookups } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { LimitPerKey, within } from '#service';
-import { randomUUID } from 'node:crypto';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
@@ -24,8 +25,9 @@ const HTTP_INTERFACE = '$.interface.http';
 const UNKNOWN_MS = 1000;
 /** How long it may take to find an endpoint, and to store a request: as long as a request of the REST API may wait for a service. */
 const STORED_WITHIN_MS = 10_000;
-/** Anyone can request endpoints that do not exist: they must not occupy the catalog. */
-const QUERIES_PER_SECOND = 50;
+/** Anyone can request endpoints that do not exist: they must not occupy the catalog. So many of those requests may wait for it, and share its queries. */
+const MAX_UNKNOWN = 500;
+const MS_PER_QUERY = 20;
 /** The statuses of runs that were stopped. */
 const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
@@ -42,9 +44,11 @@ const MAX_WAITING_REQUESTS = 128;
 @Injectable()
 export class EndpointsService {
   private readonly waiting = new LimitPerKey<UserId>(MAX_WAITING_REQUESTS);
-  private readonly queries = new RateLimiterMemory({ points: QUERIES_PER_SECOND, duration: 1 });
-  /** The keys that the catalog is being queried for. */
-  private readonly querying = new Map<string, Promise<boolean>>();
+  /** Learns what the catalog knows of keys. */
+  private readonly queries = new Lookups<string, EmitterState>((keys) => this.query(keys));
+  /** The requests that wait for a query. */
+  private unknownWaiting = 0;
+  private nextQueryAt = 0;
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_MS });
 
   constructor(
@@ -61,7 +65,7 @@ export class EndpointsService {
   ) {}
 
   /**
-   * The source behind an endpoint's key, active or not; 'busy' if the key is unknown and the catalog was queried for too many of those. Throws Unavailable if that takes too long.
+   * The source behind an endpoint's key, active or not; 'busy' if the key is unknown and too many requests with such keys wait for the catalog. Throws Unavailable if that takes too long.
    */
   async find(key: string): Promise<DeploymentRow | undefined | 'busy'> {
     return isEndpointKey(key) ? within(STORED_WITHIN_MS, this.lookUp(key), tooLate) : undefined;
@@ -71,7 +75,9 @@ export class EndpointsService {
     let deployment = await this.deployments.findByEndpoint(key);
     if (!deployment && !this.unknown.has(key)) {
       // the first request may overtake the fact of the source's creation
-      if (!(await this.query(key))) return 'busy';
+      if (this.unknownWaiting >= MAX_UNKNOWN) return 'busy';
+      this.unknownWaiting += 1;
+      await this.queries.get(key).finally(() => (this.unknownWaiting -= 1));
       deployment = await this.deployments.findByEndpoint(key);
     }
     return deployment;
@@ -90,24 +96,14 @@ export class EndpointsService {
     this.pace.spendOn('request', account, bytes / BYTES_PER_UNIT + ms / MS_PER_UNIT);
   }
 
-  /** Stores what the catalog knows of the key. Requests with the same key share a query. False if there were too many queries. */
-  private query(key: string): Promise<boolean> {
-    let query = this.querying.get(key);
-    if (!query) this.querying.set(key, (query = this.queryCatalog(key).finally(() => this.querying.delete(key))));
-    return query;
-  }
-
-  private async queryCatalog(key: string): Promise<boolean> {
-    try {
-      await this.queries.consume('catalog');
-    } catch (refusal) {
-      if (refusal instanceof RateLimiterRes) return false;
-      throw refusal;
-    }
-    const state = await this.messages.request(findEndpoint, { endpoint_key: key }, { key });
-    if (state) await this.directory.learn(state);
-    else this.unknown.set(key, true);
-    return true;
+  private async query(keys: string[]): Promise<ReadonlyMap<string, EmitterState>> {
+    await sleep(Math.max(0, this.nextQueryAt - performance.now()));
+    this.nextQueryAt = performance.now() + MS_PER_QUERY;
+    const states = await this.messages.request(findEndpoints, { endpoint_keys: keys }, { key: keys[0] ?? '' });
+    await Promise.all(states.map((state) => this.directory.learn(state)));
+    const found = new Map(states.map((state) => [state.deployment?.endpoint_key ?? '', state]));
+    for (const key of keys) if (!found.has(key)) this.unknown.set(key, true);
+    return found;
   }
 
   /**
@@ -142,9 +138,11 @@ export class EndpointsService {
   }
 
   /** Executed by the replica that holds the request, because only this replica can forward the component's response. */
-  private runHere(run: DueRun, closed: Promise<void>): Promise<EndpointResponse> {
+  private async runHere(run: DueRun, closed: Promise<void>): Promise<EndpointResponse> {
     const release = this.waiting.acquire(run.owner_id);
-    if (!release) return Promise.resolve('busy');
+    if (!release) return 'busy';
+    // the hooks of a change that is being applied run first
+    await this.directory.learnt(run.source_id);
     return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
         .executeHere(run, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome }))

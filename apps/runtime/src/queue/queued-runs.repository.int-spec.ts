@@ -83,15 +83,16 @@ describe('queued runs', () => {
 });
 
 describe('the state that a batch of runs needs', () => {
-  it('consists of the accounts with waiting runs, and the sources that are deleted or inactive', async () => {
+  it('consists of the accounts with waiting runs, the sources that are deleted or inactive, and the unknown ones', async () => {
     await fresh.database.query(
       `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES
          ('dc_a', 'u_alice', 'source', false, false, 1, 1), ('dc_b', 'u_alice', 'source', true, false, 1, 1), ('dc_c', 'u_bob', 'source', true, true, 1, 1)`,
     );
     await queue.add([run('r1')]);
-    const { inactive, waiting } = await queue.obstacles([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
+    const { inactive, waiting, unknown } = await queue.obstacles([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
     expect([...inactive].sort()).toEqual(['dc_a', 'dc_c']);
     expect([...waiting]).toEqual([ALICE]);
+    expect(unknown).toEqual(['dc_unknown']);
   });
 });
 

@@ -72,6 +72,8 @@ export interface Obstacles {
   inactive: Set<SourceId>;
   /** Accounts with waiting runs: a new run waits behind them. */
   waiting: Set<UserId>;
+  /** Sources whose facts have not arrived. */
+  unknown: SourceId[];
 }
 
 /** The only writer of the tables `queued_run` and `queue_lease`. Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
@@ -80,14 +82,16 @@ export class QueuedRunsRepository {
   constructor(private readonly database: Database) {}
 
   async obstacles(sourceIds: SourceId[], accountIds: UserId[]): Promise<Obstacles> {
-    const { rows } = await this.database.query<{ inactive: SourceId[]; waiting: UserId[] }>({
+    const { rows } = await this.database.query<{ inactive: SourceId[]; waiting: UserId[]; unknown: SourceId[] }>({
       name: 'queue-obstacles',
       // one statement per batch of the topic, because every run needs it
       text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS inactive,
-                    ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting`,
+                    ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting,
+                    ARRAY(SELECT new.id FROM unnest($1::text[]) AS new (id) WHERE NOT EXISTS (SELECT FROM emitter WHERE id = new.id)) AS unknown`,
       values: [sourceIds, accountIds],
     });
-    return { inactive: new Set(rows[0]?.inactive), waiting: new Set(rows[0]?.waiting) };
+    const { inactive, waiting, unknown } = rows[0]!;
+    return { inactive: new Set(inactive), waiting: new Set(waiting), unknown };
   }
 
   /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. */

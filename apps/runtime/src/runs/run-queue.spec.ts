@@ -1,5 +1,6 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import { listFullInRouting, listFullInRuntime, type RunRequest, type UserId } from '#contracts';
+import { listFullInRouting, listFullInRuntime, type RunRequest, type SourceId, Unavailable, type UserId } from '#contracts';
+import type { EmitterDirectory } from '#emitters';
 import type { Consumers } from '#messaging';
 import { createLog } from '#observability';
 import type { FullAccounts, WaitingData } from '#waiting-data';
@@ -12,6 +13,10 @@ import type { RunsService } from './runs.service.js';
 
 const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
 
+/** Learns emitters; while it is undefined, the catalog does not respond. */
+let find: ((ids: string[]) => void) | undefined;
+/** The sources that the service does not know. */
+let unknown: SourceId[];
 let fullInRouting: boolean;
 let fullInRuntime: boolean;
 let fullOfEmits: boolean;
@@ -22,14 +27,20 @@ let queue: RunQueue;
 beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
   [queued, pushed] = [[], 0];
+  [unknown, find] = [[], undefined];
   const rows: Partial<QueuedRunsRepository> = {
-    obstacles: async () => ({ inactive: new Set(), waiting: new Set() }),
+    obstacles: async () => ({ inactive: new Set(), waiting: new Set(queued.map(({ owner_id }) => owner_id)), unknown }),
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
     next: async (id, taken) => ({ runs: queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id)), after: '' }),
     release: async () => {},
     accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
   };
+  const look = async (ids: string[]) => {
+    if (!find) throw new Unavailable('away');
+    find(ids);
+  };
+  const directory = { find: look } as unknown as EmitterDirectory;
   const consumers = { isStopping: () => false, push: () => void (pushed += 1) } as unknown as Consumers;
   const own = { isFullOf: (table: string, id: UserId) => fullOfEmits && table === 'waiting_emit' && id === ALICE } as WaitingData;
   const full = {
@@ -39,6 +50,7 @@ beforeEach(() => {
   const lanes = { laneOf: () => ({ lane: 'a', group: 'a' }) } as unknown as RunLanes;
   queue = new RunQueue(
     rows as QueuedRunsRepository,
+    directory,
     {} as RunsService,
     lanes,
     consumers,
@@ -73,6 +85,22 @@ it.each<[string, () => void]>([
   await queue.look();
   await settled();
   expect(pushed).toBe(1);
+});
+
+it('the first run of a source whose fact has not arrived waits behind the runs of its hooks', async () => {
+  unknown = ['dc_1'];
+  const hook = { ...run(ALICE), run_id: 'hook' };
+  find = (ids) => {
+    queued.push(hook);
+    unknown = unknown.filter((id) => !ids.includes(id));
+  };
+  expect(await started()).toEqual([BOB]);
+  expect(queued).toEqual([hook, run(ALICE)]);
+});
+
+it('runs of a source whose fact has not arrived start while the catalog does not respond, and wait in their lanes', async () => {
+  unknown = ['dc_1'];
+  expect(await started()).toEqual([ALICE, BOB]);
 });
 
 it('runs of an account start although its waiting runs make it full: they empty the queue', async () => {

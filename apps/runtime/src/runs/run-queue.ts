@@ -3,6 +3,7 @@ import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/comm
 import { Interval } from '@nestjs/schedule';
 import { LRUCache } from 'lru-cache';
 import { listFullInRouting, type RunRequest, type SourceId, type UserId } from '#contracts';
+import { EmitterDirectory } from '#emitters';
 import { Consumers, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { FullAccounts, WaitingData } from '#waiting-data';
@@ -10,7 +11,7 @@ import { RunLanes, RUNS_GROUP } from './run-lanes.js';
 import { RunsService } from './runs.service.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QueueSignal } from '../queue/queue-signal.js';
-import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { type Obstacles, QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 32;
@@ -65,6 +66,7 @@ export class RunQueue implements BeforeApplicationShutdown {
 
   constructor(
     private readonly queue: QueuedRunsRepository,
+    private readonly directory: EmitterDirectory,
     private readonly runs: RunsService,
     private readonly lanes: RunLanes,
     private readonly consumers: Consumers,
@@ -81,7 +83,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   async plan(due: RunRequest[]): Promise<Task[][]> {
     const sources = [...new Set(due.map(({ source_id }) => source_id))];
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
-    const { inactive, waiting } = await this.queue.obstacles(sources, accounts);
+    const { inactive, waiting } = await this.obstacles(sources, accounts);
     for (const id of accounts) if (this.emitsTooMuch(id)) waiting.add(id);
     const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
     const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
@@ -105,6 +107,14 @@ export class RunQueue implements BeforeApplicationShutdown {
     }
     this.drop(toDrop!);
     return due.map((run, index) => (verdicts[index] === 'run' ? [this.task(run)] : []));
+  }
+
+  private async obstacles(sources: SourceId[], accounts: UserId[]): Promise<Obstacles> {
+    const found = await this.queue.obstacles(sources, accounts);
+    if (found.unknown.length === 0) return found;
+    // the hooks of a new source run first. While the catalog does not respond, only these runs wait for it, in their lanes
+    await this.directory.find(found.unknown).catch(() => {});
+    return this.queue.obstacles(sources, accounts);
   }
 
   /** Renews the leases, and looks for waiting runs that no replica executes because theirs was killed. */

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { isNotFound, type RunRequest } from '#contracts';
-import { EmitterDirectory } from '#emitters';
 import { CodeCache } from '../components/code-cache.js';
-import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { DeployedSources } from '../deployments/deployed-sources.js';
+import { deployedState } from '../deployments/deployments.repository.js';
 import type { DeployedState } from '../deployments/hook-runs.js';
 import type { ComponentCode, ComponentDescription } from '../sandbox/sandbox.js';
 import { requestedEvent } from '../timers/next-tick.js';
@@ -25,8 +25,7 @@ export type SourceWithoutCode = Pick<RunSource, 'state'> & { component: null };
 @Injectable()
 export class RunSources {
   constructor(
-    private readonly deployments: DeploymentsRepository,
-    private readonly directory: EmitterDirectory,
+    private readonly sources: DeployedSources,
     private readonly codes: CodeCache,
   ) {}
 
@@ -43,12 +42,7 @@ export class RunSources {
   }
 
   private async deployed(sourceId: string): Promise<Pick<RunSource, 'state' | 'killsInRow'> | undefined> {
-    let row = await this.deployments.find(sourceId);
-    if (!row) {
-      // the fact of its creation may arrive after its first run
-      await this.directory.find([sourceId]);
-      row = await this.deployments.find(sourceId);
-    }
+    const row = await this.sources.find(sourceId);
     return row && { state: deployedState(row), killsInRow: row.kills_in_row };
   }
 }
