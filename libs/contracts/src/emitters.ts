@@ -61,7 +61,7 @@ export type EmitterChangeKind = 'configured' | 'switched' | 'deleted';
 
 /**
  * The services that act on a change before the request that made it returns. The others learn it from the fact, some 0.3 seconds later: until then they
- * look up an emitter that they do not know, and have no use for the rest. So no service needs to hear of a new emitter.
+ * look up an emitter that they do not know, and have no use for the rest. So a new emitter is not announced at all.
  */
 export const ACTS_ON: Record<EmitterChangeKind, readonly Service[]> = {
   configured: ['runtime'],

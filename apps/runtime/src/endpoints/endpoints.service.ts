@@ -25,7 +25,7 @@ const HTTP_INTERFACE = '$.interface.http';
 const UNKNOWN_MS = 1000;
 /** How long it may take to find an endpoint, and to store a request: as long as a request of the REST API may wait for a service. */
 const STORED_WITHIN_MS = 10_000;
-/** Anyone can request endpoints that do not exist: they must not occupy the catalog. So many of those requests may wait for it, and share its queries. */
+/** Anyone can request endpoints that do not exist: they must not occupy the catalog. At most this many of those requests wait for it. They share its queries. */
 const MAX_UNKNOWN = 500;
 const MS_PER_QUERY = 20;
 /** The statuses of runs that were stopped. */
