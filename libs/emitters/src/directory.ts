@@ -86,7 +86,7 @@ export abstract class EmitterChangeHandler {
 
 const UNKNOWN_FOR_MS = 1000;
 /** The most states that share a transaction. */
-const LEARNT_TOGETHER = 16;
+const LEARNT_TOGETHER = 64;
 /** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 

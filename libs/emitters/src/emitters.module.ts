@@ -4,14 +4,17 @@ import { emitterChanged, EmitterState } from '#contracts';
 import { Consumes, ignored, LogRecord, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 
-/** In ms. The catalog has announced the changes: their facts may wait for others, so that many need few fetches. One that follows a silence does not wait. */
-const GATHER_MS = 250;
+/**
+ * The catalog has announced changes, and unknown emitters are looked up: facts may wait for others, so that many need few fetches. One that follows a
+ * silence does not wait. They cost little when they are repeated.
+ */
+const SETTINGS = { gatherMs: 250, commitEveryMs: 500 };
 
 @Controller()
 class EmitterFactsController {
   constructor(private readonly directory: EmitterDirectory) {}
 
-  @Consumes(emitterChanged, undefined, { gatherMs: GATHER_MS })
+  @Consumes(emitterChanged, undefined, SETTINGS)
   async changed(@Payload() state: EmitterState, @Ctx() { topic }: LogRecord): Promise<Outcome | void> {
     // the catalog announces what it has just stored
     const isAnnounced = topic !== emitterChanged.topic;

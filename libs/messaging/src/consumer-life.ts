@@ -201,6 +201,9 @@ export async function deleteGroups(kafka: KafkaClient, log: Log, matches: (group
   await kafka.withAdmin(work, { retry: { retries: 0 } }).catch((error: Error) => log.debug({ err: error }, 'consumer-groups.not-deleted'));
 }
 
+/** The batches of one fetch end within this time of each other. */
+const SAME_FETCH_MS = 5;
+
 /**
  * A pause at the end of the topic in which records gather. Under a steady trickle, each fetch would return one record, and each
  * fetch has a cost at the broker, here and in the database. A record after a silence does not wait.
@@ -214,7 +217,7 @@ export class Gathering {
   /** Call it after a batch: resolves when the next fetch is worthwhile. Once per fetch, not per partition of the fetch. */
   async rest(batch: Pick<Batch, 'highWatermark' | 'lastOffset'>): Promise<void> {
     const isAtEnd = Number(batch.lastOffset()) + 1 >= Number(batch.highWatermark);
-    if (this.ms === 0 || !isAtEnd || performance.now() - this.restedAt < this.ms) return;
+    if (this.ms === 0 || !isAtEnd || performance.now() - this.restedAt < Math.min(this.ms, SAME_FETCH_MS)) return;
     await new Promise((resolve) => setTimeout(resolve, this.ms));
     this.restedAt = performance.now();
   }

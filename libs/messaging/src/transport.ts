@@ -5,7 +5,7 @@ import { requestsTopic, type Service } from '#contracts';
 import { type Log, withRequestId } from '#observability';
 import type { SecretBox } from '#secrets';
 import type { Consumers } from './consumers.js';
-import { Batch, type ConsumerSettings, type EntryPoint, FACTS_GROUP, type Readable } from './handlers.js';
+import { Batch, type ConsumerSettings, type EntryPoint, type Readable } from './handlers.js';
 import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
@@ -42,8 +42,6 @@ type Planner = (records: LogRecord[]) => Promise<Task[][]>;
 const REQUESTS_GROUP = 'requests';
 /** More than the long requests of each service, which it limits, can occupy together. */
 const REQUESTS: ConsumerSettings = { concurrency: 128 };
-/** Facts are rarer than events, and cost less when they are repeated. */
-const FACTS: ConsumerSettings = { commitEveryMs: 500 };
 const DEFAULTS = { concurrency: 32 };
 /** Waiting tasks per task in progress. */
 const WAITING = 4;
@@ -115,18 +113,14 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
 
   /** One consumer per group, for all topics that its methods handle. */
   private recordConsumers(): LaneConsumer[] {
-    const groups = new Map<string, { topics: Map<string, Planner>; settings: ConsumerSettings }>([
-      [FACTS_GROUP, { topics: new Map(), settings: FACTS }],
-    ]);
+    const groups = new Map<string, { topics: Map<string, Planner>; settings: ConsumerSettings }>();
     for (const { entry, handler } of this.entryPoints('consumes', 'consumes-batch')) {
       const settings = typeof entry.settings === 'function' ? entry.settings() : entry.settings;
       const group = groups.get(entry.group) ?? { topics: new Map<string, Planner>(), settings };
       group.topics.set(entry.source.topic, this.planner(entry.kind, entry.source, handler));
       groups.set(entry.group, group);
     }
-    return [...groups]
-      .filter(([, { topics }]) => topics.size > 0)
-      .map(([group, { topics, settings }]) => this.laneConsumer(group, topics, settings));
+    return [...groups].map(([group, { topics, settings }]) => this.laneConsumer(group, topics, settings));
   }
 
   /** Validates a batch and turns it into tasks; invalid records go to the dead-letter topic. */

@@ -50,21 +50,19 @@ export class DeploymentsRepository {
     return rows[0];
   }
 
-  /** Writes the newest state. Prepared SQL: each change of a source waits for it. */
-  async put(transaction: Transaction, row: Omit<DeploymentRow, 'kills_in_row'>): Promise<void> {
+  /** Writes the newest states of sources. Prepared SQL: each change of a source waits for it, and many new sources share a statement. */
+  async put(transaction: Transaction, rows: Omit<DeploymentRow, 'kills_in_row'>[]): Promise<void> {
+    if (rows.length === 0) return;
     await transaction.query({
-      name: 'deployment-put',
+      name: 'deployments-put',
       text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks, suspended)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+             SELECT source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks, coalesce(suspended, false)
+             FROM json_populate_recordset(NULL::deployment, $1)
              ON CONFLICT (source_id) DO UPDATE SET owner_id = excluded.owner_id, active = excluded.active, version = excluded.version,
                code_hash = excluded.code_hash, configured_props = excluded.configured_props, credentials = excluded.credentials,
                schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug, hooks = excluded.hooks,
                suspended = excluded.suspended, kills_in_row = 0`,
-      values: [
-        ...[row.source_id, row.owner_id, row.active, row.version, row.code_hash],
-        ...[JSON.stringify(row.configured_props), row.credentials ? JSON.stringify(row.credentials) : null, JSON.stringify(row.schedules)],
-        ...[row.endpoint_key, row.name_slug, row.hooks ?? null, row.suspended ?? false],
-      ],
+      values: [JSON.stringify(rows)],
     });
   }
 

@@ -15,6 +15,12 @@ import { deployedState, DeploymentsRepository } from './deployments.repository.j
 import { type DeployedState, hookRuns } from './hook-runs.js';
 import { comparedProps } from './opened-props.js';
 
+/** A change of a source that remains. */
+interface Applied extends Pick<EmitterChange, 'first'> {
+  before: DeployedState | undefined;
+  after: DeployedState;
+}
+
 /** Deploys, changes and deletes sources according to the catalog's facts. The row, its timers and the runs of its hooks change in one transaction. */
 @Injectable()
 export class DeploymentsService extends EmitterChangeHandler {
@@ -32,11 +38,21 @@ export class DeploymentsService extends EmitterChangeHandler {
   }
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
-    for (const change of changes) await this.emitterChanged(transaction, change);
+    const applied: Applied[] = [];
+    for (const change of changes) {
+      const one = await this.prepare(transaction, change);
+      if (one) applied.push(one);
+    }
+    await this.deployments.put(
+      transaction,
+      applied.map(({ after: { deployment, ...state } }) => ({ ...deployment, ...state })),
+    );
+    for (const each of applied) await this.finish(transaction, each);
   }
 
-  private async emitterChanged(transaction: Transaction, { state: { deployment, ...state }, first }: EmitterChange): Promise<void> {
-    if (state.kind !== 'source' || !deployment) return;
+  /** Undefined if there is nothing to deploy. */
+  private async prepare(transaction: Transaction, { state: { deployment, ...state }, first }: EmitterChange): Promise<Applied | undefined> {
+    if (state.kind !== 'source' || !deployment) return undefined;
     const sourceId = state.emitter_id as SourceId;
     const row = first ? undefined : await this.deployments.lock(transaction, sourceId);
     const before = row && deployedState(row);
@@ -51,7 +67,7 @@ export class DeploymentsService extends EmitterChangeHandler {
       const runs = await this.runHooks(transaction, before, undefined);
       // otherwise the last hook still reads the state, and deletes it at its end
       if (runs === 0) await this.state.delete(transaction, sourceId);
-      return;
+      return undefined;
     }
     const after: DeployedState = {
       source_id: sourceId,
@@ -61,9 +77,14 @@ export class DeploymentsService extends EmitterChangeHandler {
       version: state.version,
       deployment,
     };
-    await this.deployments.put(transaction, { ...deployment, ...after });
+    return { first, before, after };
+  }
+
+  /** Sets the timers of a deployed source, and queues the runs of its hooks. */
+  private async finish(transaction: Transaction, { first, before, after }: Applied): Promise<void> {
+    const { source_id: sourceId, active, deployment } = after;
     const now = new Date();
-    const schedules = state.active ? deployment.schedules : {};
+    const schedules = active ? deployment.schedules : {};
     if (!first || Object.keys(schedules).length > 0)
       await this.timers.put(transaction, sourceId, schedules, (prop, schedule) => firstTick(schedule, phaseOf(sourceId, prop), now));
     await this.runHooks(transaction, before, after);

@@ -23,10 +23,12 @@ afterAll(() => db.drop());
 
 const deploy = (version: number) =>
   db.database.transaction((transaction) =>
-    deployments.put(transaction, {
-      ...{ source_id: SOURCE, owner_id: OWNER, active: true, version, code_hash: 'h', configured_props: {}, credentials: null },
-      ...{ schedules: {}, endpoint_key: null, name_slug: 's', hooks: null },
-    } as unknown as Parameters<DeploymentsRepository['put']>[1]),
+    deployments.put(transaction, [
+      {
+        ...{ source_id: SOURCE, owner_id: OWNER, active: true, version, code_hash: 'h', configured_props: {}, credentials: null },
+        ...{ schedules: {}, endpoint_key: null, name_slug: 's' },
+      },
+    ]),
   );
 const reports = async (): Promise<string[]> =>
   (await db.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(
