@@ -26,7 +26,8 @@ afterAll(async () => {
 
 /** The events of a source that the receiver has got and that the store shows, by their number, with the ids that both have given them. */
 async function seen(source: string): Promise<{ received: Map<number, string>; stored: Map<number, string> }> {
-  const { body } = await api.get(`/sources/${source}/event_summaries?limit=100`);
+  const { status, body } = await api.get(`/sources/${source}/event_summaries?limit=100`);
+  expect({ status, error: body.error }).toEqual({ status: 200, error: undefined });
   const stored = (body.data as { id: string; event: { n: number } }[]).map(({ id, event }): [number, string] => [event.n, id]);
   const received = receiver.received
     .filter(({ headers }) => headers['ce-source'] === source)

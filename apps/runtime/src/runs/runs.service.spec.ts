@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { NotFound, type RunRequest, TimedOut } from '#contracts';
-import { EmitterDirectory } from '#emitters';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
 import { Stats } from '#stats';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
+import { DeployedSources } from '../deployments/deployed-sources.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { Quotas } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
@@ -40,7 +40,7 @@ const serviceWith = async ({ get, finish, spendOn = () => {}, execute }: Fakes) 
     providers: [
       ...[RunsService, RunSources, RunResults],
       { provide: CodeCache, useValue: { get } },
-      { provide: DeploymentsRepository, useValue: { find: async () => DEPLOYED as unknown as DeploymentRow } },
+      { provide: DeployedSources, useValue: { find: async () => DEPLOYED as unknown as DeploymentRow } },
       { provide: RunsRepository, useValue: { isDone: async () => false, finish } },
       { provide: AccountPace, useValue: { runTurn: async () => {}, spend: () => {}, spendOn } },
       { provide: Quotas, useValue: { counted: false, allow: async () => true } },
@@ -49,7 +49,7 @@ const serviceWith = async ({ get, finish, spendOn = () => {}, execute }: Fakes) 
       { provide: LOG, useValue: createLog('test', 'silent') },
       { provide: RunLanes, useValue: { learn: () => {} } },
       { provide: SandboxRuns, useValue: { execute } },
-      ...[EmitterDirectory, Messages, SourceStateRepository, SourceLocks].map((provide) => ({
+      ...[DeploymentsRepository, Messages, SourceStateRepository, SourceLocks].map((provide) => ({
         provide,
         useValue: {},
       })),
