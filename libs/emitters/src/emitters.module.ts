@@ -4,11 +4,8 @@ import { emitterChanged, EmitterState } from '#contracts';
 import { Consumes, ignored, LogRecord, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 
-/**
- * The catalog has announced changes, and unknown emitters are looked up: facts may wait for others, so that many need few fetches. One that follows a
- * silence does not wait. They cost little when they are repeated.
- */
-const SETTINGS = { gatherMs: 250, commitEveryMs: 500 };
+/** Facts are rarer than events, and cost less when they are repeated. */
+const SETTINGS = { commitEveryMs: 500 };
 
 @Controller()
 class EmitterFactsController {

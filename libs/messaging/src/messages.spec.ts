@@ -70,6 +70,15 @@ it('neither a request nor a queued command is sent after its caller has got an e
   expect(sent).toEqual([5000, 1000, 5000].map((withinMs) => ({ withinMs, account: 'k' })));
 });
 
+it.each<[string, () => Promise<void>, string]>([
+  ['has accepted', async () => {}, 'timeout'],
+  ['has not accepted in time', () => new Promise(() => {}), 'unavailable'],
+])('a request that Kafka %s, and that gets no reply, has an error that says so', async (_, send, code) => {
+  const publisher = { send } as unknown as Publisher;
+  const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
+  await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 10 })).rejects.toMatchObject({ code });
+});
+
 it('reports the size of each reply with its request', async () => {
   const consumer = new FakeConsumer();
   const kafka = { watchedConsumer: () => consumer, withAdmin: async () => [] } as unknown as KafkaClient;

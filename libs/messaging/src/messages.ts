@@ -190,8 +190,9 @@ export class Messages {
         reject(error);
       };
       let onLate = currentLateHandler();
+      let isAccepted = false;
       const late = () => {
-        const error = new TimedOut(`no reply to ${message} within ${timeoutMs} ms`);
+        const error = isAccepted ? new TimedOut(`no reply to ${message} within ${timeoutMs} ms`) : notAccepted();
         if (!onLate) return fail(error);
         onLate(error);
         onLate = undefined;
@@ -208,10 +209,13 @@ export class Messages {
         ...requestIdHeader(),
       };
       const withinMs = Math.min(SEND_WITHIN_MS, timeoutMs);
-      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: key }).catch((error: Error) => {
-        this.log.warn({ message, err: error }, 'request.not-sent');
-        fail(error instanceof TooManyRequests ? error : notAccepted());
-      });
+      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: key }).then(
+        () => (isAccepted = true),
+        (error: Error) => {
+          this.log.warn({ message, err: error }, 'request.not-sent');
+          fail(error instanceof TooManyRequests ? error : notAccepted());
+        },
+      );
     });
   }
 
@@ -264,7 +268,7 @@ const requestIdHeader = (): Record<string, string> => {
   return requestId === undefined ? {} : { [HEADER.requestId]: requestId };
 };
 
-type OnLate = (error: TimedOut) => void;
+type OnLate = (error: TimedOut | Unavailable) => void;
 
 const storage = new AsyncLocalStorage<OnLate>();
 
