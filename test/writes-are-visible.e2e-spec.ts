@@ -80,6 +80,20 @@ describe('a change is visible at once', () => {
     }
   });
 
+  it('all hooks of a source run, also if it is changed right after its creation', async () => {
+    const hooks = ['deploy', 'activate', 'deactivate'].map((hook) => `${hook}() { this.$emit('${hook}'); }`);
+    const { component_id } = await api.source(`export default { name: 'Changed', hooks: { ${hooks.join(', ')} }, run() {} };`);
+    for (const _ of slowRounds) {
+      const { id } = (await api.post('/sources', { component_id })).body.data;
+      for (const active of [false, true]) expect((await api.patch(`/sources/${id}`, { active })).status).toBe(200);
+      await eventually(async () =>
+        expect((await api.get(`/sources/${id}/event_summaries`)).body.data.map(({ event }: any) => event).reverse()).toEqual([
+          ...['deploy', 'activate', 'deactivate', 'activate'],
+        ]),
+      );
+    }
+  });
+
   it('a new source has the subscriptions that auto-subscriptions make', async () => {
     const webhook = await api.webhook('https://example.com/');
     const path = `/auto_subscriptions?event_name=default&listener_id=${webhook}`;

@@ -60,8 +60,8 @@ export const emitterChanged = fact('catalog.emitter.changed', EmitterState, { co
 export type EmitterChangeKind = 'configured' | 'switched' | 'deleted';
 
 /**
- * The services that act on a change before the request that made it returns. The others learn it from the fact, some 0.3 seconds later: until then they
- * look up an emitter that they do not know, and have no use for the rest. So a new emitter is not announced at all.
+ * The services that act on a change before the request that made it returns. The others learn it from the fact, a moment later: until then they
+ * look up an emitter that they do not know, and have no use for the rest. So a new emitter is not announced.
  */
 export const ACTS_ON: Record<EmitterChangeKind, readonly Service[]> = {
   configured: ['runtime'],
@@ -78,7 +78,7 @@ export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', Find
 export class FindNewEmitters {
   @IsId('user') owner_id!: UserId;
 }
-/** The sources that the account has created in the last ten seconds. For a service that needs all of them before their facts have arrived. */
+/** The sources that the account has created in the last 30 seconds. For a service that needs all of them before their facts have arrived. */
 export const findNewEmitters = query<EmitterState[]>()('catalog.emitter.find-new', FindNewEmitters);
 
 export class FindEndpoints {

@@ -143,7 +143,7 @@ export class Messages {
   /**
    * Sends a request to the service that owns the contract. key: requests with the same key share a partition; usually the owner.
    * Throws the SluiceError that the service threw; TimedOut if there was no reply in time; Unavailable if Kafka
-   * did not accept the request.
+   * did not acknowledge the request in time.
    */
   request<Payload extends object, Reply>(
     contract: Command<Payload, Reply> | Query<Payload, Reply>,

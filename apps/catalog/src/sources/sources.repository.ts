@@ -250,9 +250,9 @@ export class SourcesRepository {
     return this.statesWhere('source.id = ANY(:ids)', { ids });
   }
 
-  /** Those of the sources that the account has created in the last ten seconds. */
+  /** Those of the sources that the account has created in the last 30 seconds. */
   newStates(ownerId: UserId): Promise<EmitterState[]> {
-    return this.statesWhere("source.owner_id = :ownerId AND source.created_at > now() - interval '10 seconds'", { ownerId });
+    return this.statesWhere("source.owner_id = :ownerId AND source.created_at > now() - interval '30 seconds'", { ownerId });
   }
 
   /** Those of the sources with these endpoints, of any owner: the key is the secret. */

@@ -185,6 +185,19 @@ describe('the sources of an account', () => {
     beforeEach(async () => {
       await create({ component_code: 'code', name: 'Before', configured_props: { url: 'https://a.test', timer: { intervalSeconds: 30 } } });
       messages.announced.length = 0;
+      sources.rows.get(ID)!.created_at = new Date(0);
+    });
+
+    it('of a new source is announced behind the state before it, whose hooks must run', async () => {
+      sources.rows.get(ID)!.created_at = new Date();
+      await update({ component_code: 'code', active: false });
+      await service.delete({ owner_id: ME, id: ID });
+      expect(messages.announced.map(({ to, payload }) => [(payload as EmitterState).version, to.length])).toEqual([
+        [1, 1],
+        [2, 2],
+        [2, 1],
+        [3, 4],
+      ]);
     });
 
     it('keeps the configured props and the endpoint, and sets name and state to their defaults', async () => {

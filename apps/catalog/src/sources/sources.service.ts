@@ -45,6 +45,9 @@ import { SourcesRepository } from './sources.repository.js';
 /** 143 bits, so that an endpoint cannot be guessed. */
 const ENDPOINT_KEY_LENGTH = 24;
 
+/** For this long, the fact of the creation of a source may not have been applied. */
+const NEW_MS = 30_000;
+
 /** The component that a source will run. `fresh`: it was created from the request's code, and is stored if the rest of the request is valid. */
 interface ChosenComponent extends DescribedComponent {
   fresh?: NewComponent;
@@ -155,8 +158,10 @@ export class SourcesService {
   }
 
   async delete({ owner_id, id }: SourceReference): Promise<void> {
-    const state = await this.sources.delete(owner_id, id);
+    const before = await this.sources.find(owner_id, id);
+    const state = before && (await this.sources.delete(owner_id, id));
     if (!state) throw new NotFound('source', id);
+    await this.introduce(before);
     await this.announce(state, 'deleted');
   }
 
@@ -194,6 +199,7 @@ export class SourcesService {
       return change;
     });
     if (!row) throw new NotFound('source', id);
+    await this.introduce(found);
     return this.announced(row, kind);
   }
 
@@ -266,6 +272,11 @@ export class SourcesService {
   private async announced(row: SourceRow, kind: EmitterChangeKind): Promise<Source> {
     await this.announce(sourceState(row), kind);
     return this.toSource(row);
+  }
+
+  /** The runtime may not know a source that was created a moment ago: it has to apply this state before the next one, so that all hooks run. */
+  private async introduce(row: SourceRow): Promise<void> {
+    if (Date.now() - row.created_at.getTime() < NEW_MS) await this.announce(sourceState(row), 'configured');
   }
 
   /** Before the request returns, the services concerned apply the change to runs, endpoints, matching and stored events. */

@@ -57,7 +57,7 @@ export class SubscriptionsService {
 
   /** Those that auto-subscriptions make for new sources are among them. */
   async list({ owner_id, before }: ListSubscriptions): Promise<Subscription[]> {
-    // while the catalog does not respond, no source is new
+    // while the catalog does not respond, those that are known are listed
     if (before === undefined) await this.learnNew(owner_id).catch(() => {});
     return this.subscriptions.list(owner_id, before, SUBSCRIPTIONS_PER_REPLY);
   }

@@ -25,9 +25,11 @@ const HTTP_INTERFACE = '$.interface.http';
 const UNKNOWN_MS = 1000;
 /** How long it may take to find an endpoint, and to store a request: as long as a request of the REST API may wait for a service. */
 const STORED_WITHIN_MS = 10_000;
-/** Anyone can request endpoints that do not exist: they must not occupy the catalog. At most this many of those requests wait for it. They share its queries. */
+/** Anyone can request endpoints that do not exist: they must not occupy the catalog. At most this many of those requests wait for its replies, and they share queries. */
 const MAX_UNKNOWN = 500;
 const MS_PER_QUERY = 20;
+/** The others wait behind a query. */
+const QUERY_MS = 4000;
 /** The statuses of runs that were stopped. */
 const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
@@ -99,7 +101,7 @@ export class EndpointsService {
   private async query(keys: string[]): Promise<ReadonlyMap<string, EmitterState>> {
     await sleep(Math.max(0, this.nextQueryAt - performance.now()));
     this.nextQueryAt = performance.now() + MS_PER_QUERY;
-    const states = await this.messages.request(findEndpoints, { endpoint_keys: keys }, { key: keys[0] ?? '' });
+    const states = await this.messages.request(findEndpoints, { endpoint_keys: keys }, { key: keys[0] ?? '', timeoutMs: QUERY_MS });
     await Promise.all(states.map((state) => this.directory.learn(state)));
     const found = new Map(states.map((state) => [state.deployment?.endpoint_key ?? '', state]));
     for (const key of keys) if (!found.has(key)) this.unknown.set(key, true);

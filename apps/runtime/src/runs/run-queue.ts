@@ -112,7 +112,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   private async obstacles(sources: SourceId[], accounts: UserId[]): Promise<Obstacles> {
     const found = await this.queue.obstacles(sources, accounts);
     if (found.unknown.length === 0) return found;
-    // the hooks of a new source run first. While the catalog does not respond, only these runs wait for it, in their lanes
+    // the hooks of a new source run first. If the catalog does not respond in time, these runs look the source up again in their lanes
     await this.directory.find(found.unknown).catch(() => {});
     return this.queue.obstacles(sources, accounts);
   }
