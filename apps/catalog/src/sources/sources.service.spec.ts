@@ -188,7 +188,7 @@ describe('the sources of an account', () => {
       sources.rows.get(ID)!.created_at = new Date(0);
     });
 
-    it('of a new source is announced behind the state before it, whose hooks must run', async () => {
+    it('waits until the runtime has the state before it, if the source is new', async () => {
       sources.rows.get(ID)!.created_at = new Date();
       await update({ component_code: 'code', active: false });
       await service.delete({ owner_id: ME, id: ID });
