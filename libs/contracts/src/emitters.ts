@@ -78,7 +78,7 @@ export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', Find
 export class FindNewEmitters {
   @IsId('user') owner_id!: UserId;
 }
-/** The sources that the account has created in the last 30 seconds. For a service that needs all of them before their facts have arrived. */
+/** The sources that the account has created in the last 30 seconds. For a service that needs all of them, also those whose facts have not arrived. */
 export const findNewEmitters = query<EmitterState[]>()('catalog.emitter.find-new', FindNewEmitters);
 
 export class FindEndpoints {

@@ -201,7 +201,7 @@ export async function deleteGroups(kafka: KafkaClient, log: Log, matches: (group
   await kafka.withAdmin(work, { retry: { retries: 0 } }).catch((error: Error) => log.debug({ err: error }, 'consumer-groups.not-deleted'));
 }
 
-/** The batches of one fetch end within this time of each other. */
+/** A batch that ends this soon after a pause counts as one of the same fetch, in ms. */
 const SAME_FETCH_MS = 5;
 
 /**

@@ -64,7 +64,7 @@ export type EntryPoint =
 const entryPoint = (pattern: string, entry: EntryPoint): MethodDecorator => MessagePattern(pattern, { entry });
 
 /** The default group of the facts of a service. */
-export const FACTS_GROUP = 'facts';
+const FACTS_GROUP = 'facts';
 
 /** The method handles this command or query: it receives the validated payload, and returns the reply or throws a SluiceError. */
 export const Handles = (

@@ -8,6 +8,9 @@ import { HTTP } from './prop-values.js';
 import { maskedValue } from './secret-props.js';
 import type { InlineConnection, UsedCredentials } from './source-connections.js';
 
+/** For this long after its creation, a source is new: other services may not have received the fact yet. */
+export const NEW_MS = 30_000;
+
 @Entity('source')
 @Unique('source_owner_id_name_slug_key', ['owner_id', 'name_slug'])
 @Unique('source_endpoint_key_key', ['endpoint_key'])

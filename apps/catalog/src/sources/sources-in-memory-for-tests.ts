@@ -70,10 +70,10 @@ export class SourcesInMemory implements Pick<
     return sourceState(row);
   }
 
-  async delete(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
-    const row = await this.find(ownerId, id);
-    if (row) this.rows.delete(id);
-    return row && sourceState({ ...row, version: row.version + 1 }, { deleted: true });
+  async delete(ownerId: UserId, id: SourceId): Promise<{ before: SourceRow; state: EmitterState } | undefined> {
+    const before = await this.find(ownerId, id);
+    if (before) this.rows.delete(id);
+    return before && { before, state: sourceState({ ...before, version: before.version + 1 }, { deleted: true }) };
   }
 
   async states(ids: string[]): Promise<EmitterState[]> {

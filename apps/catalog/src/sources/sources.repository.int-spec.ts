@@ -224,7 +224,7 @@ describe('the sources', () => {
     const future = version + 86_400_000;
     await setVersion(future);
     expect(await changed()).toBe(future + 1);
-    expect(await sources.delete(owner, id)).toMatchObject({ version: future + 2 });
+    expect((await sources.delete(owner, id))?.state).toMatchObject({ version: future + 2 });
   });
 
   it('change nothing when the decision throws', async () => {
@@ -244,9 +244,15 @@ describe('the sources', () => {
     expect(await facts()).toHaveLength(2);
   });
 
+  it('are new for thirty seconds', async () => {
+    const [older, newer] = [await create(), await create()];
+    await db.database.query("UPDATE source SET created_at = now() - interval '31 seconds' WHERE id = $1", [older.id]);
+    expect(await sources.newStates(owner)).toMatchObject([{ emitter_id: newer.id }]);
+  });
+
   it('leave a last fact when they are deleted', async () => {
     const { id } = await create();
-    expect(await sources.delete(owner, id)).toMatchObject({ deleted: true, active: false });
+    expect((await sources.delete(owner, id))?.state).toMatchObject({ deleted: true, active: false });
     expect(await sources.delete(owner, id)).toBeUndefined();
     expect((await facts()).at(-1)).toMatchObject({ key: id, deleted: true });
     expect(await sources.states([id])).toEqual([]);

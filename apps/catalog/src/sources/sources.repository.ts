@@ -18,7 +18,7 @@ import type { Code } from '../components/component.entity.js';
 import { nextVersion, overrule, versionsOf } from '../database/version.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
-import { freeSlug, type SourceChange, SourceRow, sourceState } from './source.entity.js';
+import { freeSlug, NEW_MS, type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
 /** Reads source rows with their components, in the shape of the entity. `made`: those that the statement has written. */
 const selectFrom = (rows: 'source' | 'made'): string =>
@@ -141,19 +141,19 @@ export class SourcesRepository {
     });
   }
 
-  /** Removes the source and returns its last state. Undefined if the owner has no such source. */
-  async delete(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
+  /** Removes the source, and returns it as it was, with its last state. Undefined if the owner has no such source. */
+  async delete(ownerId: UserId, id: SourceId): Promise<{ before: SourceRow; state: EmitterState } | undefined> {
     return this.database.transaction(async (transaction) => {
-      const row = await this.lock(transaction, ownerId, id);
-      if (!row) return undefined;
+      const before = await this.lock(transaction, ownerId, id);
+      if (!before) return undefined;
       const { rows } = await transaction.query<{ version: number }>(
         `DELETE FROM source WHERE owner_id = $1 AND id = $2 RETURNING ${nextVersion('source')} AS version`,
         [ownerId, id],
       );
       await this.connections.deleteInline(transaction, ownerId, id);
-      const state = sourceState({ ...row, ...rows[0] }, { deleted: true });
+      const state = sourceState({ ...before, ...rows[0] }, { deleted: true });
       await this.publish(transaction, state);
-      return state;
+      return { before, state };
     });
   }
 
@@ -250,12 +250,13 @@ export class SourcesRepository {
     return this.statesWhere('source.id = ANY(:ids)', { ids });
   }
 
-  /** Those of the sources that the account has created in the last 30 seconds. */
+  /** The states of the account's new sources. */
   newStates(ownerId: UserId): Promise<EmitterState[]> {
-    return this.statesWhere("source.owner_id = :ownerId AND source.created_at > now() - interval '30 seconds'", { ownerId });
+    const isNew = "source.created_at > now() - :newMs * interval '1 millisecond'";
+    return this.statesWhere(`source.owner_id = :ownerId AND ${isNew}`, { ownerId, newMs: NEW_MS });
   }
 
-  /** Those of the sources with these endpoints, of any owner: the key is the secret. */
+  /** The states of the sources with these endpoints, of any owner: the key is the secret. */
   statesByEndpoint(endpointKeys: string[]): Promise<EmitterState[]> {
     return this.statesWhere('source.endpoint_key = ANY(:endpointKeys)', { endpointKeys });
   }

@@ -39,14 +39,11 @@ import { ConnectionsRepository } from './connections.repository.js';
 import { checkPropValues } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
-import { propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState } from './source.entity.js';
+import { NEW_MS, propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits, so that an endpoint cannot be guessed. */
 const ENDPOINT_KEY_LENGTH = 24;
-
-/** For this long, the fact of the creation of a source may not have been applied. */
-const NEW_MS = 30_000;
 
 /** The component that a source will run. `fresh`: it was created from the request's code, and is stored if the rest of the request is valid. */
 interface ChosenComponent extends DescribedComponent {
@@ -158,11 +155,10 @@ export class SourcesService {
   }
 
   async delete({ owner_id, id }: SourceReference): Promise<void> {
-    const before = await this.sources.find(owner_id, id);
-    const state = before && (await this.sources.delete(owner_id, id));
-    if (!state) throw new NotFound('source', id);
-    await this.introduce(before);
-    await this.announce(state, 'deleted');
+    const deleted = await this.sources.delete(owner_id, id);
+    if (!deleted) throw new NotFound('source', id);
+    await this.introduce(deleted.before);
+    await this.announce(deleted.state, 'deleted');
   }
 
   /** Fields without precedence are ignored. */
@@ -274,7 +270,7 @@ export class SourcesService {
     return this.toSource(row);
   }
 
-  /** The runtime may not know a source that was created a moment ago: it has to apply this state before the next one, so that all hooks run. */
+  /** The runtime may not know a new source. It has to apply this state before the next one, so that all hooks run. */
   private async introduce(row: SourceRow): Promise<void> {
     if (Date.now() - row.created_at.getTime() < NEW_MS) await this.announce(sourceState(row), 'configured');
   }

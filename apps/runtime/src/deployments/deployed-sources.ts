@@ -11,7 +11,7 @@ export class DeployedSources {
     private readonly directory: EmitterDirectory,
   ) {}
 
-  /** Undefined if there is no such source. Throws TimedOut or Unavailable if it is unknown and the catalog does not respond. */
+  /** Returns undefined if the source does not exist. Throws TimedOut or Unavailable if the catalog has to be asked and does not respond. */
   async find(sourceId: string): Promise<DeploymentRow | undefined> {
     const known = await this.deployments.find(sourceId);
     if (known) return known;
