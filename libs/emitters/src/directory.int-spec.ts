@@ -15,6 +15,8 @@ let handled: [id: EmitterId, version: number, first: boolean][];
 let fails: (id: EmitterId) => Error | undefined;
 
 class Handler extends EmitterChangeHandler {
+  override needsConfigured = true;
+
   async emittersChanged(_: Transaction, changes: EmitterChange[]): Promise<void> {
     for (const { state, first } of changes) {
       const error = fails(state.emitter_id);
@@ -86,6 +88,79 @@ describe('the directory of emitters', () => {
       ['dc_1', 4, false],
     ]);
     expect(await stored()).toEqual([['dc_1', 4]]);
+  });
+
+  describe('of an app that only needs to know whether an emitter is active', () => {
+    const versions = (version: number) => ['dc_1', 'dc_2', 'dc_3'].map((id) => state(id as EmitterId, version));
+    beforeEach(async () => {
+      const handler = new Handler();
+      handler.needsConfigured = false;
+      directory = new EmitterDirectory(db.database, messages as unknown as Messages, handler);
+      for (const each of versions(1)) await directory.learn(each);
+      handled = [];
+    });
+
+    it('stores versions with another configuration in one statement, without the handler', async () => {
+      expect(await Promise.all(versions(2).map((each) => directory.learn(each)))).toEqual([true, true, true]);
+      expect([await stored(), await transactions(), handled]).toEqual([
+        [
+          ['dc_1', 2],
+          ['dc_2', 2],
+          ['dc_3', 2],
+        ],
+        1,
+        [],
+      ]);
+    });
+
+    it('handles what switches an emitter on or off, ends it, or creates it again', async () => {
+      await directory.learn({ ...state('dc_1', 2), active: false });
+      await directory.learn(state('dc_1', 3));
+      await directory.learn({ ...state('dc_2', 2), created_at_ms: 6 });
+      await directory.learn({ ...state('dc_3', 2), active: false, deleted: true });
+      await directory.learn(state('dc_3', 3));
+      expect(handled.map(([id, version]) => [id, version])).toEqual([
+        ['dc_1', 2],
+        ['dc_1', 3],
+        ['dc_2', 2],
+        ['dc_3', 2],
+        ['dc_3', 3],
+      ]);
+    });
+
+    it('waits only for the emitter that another transaction has locked', async () => {
+      const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const other = db.database.transaction(async (transaction) => {
+        await transaction.query("UPDATE emitter SET version = 3 WHERE id = 'dc_2'");
+        locked.resolve();
+        await release.promise;
+      });
+      await locked.promise;
+      const [first, second, third] = versions(2).map((each) => directory.learn(each));
+      expect(await Promise.all([first, third])).toEqual([true, true]);
+      release.resolve();
+      await other;
+      expect(await second).toBe(false);
+      expect(await stored()).toEqual([
+        ['dc_1', 2],
+        ['dc_2', 3],
+        ['dc_3', 2],
+      ]);
+    });
+  });
+
+  it('stores other configurations of known emitters in one transaction, with the handler', async () => {
+    await Promise.all(['dc_1', 'dc_2'].map((id) => directory.learn(state(id as EmitterId))));
+    handled = [];
+    const learnt = [state('dc_2', 2), state('dc_1', 2)].map((each) => directory.learn(each));
+    expect([await Promise.all(learnt), await transactions(), handled]).toEqual([
+      [true, true],
+      1,
+      [
+        ['dc_1', 2, false],
+        ['dc_2', 2, false],
+      ],
+    ]);
   });
 
   it('fails only for the emitter whose change the app cannot handle', async () => {

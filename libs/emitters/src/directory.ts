@@ -80,13 +80,17 @@ export interface EmitterChange {
 
 /** An app's additional work in the transaction that applies changes of emitters. */
 export abstract class EmitterChangeHandler {
+  /** Whether it has work for a change of how an emitter runs, which neither begins nor ends it, nor switches it on or off. */
+  readonly needsConfigured: boolean = false;
+
   /** changes: each of another emitter. */
   abstract emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void>;
 }
 
 const UNKNOWN_FOR_MS = 1000;
-/** The most states that share a transaction. */
+/** The most states that share a transaction, and those of known emitters: it locks their rows. */
 const LEARNT_TOGETHER = 64;
+const CHANGED_TOGETHER = 16;
 /** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 
@@ -108,6 +112,8 @@ export class EmitterDirectory {
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_FOR_MS });
   private readonly lookups = new Lookups<string, Emitter>((ids) => this.known(ids));
   private readonly learning = new JointWrites<EmitterState, boolean>((states) => this.store(states), LEARNT_TOGETHER);
+  private readonly changing = new JointWrites<EmitterState, boolean>((states) => this.store(states), CHANGED_TOGETHER);
+  private readonly renewing = new JointWrites<EmitterState, boolean>((states) => this.renew(states), LEARNT_TOGETHER);
   /** The states that are being stored, by emitter. */
   private readonly storing = new Map<string, { version: number; stored: Promise<boolean> }>();
   private readonly awaited = new Set<Awaited>();
@@ -215,10 +221,35 @@ export class EmitterDirectory {
     const stored = await this.look(state.emitter_id);
     if (!stored) return this.learning.add(state);
     if (stored.version >= state.version) return false;
+    if (isConfigured(stored, state)) {
+      if (this.handler?.needsConfigured) return this.changing.add(state);
+      if (await this.renewing.add(state)) return true;
+    }
     return (await this.store([state])).includes(true);
   }
 
-  /** Stores states together. Only new emitters share one: other transactions lock known ones, in any order, and a deletion takes long. */
+  /**
+   * Stores new versions of emitters that are otherwise as the app knows them, with one statement. Returns which ones it has stored: not those that are
+   * older or different meanwhile, or locked by another transaction, which may have locked others in another order.
+   */
+  private async renew(states: EmitterState[]): Promise<boolean[]> {
+    const { rows } = await this.database.query<{ id: string }>({
+      name: 'emitters-renew',
+      text: `UPDATE emitter SET version = newer.version
+             FROM unnest($1::text[], $2::bigint[], $3::boolean[]) AS newer (id, version, active)
+             WHERE emitter.id = newer.id AND emitter.version < newer.version AND emitter.active = newer.active AND NOT emitter.deleted
+               AND emitter.id IN (SELECT id FROM emitter WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
+             RETURNING emitter.id`,
+      values: (['emitter_id', 'version', 'active'] as const).map((column) => states.map((state) => state[column])),
+    });
+    const renewed = new Set(rows.map(({ id }) => id));
+    return states.map(({ emitter_id }) => renewed.has(emitter_id));
+  }
+
+  /**
+   * Stores states together: those of new emitters, or changes of how known ones run. Other changes do not share a transaction, because others lock known
+   * emitters in any order, and a deletion takes long.
+   */
   private async store(states: EmitterState[]): Promise<boolean[]> {
     // in the order of the ids: two replicas would otherwise wait for each other
     const ordered = [...states].sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1));
@@ -285,6 +316,10 @@ export class EmitterDirectory {
     return new Map(rows.map((row) => [row.id, row]));
   }
 }
+
+/** Whether only its configuration has changed. */
+const isConfigured = (known: Emitter, { owner_id, active, deleted, created_at_ms }: EmitterState): boolean =>
+  !known.deleted && !deleted && known.active === active && known.owner_id === owner_id && known.created_at_ms === created_at_ms;
 
 /** Returns whether the emitter was created again after it was deleted: then its time of creation is updated. */
 export async function updateCreation(transaction: Transaction, { owner_id, emitter_id, created_at_ms }: EmitterState): Promise<boolean> {

@@ -40,14 +40,15 @@ export class DeploymentsRepository {
     return this.byEndpoint.get(endpointKey);
   }
 
-  /** Returns the source, locked until the transaction ends. */
-  async lock(transaction: Transaction, sourceId: string): Promise<DeploymentRow | undefined> {
+  /** Returns the sources by id, locked until the transaction ends. */
+  async lock(transaction: Transaction, sourceIds: string[]): Promise<Map<string, DeploymentRow>> {
+    if (sourceIds.length === 0) return new Map();
     const { rows } = await transaction.query<DeploymentRow>({
-      name: 'deployment-lock',
-      text: 'SELECT * FROM deployment WHERE source_id = $1 FOR UPDATE',
-      values: [sourceId],
+      name: 'deployments-lock',
+      text: 'SELECT * FROM deployment WHERE source_id = ANY($1) ORDER BY source_id FOR UPDATE',
+      values: [sourceIds],
     });
-    return rows[0];
+    return new Map(rows.map((row) => [row.source_id, row]));
   }
 
   /** Writes the newest states of sources. Prepared SQL: each change of a source waits for it, and many new sources share a statement. */

@@ -11,12 +11,13 @@ import { SourceStateRepository } from '../source-state/source-state.repository.j
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
+import type { DeploymentRow } from './deployment.entity.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns } from './hook-runs.js';
 import { comparedProps } from './opened-props.js';
 
 /** A change of a source that remains. */
-interface Applied extends Pick<EmitterChange, 'first'> {
+interface Applied {
   before: DeployedState | undefined;
   after: DeployedState;
 }
@@ -24,6 +25,8 @@ interface Applied extends Pick<EmitterChange, 'first'> {
 /** Deploys, changes and deletes sources according to the catalog's facts. The row, its timers and the runs of its hooks change in one transaction. */
 @Injectable()
 export class DeploymentsService extends EmitterChangeHandler {
+  override readonly needsConfigured = true;
+
   constructor(
     private readonly deployments: DeploymentsRepository,
     private readonly timers: TimersRepository,
@@ -38,9 +41,11 @@ export class DeploymentsService extends EmitterChangeHandler {
   }
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
+    const known = changes.filter(({ state, first }) => state.kind === 'source' && !first).map(({ state }) => state.emitter_id);
+    const deployed = await this.deployments.lock(transaction, known);
     const applied: Applied[] = [];
     for (const change of changes) {
-      const one = await this.prepare(transaction, change);
+      const one = await this.prepare(transaction, change, deployed.get(change.state.emitter_id));
       if (one) applied.push(one);
     }
     await this.deployments.put(
@@ -51,10 +56,13 @@ export class DeploymentsService extends EmitterChangeHandler {
   }
 
   /** Undefined if there is nothing to deploy. */
-  private async prepare(transaction: Transaction, { state: { deployment, ...state }, first }: EmitterChange): Promise<Applied | undefined> {
+  private async prepare(
+    transaction: Transaction,
+    { state: { deployment, ...state } }: EmitterChange,
+    row: DeploymentRow | undefined,
+  ): Promise<Applied | undefined> {
     if (state.kind !== 'source' || !deployment) return undefined;
     const sourceId = state.emitter_id as SourceId;
-    const row = first ? undefined : await this.deployments.lock(transaction, sourceId);
     const before = row && deployedState(row);
     if (state.deleted || !state.active) {
       await this.queue.removeOfSource(transaction, sourceId);
@@ -77,15 +85,15 @@ export class DeploymentsService extends EmitterChangeHandler {
       version: state.version,
       deployment,
     };
-    return { first, before, after };
+    return { before, after };
   }
 
   /** Sets the timers of a deployed source, and queues the runs of its hooks. */
-  private async finish(transaction: Transaction, { first, before, after }: Applied): Promise<void> {
+  private async finish(transaction: Transaction, { before, after }: Applied): Promise<void> {
     const { source_id: sourceId, active, deployment } = after;
     const now = new Date();
     const schedules = active ? deployment.schedules : {};
-    if (!first || Object.keys(schedules).length > 0)
+    if ([schedules, before?.deployment.schedules ?? {}].some((each) => Object.keys(each).length > 0))
       await this.timers.put(transaction, sourceId, schedules, (prop, schedule) => firstTick(schedule, phaseOf(sourceId, prop), now));
     await this.runHooks(transaction, before, after);
   }
