@@ -85,9 +85,12 @@ export class StoredCode {
   bytes!: number;
 }
 
-/** The part of a component that its sources need. */
+/** A component without its code: what its sources need of it. It never changes. */
 export interface DescribedComponent {
   id: ComponentId;
+  /** null: in the registry. */
+  owner_id: UserId | null;
+  code_hash: string;
   description: ComponentDescription;
 }
 

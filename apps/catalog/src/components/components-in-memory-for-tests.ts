@@ -72,4 +72,5 @@ export class ComponentsInMemory implements Pick<
   }
 }
 
-const described = (row?: ComponentRow): DescribedComponent | undefined => row && { id: row.id, description: row.inspected.description };
+const described = (row?: ComponentRow): DescribedComponent | undefined =>
+  row && { id: row.id, owner_id: row.owner_id, code_hash: row.code_hash, description: row.inspected.description };

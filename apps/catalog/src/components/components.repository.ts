@@ -1,16 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
+import { LRUCache } from 'lru-cache';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
-import type { ComponentId, UserId } from '#contracts';
+import type { ComponentDescription, ComponentId, UserId } from '#contracts';
 import { Database, FOREIGN_KEY_VIOLATION, type Session, type Transaction } from '#database';
 import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent, StoredCode } from './component.entity.js';
 
 /** The bytes that a component takes beside its code. */
 const ROW_BYTES = 1024;
+/** Of the descriptions that are kept in memory, as JSON. */
+const DESCRIBED_BYTES = 4 * 1024 * 1024;
 
 /** The only writer of the tables `component`, `code` and `stored_code`. */
 @Injectable()
 export class ComponentsRepository {
+  private readonly descriptions = new LRUCache<string, DescribedComponent>({ max: 10_000, maxSize: DESCRIBED_BYTES });
+
   constructor(
     private readonly database: Database,
     @InjectRepository(ComponentRow) private readonly components: Repository<ComponentRow>,
@@ -40,12 +45,18 @@ export class ComponentsRepository {
   }
 
   /** A component that the owner may create sources of. */
-  describeUsable(ownerId: UserId, id: string): Promise<DescribedComponent | undefined> {
-    return this.describe('component-usable', '(c.owner_id = $1 OR c.owner_id IS NULL) AND c.id = $2', [ownerId, id]);
+  async describeUsable(ownerId: UserId, id: string): Promise<DescribedComponent | undefined> {
+    const component = await this.describe(this.database, id);
+    return component?.owner_id === ownerId || component?.owner_id === null ? component : undefined;
   }
 
   describeRegistered(key: string): Promise<DescribedComponent | undefined> {
-    return this.describe('component-registered', 'c.registered AND c.key = $1', [key]);
+    return this.readDescription(this.database, 'component-registered', 'c.registered AND c.key = $1', key);
+  }
+
+  /** A component of any owner. One that was deleted with its account may still be remembered: no source can be created of it. */
+  async describe(session: Session, id: string): Promise<DescribedComponent | undefined> {
+    return this.descriptions.get(id) ?? (await this.readDescription(session, 'component-describe', 'c.id = $1', id));
   }
 
   /** Code that has been inspected before, for any account. */
@@ -122,14 +133,18 @@ export class ComponentsRepository {
     return affected === 1;
   }
 
-  /** Prepared SQL without the code, which is large: each source that is created reads its component. */
-  private async describe(name: string, condition: string, values: unknown[]): Promise<DescribedComponent | undefined> {
-    const { rows } = await this.database.query<DescribedComponent>({
+  /** Prepared SQL without the code, which is large. */
+  private async readDescription(session: Session, name: string, condition: string, value: string): Promise<DescribedComponent | undefined> {
+    const { rows } = await session.query<Omit<DescribedComponent, 'description'> & { description: string }>({
       name,
-      text: `SELECT c.id, k.description FROM component c JOIN code k ON k.hash = c.code_hash WHERE ${condition}`,
-      values,
+      text: `SELECT c.id, c.owner_id, c.code_hash, k.description::text FROM component c JOIN code k ON k.hash = c.code_hash WHERE ${condition}`,
+      values: [value],
     });
-    return rows[0];
+    const [row] = rows;
+    if (!row) return undefined;
+    const component = { ...row, description: JSON.parse(row.description) as ComponentDescription };
+    this.descriptions.set(component.id, component, { size: row.description.length });
+    return component;
   }
 
   private withCode(): SelectQueryBuilder<ComponentRow> {

@@ -26,7 +26,7 @@ export class SourceRow {
   @Column(BYTEWISE_TEXT)
   component_id!: ComponentId;
 
-  /** The component that it runs, without its code. */
+  /** The component that it runs. Only a part of it is read, never its code. */
   @ManyToOne(() => ComponentRow)
   @JoinColumn({ name: 'component_id', foreignKeyConstraintName: 'source_component_id_fkey' })
   component!: Relation<ComponentRow>;

@@ -9,7 +9,7 @@ import type { SourceChange } from './source.entity.js';
 import { SourceRow } from './source.entity.js';
 import { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
-import { SourcesRepository } from './sources.repository.js';
+import { CREATED_AT_MS, SourcesRepository } from './sources.repository.js';
 
 const description: ComponentDescription = {
   name: 'Feed',
@@ -29,6 +29,7 @@ const description: ComponentDescription = {
 describe('the sources', () => {
   let db: FreshDatabase;
   let sources: SourcesRepository;
+  let components: ComponentsRepository;
   let component: ComponentId;
   let owner: UserId;
 
@@ -38,6 +39,7 @@ describe('the sources', () => {
       db.database,
       db.database.rows(SourceRow),
       new ConnectionsRepository(db.database, db.database.rows(ConnectionRow)),
+      (components = new ComponentsRepository(db.database, db.database.rows(ComponentRow), db.database.rows(Code))),
     );
   });
   afterAll(() => db.drop());
@@ -49,7 +51,6 @@ describe('the sources', () => {
 
   async function addComponent(hash: string): Promise<ComponentId> {
     const id = newId('component');
-    const components = new ComponentsRepository(db.database, db.database.rows(ComponentRow), db.database.rows(Code));
     await components.add(db.database, {
       id,
       owner_id: owner,
@@ -71,6 +72,8 @@ describe('the sources', () => {
     ...more,
   });
   const create = (more: Partial<SourceChange> = {}, id: SourceId = newId('source')) => sources.create(owner, id, change(more));
+  const update = (id: SourceId, decide: (row: SourceRow) => SourceChange | null, account = owner) =>
+    sources.update({ owner_id: account, id, credentials: null }, decide);
   const facts = async () =>
     (await db.database.rows(OutboxRecord).find({ order: { id: 'ASC' } })).map(({ key, value }) => ({
       key,
@@ -115,7 +118,7 @@ describe('the sources', () => {
     expect(suspended.map(({ length }) => length)).toEqual([2, 1, 0]);
     expect((await sources.find(owner, first.id))?.active).toBe(true);
     // what was in progress does not let it run
-    expect(await sources.update(owner, first.id, () => change({ slug: 'a' }))).toMatchObject({ active: true, suspended: true });
+    expect(await update(first.id, () => change({ slug: 'a' }))).toMatchObject({ active: true, suspended: true });
     expect((await facts()).at(-1)).toMatchObject({ key: first.id, active: false });
     const resumed = await sources.suspend(owner, false, 10);
     expect(shown(resumed)).toEqual(
@@ -163,14 +166,14 @@ describe('the sources', () => {
     // the topic has the published states now
     expect(await sources.overrule(known.filter(({ emitter_id }) => emitter_id !== orphan))).toEqual({ published: 0, deleted: 0 });
     // a later change is newer still
-    expect((await sources.update(owner, changed.id, () => change({ slug: 'a' })))?.version).toBeGreaterThan(version + 1);
+    expect((await update(changed.id, () => change({ slug: 'a' })))?.version).toBeGreaterThan(version + 1);
   });
 
   it('do not exist for another account', async () => {
     const { id } = await create();
     const otherAccount = newId('user');
     expect(await sources.find(otherAccount, id)).toBeUndefined();
-    expect(await sources.update(otherAccount, id, () => change())).toBeUndefined();
+    expect(await update(id, () => change(), otherAccount)).toBeUndefined();
     expect(await sources.switchOff(otherAccount, id)).toBeUndefined();
     expect(await sources.delete(otherAccount, id)).toBeUndefined();
     expect(await sources.list(otherAccount, { limit: 10 })).toEqual({ rows: [], total: 0 });
@@ -183,11 +186,38 @@ describe('the sources', () => {
     expect(await facts()).toMatchObject([{ key: id, version: first.version, active: true }]);
   });
 
+  it('are published as other services find them, whichever statement has written them', async () => {
+    const more = { schedules: { t: { interval_seconds: 60, cron: null } }, name: 'Ä "}{"', endpoint_key: `key-${owner}` };
+    const [{ id }, beside, off] = [await create(more), await create(), await create({ active: false, slug: 'off' })];
+    const found = await sources.states([id, beside.id, off.id]);
+    expect(await facts()).toEqual([id, beside.id, off.id].map((key) => ({ key, ...found.find(({ emitter_id }) => emitter_id === key) })));
+  });
+
+  it('have the time of their creation in all facts, to the millisecond', async () => {
+    const { id, created_at } = await create();
+    for (const micros of [0, 1, 999, 1000, 57_000, 57_999, 128_999, 999_000, 999_999]) {
+      await db.database.query(
+        "UPDATE source SET created_at = date_trunc('second', created_at) + $2 * interval '1 microsecond' WHERE id = $1",
+        [id, micros],
+      );
+      const { rows } = await db.database.query<{ ms: number }>(`SELECT ${CREATED_AT_MS}::float8 AS ms FROM source WHERE id = $1`, [id]);
+      expect(rows[0]?.ms).toBe((await sources.find(owner, id))?.created_at.getTime());
+    }
+    expect((await facts())[0]).toMatchObject({ created_at_ms: created_at.getTime() });
+  });
+
+  it('are not created of a component that has been deleted meanwhile', async () => {
+    await components.describeUsable(owner, component);
+    await db.database.transaction((transaction) => components.removeAll(transaction, owner));
+    await expect(create()).rejects.toThrow('component');
+    expect(await facts()).toEqual([]);
+  });
+
   it('get unique slugs, also if they are created or renamed at the same time', async () => {
     const made = await Promise.all([1, 2, 3, 4].map(() => create()));
     expect(made.map(({ name_slug }) => name_slug).sort()).toEqual(['my-feed', 'my-feed-1', 'my-feed-2', 'my-feed-3']);
     const renamed = await Promise.all([
-      ...made.map(({ id }) => sources.update(owner, id, () => change({ slug: 'renamed' }))),
+      ...made.map(({ id }) => update(id, () => change({ slug: 'renamed' }))),
       create({ slug: 'renamed' }),
     ]);
     expect(renamed.map((row) => row?.name_slug).sort()).toEqual(['renamed', 'renamed-1', 'renamed-2', 'renamed-3', 'renamed-4']);
@@ -196,7 +226,7 @@ describe('the sources', () => {
   it('keep their endpoint key when they change, and their fact carries the new version and code', async () => {
     const { id, version } = await create({ endpoint_key: `key-${owner}` });
     const other = await addComponent('b'.repeat(64));
-    const updated = await sources.update(owner, id, (before) => {
+    const updated = await update(id, (before) => {
       expect(before.version).toBe(version);
       return change({ component_id: other, name: 'New', slug: 'new', endpoint_key: 'another', active: false });
     });
@@ -206,10 +236,21 @@ describe('the sources', () => {
     expect(await sources.statesByEndpoint([`key-${owner}`, 'unknown'])).toMatchObject([{ emitter_id: id, version: updated?.version }]);
   });
 
+  it('begin to use a connection that they did not use before, and cease to', async () => {
+    const { id } = await create();
+    const connection = newId('connection');
+    await db.database.rows(ConnectionRow).insert({ id: connection, owner_id: owner, app: 'app', name: 'c', credentials: 'sealed' });
+    expect(await update(id, () => change({ uses: [connection] }))).toMatchObject({ credentials: { [connection]: 'sealed' } });
+    expect((await facts()).at(-1)).toMatchObject({ deployment: { credentials: { [connection]: 'sealed' } } });
+    expect(await update(id, () => change())).toMatchObject({ credentials: null });
+    expect((await facts()).at(-1)?.deployment).not.toHaveProperty('credentials');
+    expect(await facts()).toHaveLength(3);
+  });
+
   it('are updated one after the other when two updates change the component', async () => {
     const { id } = await create();
     const other = await addComponent('b'.repeat(64));
-    const updates = [component, other, component, other].map((component_id) => sources.update(owner, id, () => change({ component_id })));
+    const updates = [component, other, component, other].map((component_id) => update(id, () => change({ component_id })));
     expect(new Set((await Promise.all(updates)).map((row) => row?.version)).size).toBe(4);
   });
 
@@ -217,7 +258,7 @@ describe('the sources', () => {
     const { id, version } = await create();
     expect(Math.abs(version - Date.now())).toBeLessThan(60_000);
     const setVersion = (value: number) => db.database.rows(SourceRow).update({ id }, { version: value });
-    const changed = async () => (await sources.update(owner, id, () => change({ name: 'Changed' })))?.version;
+    const changed = async () => (await update(id, () => change({ name: 'Changed' })))?.version;
     // a state of a day ago, below what the other services know
     await setVersion(version - 86_400_000);
     expect(await changed()).toBeGreaterThan(version);
@@ -229,7 +270,7 @@ describe('the sources', () => {
 
   it('change nothing when the decision throws', async () => {
     const { id, version } = await create();
-    const failing = sources.update(owner, id, () => {
+    const failing = update(id, () => {
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');

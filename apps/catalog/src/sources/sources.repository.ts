@@ -3,27 +3,36 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Not, type ObjectLiteral, Repository, type SelectQueryBuilder } from 'typeorm';
 import {
   type ComponentDescription,
+  type ComponentId,
   type ConnectionId,
   emitterChanged,
   type EmitterState,
   Invalid,
+  NotFound,
   SluiceError,
   type SourceId,
   type UserId,
 } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction, UNIQUE_VIOLATION } from '#database';
-import { recordOf } from '#messaging';
-import { addToOutbox } from '#outbox';
+import {
+  Database,
+  FOREIGN_KEY_VIOLATION,
+  type KeysetPage,
+  readKeysetPage,
+  type Session,
+  type Transaction,
+  UNIQUE_VIOLATION,
+} from '#database';
+import { type OutgoingRecord, recordOf } from '#messaging';
+import { addedToOutbox, addToOutbox, WAKE_RELAY } from '#outbox';
 import type { Code } from '../components/component.entity.js';
+import { ComponentsRepository } from '../components/components.repository.js';
 import { nextVersion, overrule, versionsOf } from '../database/version.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
 import { freeSlug, NEW_MS, type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
-/** Reads source rows with their components, in the shape of the entity. `made`: those that the statement has written. */
-const selectFrom = (rows: 'source' | 'made'): string =>
-  `SELECT ${rows}.*, json_build_object('code_hash', c.code_hash, 'inspected', json_build_object('description', k.description)) AS component
-   FROM ${rows} JOIN component c ON c.id = ${rows}.component_id JOIN code k ON k.hash = c.code_hash`;
+/** A row without the component that it runs. */
+type BareRow = Omit<SourceRow, 'component'>;
 
 /** The only writer of the table `source`. A row and the fact of its change are one transaction. */
 @Injectable()
@@ -32,10 +41,11 @@ export class SourcesRepository {
     private readonly database: Database,
     @InjectRepository(SourceRow) private readonly sources: Repository<SourceRow>,
     private readonly connections: ConnectionsRepository,
+    private readonly components: ComponentsRepository,
   ) {}
 
   find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    return this.findIn(this.database, ownerId, id);
+    return this.findIn(this.database, 'source-find', '', ownerId, id);
   }
 
   /** A page of sources. Of the description of a component, a row has only what a list shows: names, types and secrecy of the props. */
@@ -80,49 +90,70 @@ export class SourcesRepository {
 
   /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
+    const usesConnections = change.uses !== undefined && change.uses.length > 0;
+    try {
+      const made = usesConnections ? undefined : await this.insertWithFact(ownerId, id, change);
+      return made ?? (await this.createInSteps(ownerId, id, change, usesConnections));
+    } catch (error) {
+      // deleted with its account a moment ago
+      if ((error as { code?: string }).code === FOREIGN_KEY_VIOLATION) throw new NotFound('component', change.component_id);
+      throw error;
+    }
+  }
+
+  /** For a source whose slug may be taken, or that uses connections. */
+  private async createInSteps(ownerId: UserId, id: SourceId, change: SourceChange, usesConnections: boolean): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
-      if (change.uses?.length) await this.connections.hold(transaction, ownerId);
+      if (usesConnections) await this.connections.hold(transaction, ownerId);
       const made =
         (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
-      if (made && change.uses?.length) made.credentials = await this.connect(transaction, ownerId, id, change);
+      if (made && usesConnections) made.credentials = await this.connect(transaction, ownerId, id, change);
       if (made) await this.publish(transaction, sourceState(made));
-      return made ?? this.reread(transaction, ownerId, id);
+      const row = made ?? (await this.findIn(transaction, 'source-find', '', ownerId, id));
+      if (!row) throw new Error(`source ${id} is not the owner's`);
+      return row;
     });
   }
 
   /**
-   * Changes the source. `decide` receives the locked row and may throw; if it returns null, nothing changes. Undefined if the owner has no such source.
-   * Throws a conflict if the new external id is taken.
+   * Changes a source that was just read. `decide` receives the locked row and may throw; if it returns null, nothing changes. Undefined if it does not
+   * exist any more. Throws a conflict if the new external id is taken.
    */
-  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
-    for (let isRepeated = false; ; isRepeated = true) {
+  async update(
+    found: Pick<SourceRow, 'owner_id' | 'id' | 'credentials'>,
+    decide: (row: SourceRow) => SourceChange | null,
+  ): Promise<SourceRow | undefined> {
+    for (let [tries, holds] = [0, found.credentials !== null]; ; tries++) {
       try {
-        return await this.tryUpdate(ownerId, id, decide, isRepeated);
+        return await this.tryUpdate(found, decide, { isRepeated: tries > 0, holds });
       } catch (error) {
         const { code, constraint } = error as { code?: string; constraint?: string };
-        if (code !== UNIQUE_VIOLATION) throw error;
-        if (constraint === 'source_external_id') throw externalIdTaken();
+        if (error instanceof NeedsConnections) holds = true;
+        else if (code !== UNIQUE_VIOLATION) throw error;
+        else if (constraint === 'source_external_id') throw externalIdTaken();
         // otherwise another change has taken the slug
       }
     }
   }
 
+  /** `holds`: whether to hold the account's connections, which must be locked before the source. */
   private tryUpdate(
-    ownerId: UserId,
-    id: SourceId,
+    { owner_id: ownerId, id }: Pick<SourceRow, 'owner_id' | 'id'>,
     decide: (row: SourceRow) => SourceChange | null,
-    isRepeated: boolean,
+    { isRepeated, holds }: { isRepeated: boolean; holds: boolean },
   ): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
-      await this.connections.hold(transaction, ownerId);
+      if (holds) await this.connections.hold(transaction, ownerId);
       const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
       const change = decide(before);
       if (!change) return before;
+      const usesConnections = (change.uses !== undefined && change.uses.length > 0) || before.credentials !== null;
+      if (usesConnections && !holds) throw new NeedsConnections();
       const slug = await this.slugFor(transaction, before, change, isRepeated);
       const endpointKey = before.endpoint_key ?? change.endpoint_key;
       const row = await this.change(transaction, ownerId, id, { ...change, slug, endpoint_key: endpointKey });
-      if (change.uses?.length || before.credentials !== null) row.credentials = await this.connect(transaction, ownerId, id, change);
+      if (usesConnections) row.credentials = await this.connect(transaction, ownerId, id, change);
       await this.publish(transaction, sourceState(row));
       return row;
     });
@@ -131,13 +162,9 @@ export class SourcesRepository {
   /** Makes the source inactive and changes nothing else. Undefined if it was inactive, or the owner has no such source. */
   async switchOff(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
-      const { affected } = await transaction
-        .rows(SourceRow)
-        .update({ owner_id: ownerId, id, active: true }, { active: false, version: () => nextVersion('source'), updated_at: NOW });
-      if (affected !== 1) return undefined;
-      const state = sourceState(await this.reread(transaction, ownerId, id));
-      await this.publish(transaction, state);
-      return state;
+      const switched = `UPDATE source SET active = false, version = ${nextVersion('source')}, updated_at = now()
+                        WHERE owner_id = $1 AND id = $2 AND active RETURNING *`;
+      return (await this.publishAll(transaction, await transaction.query<BareRow>(switched, [ownerId, id])))[0];
     });
   }
 
@@ -160,15 +187,12 @@ export class SourcesRepository {
   /** Suspends, or lets continue, the next sources of an account, at most `limit`. Returns the states of those that it has changed. */
   async suspend(ownerId: UserId, suspended: boolean, limit: number): Promise<EmitterState[]> {
     return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<{ id: SourceId }>(
+      const changed = await transaction.query<BareRow>(
         `UPDATE source SET suspended = $2, version = ${nextVersion('source')}
-         WHERE id IN (SELECT id FROM source WHERE owner_id = $1 AND suspended <> $2 ORDER BY id LIMIT $3) RETURNING id`,
+         WHERE id IN (SELECT id FROM source WHERE owner_id = $1 AND suspended <> $2 ORDER BY id LIMIT $3) RETURNING *`,
         [ownerId, suspended, limit],
       );
-      const states: EmitterState[] = [];
-      for (const { id } of rows) states.push(sourceState(await this.reread(transaction, ownerId, id)));
-      for (const state of states) await this.publish(transaction, state);
-      return states;
+      return this.publishAll(transaction, changed);
     });
   }
 
@@ -179,14 +203,14 @@ export class SourcesRepository {
   async republish(): Promise<number> {
     for (let [count, after] = [0, '']; ;) {
       const ids = await this.database.transaction(async (transaction) => {
-        const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(
+        const changed = await transaction.query<BareRow>(
           `UPDATE source SET version = ${nextVersion('source')}, credentials = CASE WHEN credentials IS NULL THEN NULL
              ELSE (SELECT jsonb_object_agg(c.id, c.credentials) FROM connection c WHERE source.credentials ? c.id) END
-           WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING id, owner_id`,
+           WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING *`,
           [after],
         );
-        for (const { id, owner_id } of rows) await this.publish(transaction, sourceState(await this.reread(transaction, owner_id, id)));
-        return rows.map(({ id }) => id).sort();
+        await this.publishAll(transaction, changed);
+        return changed.rows.map(({ id }) => id).sort();
       });
       if (ids.length === 0) return count;
       count += ids.length;
@@ -199,15 +223,12 @@ export class SourcesRepository {
    * the connections.
    */
   async setCredentials(transaction: Transaction, ownerId: UserId, id: ConnectionId, credentials: string): Promise<EmitterState[]> {
-    const { rows } = await transaction.query<{ id: SourceId }>(
+    const changed = await transaction.query<BareRow>(
       `UPDATE source SET credentials = jsonb_set(credentials, ARRAY[$2], to_jsonb($3::text)), version = ${nextVersion('source')}
-       WHERE owner_id = $1 AND credentials ? $2 RETURNING id`,
+       WHERE owner_id = $1 AND credentials ? $2 RETURNING *`,
       [ownerId, id, credentials],
     );
-    const states: EmitterState[] = [];
-    for (const source of rows) states.push(sourceState(await this.reread(transaction, ownerId, source.id)));
-    for (const state of states) await this.publish(transaction, state);
-    return states;
+    return this.publishAll(transaction, changed);
   }
 
   /** A source that uses the connection; undefined if none does. */
@@ -231,17 +252,17 @@ export class SourcesRepository {
   async overrule(states: EmitterState[]): Promise<{ published: number; deleted: number }> {
     return this.database.transaction(async (transaction) => {
       const ids = states.map(({ emitter_id }) => emitter_id);
-      const { rows } = await transaction.query<{ id: SourceId; owner_id: UserId }>(`${overrule('source')} RETURNING source.id, owner_id`, [
-        ids,
-        states.map(({ version }) => version),
-      ]);
-      for (const { id, owner_id } of rows) await this.publish(transaction, sourceState(await this.reread(transaction, owner_id, id)));
+      const versions = states.map(({ version }) => version);
+      const { length } = await this.publishAll(
+        transaction,
+        await transaction.query<BareRow>(`${overrule('source')} RETURNING source.*`, [ids, versions]),
+      );
       const existing = await versionsOf(transaction.rows(SourceRow), ids);
       const missing = states.filter(({ emitter_id, deleted }) => !deleted && !existing.has(emitter_id));
       // the next version, not the time: a source that is created again under this id meanwhile is newer
       for (const { suspended: _, ...state } of missing)
         await this.publish(transaction, { ...state, active: false, deleted: true, version: state.version + 1 });
-      return { published: rows.length + missing.length, deleted: missing.length };
+      return { published: length + missing.length, deleted: missing.length };
     });
   }
 
@@ -266,10 +287,7 @@ export class SourcesRepository {
     return (await this.described(await found.getMany())).map((row) => sourceState(row));
   }
 
-  /**
-   * Inserts the source unless its id or the slug is taken. SQL, so that one statement writes the row and reads it with its component. Most creates need
-   * only this statement and the fact.
-   */
+  /** Inserts the source unless its id or the slug is taken. */
   private async insert(
     transaction: Transaction,
     ownerId: UserId,
@@ -277,16 +295,31 @@ export class SourcesRepository {
     change: SourceChange,
     slug: string,
   ): Promise<SourceRow | undefined> {
-    const { rows } = await transaction.query<SourceRow>({
+    const { rows } = await transaction.query<BareRow>({
       name: 'source-insert',
-      text: `WITH made AS (
-          INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING *
-        )
-        ${selectFrom('made')}`,
+      text: INSERT,
       values: valuesOf(ownerId, id, { ...change, slug }),
     });
-    return rows[0];
+    return rows[0] && this.withComponent(transaction, rows[0]);
+  }
+
+  /** The same with the fact of it, in one statement. Most creates need no other one. */
+  private async insertWithFact(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow | undefined> {
+    const component = await this.component(this.database, change.component_id);
+    const { topic, headers, value } = newSourceRecord(ownerId, id, change, component);
+    const { rows } = await this.database.query<BareRow>({
+      name: 'source-insert-with-fact',
+      text: `WITH made AS (${INSERT}),
+             fact AS (
+               SELECT $11::text AS topic, id AS key, owner_id AS account_id, $12::text AS headers, 1 AS n,
+                 convert_to(left($13, -1) || ',"version":' || version || ',"created_at_ms":' || ${CREATED_AT_MS} || '}', 'UTF8') AS value
+               FROM made
+             ),
+             added AS (${addedToOutbox('fact')} RETURNING ${WAKE_RELAY})
+             SELECT * FROM made`,
+      values: [...valuesOf(ownerId, id, change), topic, JSON.stringify(headers ?? {}), value],
+    });
+    return rows[0] && { ...rows[0], component };
   }
 
   /** Inserts the source under a slug with a number, unless its id is taken. */
@@ -307,19 +340,16 @@ export class SourcesRepository {
     }
   }
 
-  /** Sets the fields of the source, which is locked, in one statement, as `insert` does. */
+  /** Sets the fields of the source, which is locked. */
   private async change(transaction: Transaction, ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
-    const { rows } = await transaction.query<SourceRow>({
+    const { rows } = await transaction.query<BareRow>({
       name: 'source-update',
-      text: `WITH made AS (
-          UPDATE source SET component_id = $3, name = $4, name_slug = $5, configured_props = $6, schedules = $7, endpoint_key = $8, active = $9,
-            external_id = $10, version = ${nextVersion('source')}, updated_at = now()
-          WHERE id = $1 AND owner_id = $2 RETURNING *
-        )
-        ${selectFrom('made')}`,
+      text: `UPDATE source SET component_id = $3, name = $4, name_slug = $5, configured_props = $6, schedules = $7, endpoint_key = $8, active = $9,
+               external_id = $10, version = ${nextVersion('source')}, updated_at = now()
+             WHERE id = $1 AND owner_id = $2 RETURNING *`,
       values: valuesOf(ownerId, id, change),
     });
-    return rows[0]!;
+    return this.withComponent(transaction, rows[0]!);
   }
 
   /** Most changes leave the slug as it is. */
@@ -348,13 +378,9 @@ export class SourcesRepository {
     });
   }
 
-  /**
-   * Locks and returns the source. A second statement reads it, because a join that waits for the lock would combine the new row with the old component,
-   * and return nothing.
-   */
-  private async lock(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    await transaction.query('SELECT FROM source WHERE owner_id = $1 AND id = $2 FOR UPDATE', [ownerId, id]);
-    return this.findIn(transaction, ownerId, id);
+  /** Locks and returns the source. */
+  private lock(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    return this.findIn(transaction, 'source-lock', 'FOR UPDATE', ownerId, id);
   }
 
   /** Stores the inline connections of a source, and copies the credentials that it uses into its row. Returns them. */
@@ -373,20 +399,35 @@ export class SourcesRepository {
     return credentials;
   }
 
-  private async reread(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow> {
-    const row = await this.findIn(transaction, ownerId, id);
-    if (!row) throw new Error(`source ${id} is not the owner's`);
-    return row;
-  }
-
   /** Prepared SQL: every request for a source reads it, and TypeORM's joins need eight times the CPU. */
-  private async findIn(session: Session, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    const { rows } = await session.query<SourceRow>({
-      name: 'source-find',
-      text: `${selectFrom('source')} WHERE source.owner_id = $1 AND source.id = $2`,
+  private async findIn(session: Session, name: string, lock: string, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+    const { rows } = await session.query<BareRow>({
+      name,
+      text: `SELECT * FROM source WHERE owner_id = $1 AND id = $2 ${lock}`,
       values: [ownerId, id],
     });
-    return rows[0];
+    return rows[0] && this.withComponent(session, rows[0]);
+  }
+
+  private async withComponent(session: Session, row: BareRow): Promise<SourceRow> {
+    return { ...row, component: await this.component(session, row.component_id) };
+  }
+
+  /** The part of a component that its sources need. */
+  private async component(session: Session, id: ComponentId): Promise<SourceRow['component']> {
+    const found = await this.components.describe(session, id);
+    if (!found) throw new NotFound('component', id);
+    const { code_hash, description } = found;
+    return { code_hash, inspected: { description } } as SourceRow['component'];
+  }
+
+  /** Publishes the states of rows that a statement has changed, and returns them. */
+  private async publishAll(transaction: Transaction, { rows }: { rows: BareRow[] }): Promise<EmitterState[]> {
+    const states: EmitterState[] = [];
+    // one after the other: a description may be large
+    for (const row of rows) states.push(sourceState(await this.withComponent(transaction, row)));
+    for (const state of states) await this.publish(transaction, state);
+    return states;
   }
 
   private publish(transaction: Transaction, state: EmitterState): Promise<void> {
@@ -394,7 +435,23 @@ export class SourcesRepository {
   }
 }
 
-/** In the order of the parameters of `insert` and `change`. */
+/** The row is missing if its id or slug is taken. */
+const INSERT = `
+  INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING *`;
+
+/** SQL: what `Date.getTime` returns for a row that was read. */
+export const CREATED_AT_MS = 'floor(extract(epoch FROM created_at) * 1000)';
+
+/** The record of a new source's fact, without what the database determines: its version and the time of its creation. */
+function newSourceRecord(ownerId: UserId, id: SourceId, change: SourceChange, component: SourceRow['component']): OutgoingRecord {
+  const row = { ...change, id, owner_id: ownerId, name_slug: change.slug, credentials: null, suspended: false, component };
+  const undetermined = { version: 0, created_at: new Date(0), updated_at: new Date(0) };
+  const { version: _, created_at_ms: __, ...state } = sourceState({ ...row, ...undetermined });
+  return recordOf(emitterChanged, state, id);
+}
+
+/** In the order of the parameters of `INSERT` and `change`. */
 const valuesOf = (ownerId: UserId, id: SourceId, change: SourceChange): unknown[] => [
   id,
   ownerId,
@@ -408,7 +465,8 @@ const valuesOf = (ownerId: UserId, id: SourceId, change: SourceChange): unknown[
   change.external_id,
 ];
 
-const NOW = (): string => 'now()';
+/** A change of connections was decided without holding them. */
+class NeedsConnections extends Error {}
 
 const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your sources has this external_id');
 

@@ -46,7 +46,7 @@ import { SourcesRepository } from './sources.repository.js';
 const ENDPOINT_KEY_LENGTH = 24;
 
 /** The component that a source will run. `fresh`: it was created from the request's code, and is stored if the rest of the request is valid. */
-interface ChosenComponent extends DescribedComponent {
+interface ChosenComponent extends Pick<DescribedComponent, 'id' | 'description'> {
   fresh?: NewComponent;
 }
 
@@ -188,7 +188,7 @@ export class SourcesService {
     await this.sources.requireFree(owner_id, decide(found)?.external_id, id);
     if (fresh) await this.components.keep(fresh);
     let kind: EmitterChangeKind = 'switched';
-    const row = await this.sources.update(owner_id, id, (before) => {
+    const row = await this.sources.update(found, (before) => {
       const change = decide(before);
       // without a change, it may be a repeated request whose first one was cut off before it announced its change
       kind = change?.active === before.active ? 'configured' : 'switched';
