@@ -40,7 +40,10 @@ export class RoutingFixture {
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids, owner_id }: { ids?: string[]; owner_id?: UserId }) => {
       if (!this.catalogResponds) throw new Unavailable('away');
-      return [...this.catalog.values()].filter((state) => ids?.includes(state.emitter_id) ?? state.owner_id === owner_id);
+      const known = [...this.catalog.values()];
+      return ids
+        ? known.filter((state) => ids.includes(state.emitter_id))
+        : known.filter((state) => state.owner_id === owner_id).map(({ emitter_id }) => emitter_id);
     };
     const messages = { request: ask } as unknown as Messages;
     this.directory = new EmitterDirectory(database, messages, new EmitterChanges(this.subscriptions, autoSubscriptions));

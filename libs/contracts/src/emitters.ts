@@ -1,6 +1,6 @@
 import { IsArray, IsBoolean, IsIn, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { fact, query, type Service } from './contract.js';
-import { type EmitterId, IsId, type UserId } from './ids.js';
+import { type EmitterId, IsId, type SourceId, type UserId } from './ids.js';
 
 /** The hooks of a component: run when its source is created, switched on or off. */
 export type Hook = 'deploy' | 'activate' | 'deactivate';
@@ -71,6 +71,8 @@ export const ACTS_ON: Record<EmitterChangeKind, readonly Service[]> = {
 
 export class FindEmitters {
   @IsArray() ids!: string[];
+  /** For a service that does not run sources: a deployment may be large. */
+  @IsOptional() @IsBoolean() without_deployments?: boolean;
 }
 /** Returns the emitters that exist. For a service that sees an id before its fact has arrived. */
 export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', FindEmitters);
@@ -78,8 +80,8 @@ export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', Find
 export class FindNewEmitters {
   @IsId('user') owner_id!: UserId;
 }
-/** The sources that the account has created in the last 30 seconds. For a service that needs all of them, also those whose facts have not arrived. */
-export const findNewEmitters = query<EmitterState[]>()('catalog.emitter.find-new', FindNewEmitters);
+/** The ids of the sources that the account has created in the last 30 seconds. For a service that needs all of them, also those whose facts have not arrived. */
+export const findNewEmitters = query<SourceId[]>()('catalog.emitter.find-new', FindNewEmitters);
 
 export class FindEndpoints {
   @IsArray() endpoint_keys!: string[];

@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type EmitterId, type EmitterState, findEmitters, Unavailable } from '#contracts';
+import {
+  type EmitterId,
+  type EmitterState,
+  type FindEmitters,
+  findEmitters,
+  findNewEmitters,
+  type SourceId,
+  Unavailable,
+} from '#contracts';
 import { schemaOf, type Transaction } from '#database';
 import type { Messages } from '#messaging';
 import { FakeMessages, type FreshDatabase, freshDatabase } from '#testing';
@@ -193,6 +201,27 @@ describe('the directory of emitters', () => {
     }) as never);
     expect([...(await directory.find(['dc_1'])).keys()]).toEqual(['dc_1']);
     await expect(directory.find(['dc_1', 'dc_2'])).rejects.toThrow('down');
+  });
+
+  it('looks up the new sources of an account that it does not know, also one that did not exist a moment ago, some at a time', async () => {
+    await directory.learn(state('dc_0'));
+    expect([...(await directory.find(['dc_1'])).keys()]).toEqual([]);
+    const ids = Array.from({ length: 1200 }, (_, n): EmitterId => `dc_${n}`);
+    messages.replyTo(findNewEmitters, () => ids as SourceId[]);
+    catalog = ids.map((id) => state(id));
+    messages.requests.length = 0;
+    await directory.learnNew('u_1');
+    const asked = messages.requests.filter(({ name }) => name === findEmitters.name).map(({ payload }) => (payload as FindEmitters).ids);
+    expect(asked.map(({ length }) => length)).toEqual([500, 500, 199]);
+    expect(asked.flat()).not.toContain('dc_0');
+    expect((await directory.known(ids)).size).toBe(1200);
+  });
+
+  it.each([true, false])('asks for deployments only if the app needs them: %p', async (needsConfigured) => {
+    const handler = new Handler();
+    handler.needsConfigured = needsConfigured;
+    await new EmitterDirectory(db.database, messages as unknown as Messages, handler).find(['dc_1']);
+    expect(messages.requests.map(({ payload }) => (payload as FindEmitters).without_deployments === true)).toEqual([!needsConfigured]);
   });
 
   describe('of a state in the topic', () => {

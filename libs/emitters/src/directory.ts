@@ -91,6 +91,8 @@ const UNKNOWN_FOR_MS = 1000;
 /** The most states that share a transaction, and those of known emitters: it locks their rows. */
 const LEARNT_TOGETHER = 64;
 const CHANGED_TOGETHER = 16;
+/** The most emitters that are looked up with one query: its reply is one record. */
+const ASKED_TOGETHER = 500;
 /** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 
@@ -208,12 +210,21 @@ export class EmitterDirectory {
    * account has.
    */
   async learnNew(ownerId: UserId): Promise<void> {
-    const states = await this.messages.request(findNewEmitters, { owner_id: ownerId }, { key: ownerId, timeoutMs: ASK_TIMEOUT_MS });
-    await Promise.all(states.map((state) => this.learn(state)));
+    const ids = await this.messages.request(findNewEmitters, { owner_id: ownerId }, { key: ownerId, timeoutMs: ASK_TIMEOUT_MS });
+    for (const id of ids) this.unknown.delete(id);
+    await this.find(ids);
   }
 
-  private ask(ids: string[]): Promise<EmitterState[]> {
-    return this.messages.request(findEmitters, { ids }, { key: ids[0] ?? '', timeoutMs: ASK_TIMEOUT_MS });
+  private async ask(ids: string[]): Promise<EmitterState[]> {
+    const more = this.handler?.needsConfigured ? {} : { without_deployments: true };
+    const states: EmitterState[] = [];
+    for (let start = 0; start < ids.length; start += ASKED_TOGETHER) {
+      const some = ids.slice(start, start + ASKED_TOGETHER);
+      states.push(
+        ...(await this.messages.request(findEmitters, { ids: some, ...more }, { key: some[0] ?? '', timeoutMs: ASK_TIMEOUT_MS })),
+      );
+    }
+    return states;
   }
 
   private async storeNewer(state: EmitterState): Promise<boolean> {

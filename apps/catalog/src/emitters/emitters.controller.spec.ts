@@ -41,7 +41,10 @@ it('finds emitters of both kinds by their ids, and sources by the keys of their 
 
   expect(await controller.find({ ids: ['p_1', 'dc_1', 'dc_9'] })).toEqual([expect.objectContaining({ emitter_id: 'dc_1' }), WORKFLOW]);
   expect(await controller.find({ ids: [] })).toEqual([]);
+  const [bare] = await controller.find({ ids: ['dc_1'], without_deployments: true });
+  expect(bare).toMatchObject({ emitter_id: 'dc_1', kind: 'source' });
+  expect(bare).not.toHaveProperty('deployment');
   expect(await controller.findEndpoints({ endpoint_keys: ['guessed', 'secret'] })).toMatchObject([{ emitter_id: 'dc_1' }]);
-  expect(await controller.findNew({ owner_id: OWNER })).toMatchObject([{ emitter_id: 'dc_1' }]);
+  expect(await controller.findNew({ owner_id: OWNER })).toEqual(['dc_1']);
   expect(await controller.findNew({ owner_id: 'u_000000000000000002' })).toEqual([]);
 });

@@ -1,6 +1,15 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { type EmitterState, FindEmitters, findEmitters, FindEndpoints, findEndpoints, FindNewEmitters, findNewEmitters } from '#contracts';
+import {
+  type EmitterState,
+  FindEmitters,
+  findEmitters,
+  FindEndpoints,
+  findEndpoints,
+  FindNewEmitters,
+  findNewEmitters,
+  type SourceId,
+} from '#contracts';
 import { Handles } from '#messaging';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
@@ -14,13 +23,14 @@ export class EmittersController {
   ) {}
 
   @Handles(findEmitters)
-  async find(@Payload() { ids }: FindEmitters): Promise<EmitterState[]> {
-    return (await Promise.all([this.sources.states(ids), this.workflows.states(ids)])).flat();
+  async find(@Payload() { ids, without_deployments }: FindEmitters): Promise<EmitterState[]> {
+    const sources = without_deployments ? this.sources.bareStates(ids) : this.sources.states(ids);
+    return (await Promise.all([sources, this.workflows.states(ids)])).flat();
   }
 
   @Handles(findNewEmitters)
-  findNew(@Payload() { owner_id }: FindNewEmitters): Promise<EmitterState[]> {
-    return this.sources.newStates(owner_id);
+  findNew(@Payload() { owner_id }: FindNewEmitters): Promise<SourceId[]> {
+    return this.sources.newIds(owner_id);
   }
 
   @Handles(findEndpoints)

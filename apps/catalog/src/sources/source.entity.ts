@@ -127,8 +127,11 @@ const endpointOf = ({ endpoint_key }: SourceRow, endpointsUrl: string) => ({
   endpoint_url: endpoint_key === null ? null : endpointUrl(endpointsUrl, endpoint_key),
 });
 
-/** The state that the fact `catalog.emitter.changed` reports. */
-export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterState => ({
+/** The columns of a state without its deployment. */
+export type BareStateRow = Pick<SourceRow, 'id' | 'owner_id' | 'active' | 'suspended' | 'version' | 'name' | 'created_at'>;
+
+/** The state without its deployment. */
+export const bareState = (row: BareStateRow, deleted = false): EmitterState => ({
   emitter_id: row.id,
   kind: 'source',
   owner_id: row.owner_id,
@@ -137,6 +140,11 @@ export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterSt
   version: row.version,
   name: row.name,
   created_at_ms: row.created_at.getTime(),
+});
+
+/** The state that the fact `catalog.emitter.changed` reports. */
+export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterState => ({
+  ...bareState(row, deleted),
   deployment: {
     code_hash: row.component.code_hash,
     // the topic of these facts keeps the last one: a deleted source leaves no secrets there

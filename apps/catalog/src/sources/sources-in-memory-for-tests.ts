@@ -1,7 +1,7 @@
 import { type EmitterState, SluiceError, type SourceId, type UserId } from '#contracts';
 import type { KeysetPage } from '#database';
 import type { ComponentsInMemory } from '../components/components-in-memory-for-tests.js';
-import { freeSlug, type SourceChange, type SourceRow, sourceState } from './source.entity.js';
+import { bareState, freeSlug, type SourceChange, type SourceRow, sourceState } from './source.entity.js';
 import type { SourcesRepository } from './sources.repository.js';
 
 /** In place of SourcesRepository. */
@@ -16,7 +16,8 @@ export class SourcesInMemory implements Pick<
   | 'switchOff'
   | 'delete'
   | 'states'
-  | 'newStates'
+  | 'bareStates'
+  | 'newIds'
   | 'statesByEndpoint'
 > {
   readonly rows = new Map<SourceId, SourceRow>();
@@ -83,8 +84,12 @@ export class SourcesInMemory implements Pick<
     return [...this.rows.values()].filter(({ id }) => ids.includes(id)).map((row) => sourceState(row));
   }
 
-  async newStates(ownerId: UserId): Promise<EmitterState[]> {
-    return [...this.rows.values()].filter(({ owner_id }) => owner_id === ownerId).map((row) => sourceState(row));
+  async bareStates(ids: string[]): Promise<EmitterState[]> {
+    return [...this.rows.values()].filter(({ id }) => ids.includes(id)).map((row) => bareState(row));
+  }
+
+  async newIds(ownerId: UserId): Promise<SourceId[]> {
+    return [...this.rows.values()].filter(({ owner_id }) => owner_id === ownerId).map(({ id }) => id);
   }
 
   async statesByEndpoint(endpointKeys: string[]): Promise<EmitterState[]> {

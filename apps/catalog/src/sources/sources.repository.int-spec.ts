@@ -190,6 +190,10 @@ describe('the sources', () => {
     const more = { schedules: { t: { interval_seconds: 60, cron: null } }, name: 'Ä "}{"', endpoint_key: `key-${owner}` };
     const [{ id }, beside, off] = [await create(more), await create(), await create({ active: false, slug: 'off' })];
     const found = await sources.states([id, beside.id, off.id]);
+    for (const each of found) {
+      const { deployment: _, ...bare } = each;
+      expect(await sources.bareStates([each.emitter_id])).toEqual([bare]);
+    }
     expect(await facts()).toEqual([id, beside.id, off.id].map((key) => ({ key, ...found.find(({ emitter_id }) => emitter_id === key) })));
   });
 
@@ -288,7 +292,8 @@ describe('the sources', () => {
   it('are new for thirty seconds', async () => {
     const [older, newer] = [await create(), await create()];
     await db.database.query("UPDATE source SET created_at = now() - interval '31 seconds' WHERE id = $1", [older.id]);
-    expect(await sources.newStates(owner)).toMatchObject([{ emitter_id: newer.id }]);
+    expect(await sources.newIds(owner)).toEqual([newer.id]);
+    expect(await sources.newIds(newId('user'))).toEqual([]);
   });
 
   it('leave a last fact when they are deleted', async () => {

@@ -7,6 +7,7 @@ import {
   type ConnectionId,
   emitterChanged,
   type EmitterState,
+  idFrom,
   Invalid,
   NotFound,
   SluiceError,
@@ -29,7 +30,10 @@ import { ComponentsRepository } from '../components/components.repository.js';
 import { nextVersion, overrule, versionsOf } from '../database/version.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
-import { freeSlug, NEW_MS, type SourceChange, SourceRow, sourceState } from './source.entity.js';
+import { bareState, type BareStateRow, freeSlug, NEW_MS, type SourceChange, SourceRow, sourceState } from './source.entity.js';
+
+/** Between the hosts of two services. */
+const MOST_CLOCK_DIFFERENCE_MS = 300_000;
 
 /** A row without the component that it runs. */
 type BareRow = Omit<SourceRow, 'component'>;
@@ -271,10 +275,24 @@ export class SourcesRepository {
     return this.statesWhere('source.id = ANY(:ids)', { ids });
   }
 
-  /** The states of the account's new sources. */
-  newStates(ownerId: UserId): Promise<EmitterState[]> {
-    const isNew = "source.created_at > now() - :newMs * interval '1 millisecond'";
-    return this.statesWhere(`source.owner_id = :ownerId AND ${isNew}`, { ownerId, newMs: NEW_MS });
+  /** The same without deployments. */
+  async bareStates(ids: string[]): Promise<EmitterState[]> {
+    const { rows } = await this.database.query<BareStateRow>({
+      name: 'source-states',
+      text: 'SELECT id, owner_id, active, suspended, version, name, created_at FROM source WHERE id = ANY($1)',
+      values: [ids],
+    });
+    return rows.map((row) => bareState(row));
+  }
+
+  /** The ids of the account's new sources. They contain the time by the clock of the gateway, so that an index finds those that may be new. */
+  async newIds(ownerId: UserId): Promise<SourceId[]> {
+    const { rows } = await this.database.query<{ id: SourceId }>({
+      name: 'sources-new',
+      text: "SELECT id FROM source WHERE owner_id = $1 AND id > $2 AND created_at > now() - $3 * interval '1 millisecond'",
+      values: [ownerId, idFrom('source', Date.now() - NEW_MS - MOST_CLOCK_DIFFERENCE_MS, Buffer.alloc(7)), NEW_MS],
+    });
+    return rows.map(({ id }) => id);
   }
 
   /** The states of the sources with these endpoints, of any owner: the key is the secret. */
