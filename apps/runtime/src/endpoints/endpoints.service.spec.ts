@@ -17,6 +17,8 @@ import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
 import { EndpointsService } from './endpoints.service.js';
 
 const KEY = 'abcdefghijklmnop';
+/** The key of an endpoint whose source cannot be stored. */
+const UNSTORABLE = 'ponmlkjihgfedcba';
 const DEPLOYMENT = { source_id: 'dc_1', owner_id: 'u_1', active: true, code_hash: 'h' } as unknown as DeploymentRow;
 const EVENT = { event: '{"method":"POST"}', http_body: 'Ym9keQ==' };
 const REPLY: HttpReply = { status: 201, headers: {}, body: Buffer.from('made') };
@@ -63,7 +65,10 @@ describe('the endpoints of sources', () => {
         .filter((key) => catalog.has(key))
         .map((key) => ({ emitter_id: key, owner_id: 'u_1', deployment: { endpoint_key: key } }) as unknown as EmitterState),
     );
-    const learn = async ({ emitter_id }: EmitterState) => void deployed.set(emitter_id, catalog.get(emitter_id)!);
+    const learn = async ({ emitter_id }: EmitterState) => {
+      if (emitter_id === UNSTORABLE) throw new Error('cannot be stored');
+      deployed.set(emitter_id, catalog.get(emitter_id)!);
+    };
     const execute = async (run: RunRequest, { onRespond }: RunWatch) => {
       executed.push(run);
       if (reply) onRespond?.(reply);
@@ -152,6 +157,12 @@ describe('the endpoints of sources', () => {
     });
     for (let n = 0; n < 2; n++) await expect(service.find(KEY)).rejects.toMatchObject({ code: 'unavailable' });
     expect(messages.requests).toHaveLength(2);
+  });
+
+  it('are found although that of another request cannot be stored', async () => {
+    for (const key of [KEY, UNSTORABLE]) catalog.set(key, DEPLOYMENT);
+    const [other, own] = await Promise.allSettled([service.find(UNSTORABLE), service.find(KEY)]);
+    expect([messages.requests.length, other, own]).toMatchObject([1, { reason: { message: 'cannot be stored' } }, { value: DEPLOYMENT }]);
   });
 
   it('are refused while their account is full, before they take a turn', async () => {

@@ -79,7 +79,9 @@ export class EndpointsService {
       // the first request may overtake the fact of the source's creation
       if (this.unknownWaiting >= MAX_UNKNOWN) return 'busy';
       this.unknownWaiting += 1;
-      await this.queries.get(key).finally(() => (this.unknownWaiting -= 1));
+      const state = await this.queries.get(key).finally(() => (this.unknownWaiting -= 1));
+      // not in the query, which others share: they do not fail if this source cannot be stored
+      if (state) await this.directory.learn(state);
       deployment = await this.deployments.findByEndpoint(key);
     }
     return deployment;
@@ -102,7 +104,6 @@ export class EndpointsService {
     await sleep(Math.max(0, this.nextQueryAt - performance.now()));
     this.nextQueryAt = performance.now() + MS_PER_QUERY;
     const states = await this.messages.request(findEndpoints, { endpoint_keys: keys }, { key: keys[0] ?? '', timeoutMs: QUERY_MS });
-    await Promise.all(states.map((state) => this.directory.learn(state)));
     const found = new Map(states.map((state) => [state.deployment?.endpoint_key ?? '', state]));
     for (const key of keys) if (!found.has(key)) this.unknown.set(key, true);
     return found;
