@@ -23,7 +23,7 @@ export interface Readable {
   readonly payload?: Type<object>;
 }
 
-/** The settings of a group's consumer: those of the first of its methods. */
+/** The settings of a group's consumer, equal at all of its methods. */
 export interface ConsumerSettings {
   /** The maximum number of tasks in progress. */
   concurrency?: number;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import type { ConsumerSettings } from './handlers.js';
 import type { Task } from './lanes.js';
 import { LogRecord } from './log-record.js';
 import { KafkaTransport, type TransportOptions } from './transport.js';
@@ -25,4 +26,14 @@ describe('a batch of records', () => {
   it('needs no more work if its handler returns nothing', async () => {
     expect(await plannerOf(async () => undefined)(records)).toEqual([[], [], []]);
   });
+});
+
+it('a service does not start if two methods of a group have different settings', () => {
+  const transport = new KafkaTransport({} as TransportOptions);
+  const add = (topic: string, settings: ConsumerSettings) =>
+    transport.addHandler(topic, async () => {}, false, { entry: { kind: 'consumes', source: { topic }, group: 'facts', settings } });
+  add('a', { commitEveryMs: 500 });
+  add('b', { commitEveryMs: 500, gatherMs: 250 });
+  const { recordConsumers } = transport as unknown as { recordConsumers(): unknown };
+  expect(() => recordConsumers.call(transport)).toThrow('"facts" have different settings');
 });

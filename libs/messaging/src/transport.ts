@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
 import { lastValueFrom } from 'rxjs';
 import { requestsTopic, type Service } from '#contracts';
@@ -117,6 +118,8 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     for (const { entry, handler } of this.entryPoints('consumes', 'consumes-batch')) {
       const settings = typeof entry.settings === 'function' ? entry.settings() : entry.settings;
       const group = groups.get(entry.group) ?? { topics: new Map<string, Planner>(), settings };
+      if (!isDeepStrictEqual(settings, group.settings))
+        throw new Error(`two methods of the group "${entry.group}" have different settings`);
       group.topics.set(entry.source.topic, this.planner(entry.kind, entry.source, handler));
       groups.set(entry.group, group);
     }

@@ -66,7 +66,7 @@ describe('the endpoints of sources', () => {
         .map((key) => ({ emitter_id: key, owner_id: 'u_1', deployment: { endpoint_key: key } }) as unknown as EmitterState),
     );
     const learn = async ({ emitter_id }: EmitterState) => {
-      if (emitter_id === UNSTORABLE) throw new Error('cannot be stored');
+      if ((emitter_id as string) === UNSTORABLE) throw new Error('cannot be stored');
       deployed.set(emitter_id, catalog.get(emitter_id)!);
     };
     const execute = async (run: RunRequest, { onRespond }: RunWatch) => {
