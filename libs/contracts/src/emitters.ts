@@ -81,7 +81,7 @@ export class FindNewEmitters {
   @IsId('user') owner_id!: UserId;
 }
 /** The ids of the sources that the account has created in the last 30 seconds. For a service that needs all of them, also those whose facts have not arrived. */
-export const findNewEmitters = query<SourceId[]>()('catalog.emitter.find-new', FindNewEmitters);
+export const findNewEmitters = query<SourceId[]>()('catalog.emitter.find-new-ids', FindNewEmitters);
 
 export class FindEndpoints {
   @IsArray() endpoint_keys!: string[];

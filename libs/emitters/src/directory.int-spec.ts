@@ -171,6 +171,34 @@ describe('the directory of emitters', () => {
     ]);
   });
 
+  it('stores the configurations that it can while the app cannot handle one of them, and one emitter is locked', async () => {
+    const ids: EmitterId[] = ['dc_1', 'dc_2', 'dc_3', 'dc_4'];
+    for (const id of ids) await directory.learn(state(id));
+    fails = (id) => (id === 'dc_2' ? new Error('broken') : undefined);
+    const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const other = db.database.transaction(async (transaction) => {
+      await transaction.query("SELECT FROM emitter WHERE id = 'dc_3' FOR UPDATE");
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+    const [first, broken, third, fourth] = ids.map((id) => directory.learn(state(id, 2)));
+    expect(await Promise.allSettled([first, broken, fourth])).toMatchObject([
+      { value: true },
+      { reason: { message: 'broken' } },
+      { value: true },
+    ]);
+    release.resolve();
+    await other;
+    expect(await third).toBe(true);
+    expect(await stored()).toEqual([
+      ['dc_1', 2],
+      ['dc_2', 1],
+      ['dc_3', 2],
+      ['dc_4', 2],
+    ]);
+  });
+
   it('fails only for the emitter whose change the app cannot handle', async () => {
     fails = (id) => (id === 'dc_2' ? new Error('broken') : undefined);
     const learnt = await Promise.allSettled(['dc_1', 'dc_2', 'dc_3'].map((id) => directory.learn(state(id as EmitterId))));

@@ -88,12 +88,13 @@ export abstract class EmitterChangeHandler {
 }
 
 const UNKNOWN_FOR_MS = 1000;
-/** The most states that share a transaction, and those of known emitters: it locks their rows. */
+/** The most states of new emitters that share a transaction. */
 const LEARNT_TOGETHER = 64;
-const CHANGED_TOGETHER = 16;
-/** The most emitters that are looked up with one query: its reply is one record. */
+/** The most states of known emitters that do: it locks their rows. */
+const CONFIGURED_TOGETHER = 16;
+/** The most emitters of one query: the size of a reply has a limit. */
 const ASKED_TOGETHER = 500;
-/** The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
+/** For all queries of a call. The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 
 /** Emitters that are being looked up. */
@@ -114,8 +115,7 @@ export class EmitterDirectory {
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_FOR_MS });
   private readonly lookups = new Lookups<string, Emitter>((ids) => this.known(ids));
   private readonly learning = new JointWrites<EmitterState, boolean>((states) => this.store(states), LEARNT_TOGETHER);
-  private readonly changing = new JointWrites<EmitterState, boolean>((states) => this.store(states), CHANGED_TOGETHER);
-  private readonly renewing = new JointWrites<EmitterState, boolean>((states) => this.renew(states), LEARNT_TOGETHER);
+  private readonly configuring = new JointWrites<EmitterState, boolean>((states) => this.configure(states), CONFIGURED_TOGETHER);
   /** The states that are being stored, by emitter. */
   private readonly storing = new Map<string, { version: number; stored: Promise<boolean> }>();
   private readonly awaited = new Set<Awaited>();
@@ -127,7 +127,7 @@ export class EmitterDirectory {
   ) {}
 
   /**
-   * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog with one query. While the catalog does not respond, their
+   * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog, many with one query. While the catalog does not respond, their
    * facts are enough, also those that another replica has read.
    */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
@@ -157,10 +157,14 @@ export class EmitterDirectory {
   }
 
   private async lookUp(ids: string[]): Promise<void> {
-    const states = await this.ask(ids);
-    await Promise.all(states.map((state) => this.learn(state)));
-    const existing = new Set(states.map((state) => state.emitter_id as string));
-    for (const id of ids) if (!existing.has(id)) this.unknown.set(id, true);
+    const until = performance.now() + ASK_TIMEOUT_MS;
+    for (let start = 0; start < ids.length; start += ASKED_TOGETHER) {
+      const some = ids.slice(start, start + ASKED_TOGETHER);
+      const states = await this.ask(some, Math.max(1, until - performance.now()));
+      await Promise.all(states.map((state) => this.learn(state)));
+      const existing = new Set(states.map((state) => state.emitter_id as string));
+      for (const id of some) if (!existing.has(id)) this.unknown.set(id, true);
+    }
   }
 
   /** The owner's emitter; undefined if it does not exist, is deleted or belongs to another account. */
@@ -215,16 +219,9 @@ export class EmitterDirectory {
     await this.find(ids);
   }
 
-  private async ask(ids: string[]): Promise<EmitterState[]> {
-    const more = this.handler?.needsConfigured ? {} : { without_deployments: true };
-    const states: EmitterState[] = [];
-    for (let start = 0; start < ids.length; start += ASKED_TOGETHER) {
-      const some = ids.slice(start, start + ASKED_TOGETHER);
-      states.push(
-        ...(await this.messages.request(findEmitters, { ids: some, ...more }, { key: some[0] ?? '', timeoutMs: ASK_TIMEOUT_MS })),
-      );
-    }
-    return states;
+  private ask(ids: string[], timeoutMs = ASK_TIMEOUT_MS): Promise<EmitterState[]> {
+    const query = this.handler?.needsConfigured ? { ids } : { ids, without_deployments: true };
+    return this.messages.request(findEmitters, query, { key: ids[0] ?? '', timeoutMs });
   }
 
   private async storeNewer(state: EmitterState): Promise<boolean> {
@@ -232,19 +229,34 @@ export class EmitterDirectory {
     const stored = await this.look(state.emitter_id);
     if (!stored) return this.learning.add(state);
     if (stored.version >= state.version) return false;
-    if (isConfigured(stored, state)) {
-      if (this.handler?.needsConfigured) return this.changing.add(state);
-      if (await this.renewing.add(state)) return true;
-    }
+    if (isConfigured(stored, state) && (await this.configuring.add(state))) return true;
     return (await this.store([state])).includes(true);
   }
 
   /**
-   * Stores new versions of emitters that are otherwise as the app knows them, with one statement. Returns which ones it has stored: not those that are
-   * older or different meanwhile, or locked by another transaction, which may have locked others in another order.
+   * Stores changes of how emitters run together. Returns which ones it has stored: not those that are older or different meanwhile, or locked by another
+   * transaction. It waits for no lock, because others lock emitters in any order, and a deletion takes long.
    */
-  private async renew(states: EmitterState[]): Promise<boolean[]> {
-    const { rows } = await this.database.query<{ id: string }>({
+  private async configure(states: EmitterState[]): Promise<boolean[]> {
+    const { handler } = this;
+    const stored = handler?.needsConfigured
+      ? await this.database.transaction(async (transaction) => {
+          const renewed = await this.renew(transaction, states);
+          const changes = inOrder(states).filter(({ emitter_id }) => renewed.has(emitter_id));
+          if (changes.length > 0)
+            await handler.emittersChanged(
+              transaction,
+              changes.map((state) => ({ state, first: false })),
+            );
+          return renewed;
+        })
+      : await this.renew(this.database, states);
+    return states.map(({ emitter_id }) => stored.has(emitter_id));
+  }
+
+  /** Stores newer versions of emitters that are as active as the states. Returns their ids. */
+  private async renew(session: Session, states: EmitterState[]): Promise<Set<string>> {
+    const { rows } = await session.query<{ id: string }>({
       name: 'emitters-renew',
       text: `UPDATE emitter SET version = newer.version
              FROM unnest($1::text[], $2::bigint[], $3::boolean[]) AS newer (id, version, active)
@@ -253,18 +265,12 @@ export class EmitterDirectory {
              RETURNING emitter.id`,
       values: (['emitter_id', 'version', 'active'] as const).map((column) => states.map((state) => state[column])),
     });
-    const renewed = new Set(rows.map(({ id }) => id));
-    return states.map(({ emitter_id }) => renewed.has(emitter_id));
+    return new Set(rows.map(({ id }) => id));
   }
 
-  /**
-   * Stores states together: those of new emitters, or changes of how known ones run. Other changes do not share a transaction, because others lock known
-   * emitters in any order, and a deletion takes long.
-   */
+  /** Stores states together: of several emitters only if they are new, because others lock known ones, in any order, and a deletion takes long. */
   private async store(states: EmitterState[]): Promise<boolean[]> {
-    // in the order of the ids: two replicas would otherwise wait for each other
-    const ordered = [...states].sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1));
-    const learnt = await this.storeAndHandle(ordered);
+    const learnt = await this.storeAndHandle(inOrder(states));
     return states.map(({ emitter_id }) => learnt.has(emitter_id));
   }
 
@@ -327,6 +333,9 @@ export class EmitterDirectory {
     return new Map(rows.map((row) => [row.id, row]));
   }
 }
+
+/** By id, which is the order of the locks: two replicas would otherwise wait for each other. */
+const inOrder = (states: EmitterState[]): EmitterState[] => [...states].sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1));
 
 /** Whether only its configuration has changed. */
 const isConfigured = (known: Emitter, { owner_id, active, deleted, created_at_ms }: EmitterState): boolean =>

@@ -8,13 +8,13 @@ import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type N
 
 /** The bytes that a component takes beside its code. */
 const ROW_BYTES = 1024;
-/** Of the descriptions that are kept in memory, as JSON. */
-const DESCRIBED_BYTES = 4 * 1024 * 1024;
+/** The length of the descriptions that are kept in memory, as JSON. As objects, they take several times as much. */
+const DESCRIBED_LENGTH = 4 * 1024 * 1024;
 
 /** The only writer of the tables `component`, `code` and `stored_code`. */
 @Injectable()
 export class ComponentsRepository {
-  private readonly descriptions = new LRUCache<string, DescribedComponent>({ max: 10_000, maxSize: DESCRIBED_BYTES });
+  private readonly descriptions = new LRUCache<string, DescribedComponent>({ max: 10_000, maxSize: DESCRIBED_LENGTH });
 
   constructor(
     private readonly database: Database,
@@ -54,9 +54,14 @@ export class ComponentsRepository {
     return this.readDescription(this.database, 'component-registered', 'c.registered AND c.key = $1', key);
   }
 
-  /** A component of any owner. One that was deleted with its account may still be remembered: no source can be created of it. */
+  /** A component of any owner. A deleted one may still be remembered: the foreign key refuses its sources. */
   async describe(session: Session, id: string): Promise<DescribedComponent | undefined> {
     return this.descriptions.get(id) ?? (await this.readDescription(session, 'component-describe', 'c.id = $1', id));
+  }
+
+  /** The component does not exist any more. */
+  forget(id: ComponentId): void {
+    this.descriptions.delete(id);
   }
 
   /** Code that has been inspected before, for any account. */

@@ -53,15 +53,12 @@ export class SourcesInMemory implements Pick<
     return row;
   }
 
-  async update(
-    { owner_id, id }: Pick<SourceRow, 'owner_id' | 'id'>,
-    decide: (row: SourceRow) => SourceChange | null,
-  ): Promise<SourceRow | undefined> {
-    const before = await this.find(owner_id, id);
+  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
+    const before = await this.find(ownerId, id);
     if (!before) return undefined;
     const change = decide(before);
     if (!change) return before;
-    const row = await this.row(owner_id, id, change, { ...before, version: before.version + 1 });
+    const row = await this.row(ownerId, id, change, { ...before, version: before.version + 1 });
     this.rows.set(id, row);
     return row;
   }

@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type ComponentDescription, type ComponentId, type EmitterState, newId, type SourceId, type UserId } from '#contracts';
+import { type ComponentDescription, type ComponentId, type EmitterState, idFrom, newId, type SourceId, type UserId } from '#contracts';
 import { OutboxRecord } from '#outbox';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { Code, ComponentRow } from '../components/component.entity.js';
@@ -72,8 +74,6 @@ describe('the sources', () => {
     ...more,
   });
   const create = (more: Partial<SourceChange> = {}, id: SourceId = newId('source')) => sources.create(owner, id, change(more));
-  const update = (id: SourceId, decide: (row: SourceRow) => SourceChange | null, account = owner) =>
-    sources.update({ owner_id: account, id, credentials: null }, decide);
   const facts = async () =>
     (await db.database.rows(OutboxRecord).find({ order: { id: 'ASC' } })).map(({ key, value }) => ({
       key,
@@ -118,7 +118,7 @@ describe('the sources', () => {
     expect(suspended.map(({ length }) => length)).toEqual([2, 1, 0]);
     expect((await sources.find(owner, first.id))?.active).toBe(true);
     // what was in progress does not let it run
-    expect(await update(first.id, () => change({ slug: 'a' }))).toMatchObject({ active: true, suspended: true });
+    expect(await sources.update(owner, first.id, () => change({ slug: 'a' }))).toMatchObject({ active: true, suspended: true });
     expect((await facts()).at(-1)).toMatchObject({ key: first.id, active: false });
     const resumed = await sources.suspend(owner, false, 10);
     expect(shown(resumed)).toEqual(
@@ -166,14 +166,14 @@ describe('the sources', () => {
     // the topic has the published states now
     expect(await sources.overrule(known.filter(({ emitter_id }) => emitter_id !== orphan))).toEqual({ published: 0, deleted: 0 });
     // a later change is newer still
-    expect((await update(changed.id, () => change({ slug: 'a' })))?.version).toBeGreaterThan(version + 1);
+    expect((await sources.update(owner, changed.id, () => change({ slug: 'a' })))?.version).toBeGreaterThan(version + 1);
   });
 
   it('do not exist for another account', async () => {
     const { id } = await create();
     const otherAccount = newId('user');
     expect(await sources.find(otherAccount, id)).toBeUndefined();
-    expect(await update(id, () => change(), otherAccount)).toBeUndefined();
+    expect(await sources.update(otherAccount, id, () => change())).toBeUndefined();
     expect(await sources.switchOff(otherAccount, id)).toBeUndefined();
     expect(await sources.delete(otherAccount, id)).toBeUndefined();
     expect(await sources.list(otherAccount, { limit: 10 })).toEqual({ rows: [], total: 0 });
@@ -210,18 +210,41 @@ describe('the sources', () => {
     expect((await facts())[0]).toMatchObject({ created_at_ms: created_at.getTime() });
   });
 
-  it('are not created of a component that has been deleted meanwhile', async () => {
-    await components.describeUsable(owner, component);
-    await db.database.transaction((transaction) => components.removeAll(transaction, owner));
-    await expect(create()).rejects.toThrow('component');
-    expect(await facts()).toEqual([]);
+  it('are not created of a component that has been deleted meanwhile, nor changed to it', async () => {
+    const { id } = await create();
+    const account = owner;
+    owner = newId('user');
+    const gone = await addComponent('b'.repeat(64));
+    for (const write of [
+      () => sources.create(account, newId('source'), change({ component_id: gone, slug: 'x' })),
+      () => sources.update(account, id, () => change({ component_id: gone })),
+    ]) {
+      await components.describe(db.database, gone);
+      await db.database.rows(ComponentRow).delete({ id: gone });
+      await expect(write()).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining(gone) });
+      expect(await components.describe(db.database, gone)).toBeUndefined();
+      await db.database.rows(ComponentRow).insert({ id: gone, owner_id: owner, name: 'Feed', code_hash: 'b'.repeat(64) });
+    }
+    expect(await facts()).toHaveLength(1);
+  });
+
+  it('wake what sends their facts', async () => {
+    const client = await db.database.connect();
+    try {
+      const woken = once(client, 'notification');
+      await client.query('LISTEN outbox');
+      await create();
+      expect(await woken).toMatchObject([{ channel: 'outbox' }]);
+    } finally {
+      client.release(true);
+    }
   });
 
   it('get unique slugs, also if they are created or renamed at the same time', async () => {
     const made = await Promise.all([1, 2, 3, 4].map(() => create()));
     expect(made.map(({ name_slug }) => name_slug).sort()).toEqual(['my-feed', 'my-feed-1', 'my-feed-2', 'my-feed-3']);
     const renamed = await Promise.all([
-      ...made.map(({ id }) => update(id, () => change({ slug: 'renamed' }))),
+      ...made.map(({ id }) => sources.update(owner, id, () => change({ slug: 'renamed' }))),
       create({ slug: 'renamed' }),
     ]);
     expect(renamed.map((row) => row?.name_slug).sort()).toEqual(['renamed', 'renamed-1', 'renamed-2', 'renamed-3', 'renamed-4']);
@@ -230,7 +253,7 @@ describe('the sources', () => {
   it('keep their endpoint key when they change, and their fact carries the new version and code', async () => {
     const { id, version } = await create({ endpoint_key: `key-${owner}` });
     const other = await addComponent('b'.repeat(64));
-    const updated = await update(id, (before) => {
+    const updated = await sources.update(owner, id, (before) => {
       expect(before.version).toBe(version);
       return change({ component_id: other, name: 'New', slug: 'new', endpoint_key: 'another', active: false });
     });
@@ -244,17 +267,20 @@ describe('the sources', () => {
     const { id } = await create();
     const connection = newId('connection');
     await db.database.rows(ConnectionRow).insert({ id: connection, owner_id: owner, app: 'app', name: 'c', credentials: 'sealed' });
-    expect(await update(id, () => change({ uses: [connection] }))).toMatchObject({ credentials: { [connection]: 'sealed' } });
+    expect(await sources.update(owner, id, () => change({ uses: [connection] }))).toMatchObject({
+      credentials: { [connection]: 'sealed' },
+    });
     expect((await facts()).at(-1)).toMatchObject({ deployment: { credentials: { [connection]: 'sealed' } } });
-    expect(await update(id, () => change())).toMatchObject({ credentials: null });
+    expect(await sources.update(owner, id, () => change({ uses: [connection], name: 'Held' }), true)).toMatchObject({ name: 'Held' });
+    expect(await sources.update(owner, id, () => change())).toMatchObject({ credentials: null });
     expect((await facts()).at(-1)?.deployment).not.toHaveProperty('credentials');
-    expect(await facts()).toHaveLength(3);
+    expect(await facts()).toHaveLength(4);
   });
 
   it('are updated one after the other when two updates change the component', async () => {
     const { id } = await create();
     const other = await addComponent('b'.repeat(64));
-    const updates = [component, other, component, other].map((component_id) => update(id, () => change({ component_id })));
+    const updates = [component, other, component, other].map((component_id) => sources.update(owner, id, () => change({ component_id })));
     expect(new Set((await Promise.all(updates)).map((row) => row?.version)).size).toBe(4);
   });
 
@@ -262,7 +288,7 @@ describe('the sources', () => {
     const { id, version } = await create();
     expect(Math.abs(version - Date.now())).toBeLessThan(60_000);
     const setVersion = (value: number) => db.database.rows(SourceRow).update({ id }, { version: value });
-    const changed = async () => (await update(id, () => change({ name: 'Changed' })))?.version;
+    const changed = async () => (await sources.update(owner, id, () => change({ name: 'Changed' })))?.version;
     // a state of a day ago, below what the other services know
     await setVersion(version - 86_400_000);
     expect(await changed()).toBeGreaterThan(version);
@@ -274,7 +300,7 @@ describe('the sources', () => {
 
   it('change nothing when the decision throws', async () => {
     const { id, version } = await create();
-    const failing = update(id, () => {
+    const failing = sources.update(owner, id, () => {
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');
@@ -292,7 +318,10 @@ describe('the sources', () => {
   it('are new for thirty seconds', async () => {
     const [older, newer] = [await create(), await create()];
     await db.database.query("UPDATE source SET created_at = now() - interval '31 seconds' WHERE id = $1", [older.id]);
-    expect(await sources.newIds(owner)).toEqual([newer.id]);
+    // the id of a repeated request has the time of the first one
+    const repeated = idFrom('source', Date.now() - 23 * 3_600_000, randomBytes(7));
+    await create({}, repeated);
+    expect((await sources.newIds(owner)).sort()).toEqual([newer.id, repeated].sort());
     expect(await sources.newIds(newId('user'))).toEqual([]);
   });
 

@@ -32,8 +32,8 @@ import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
 import { bareState, type BareStateRow, freeSlug, NEW_MS, type SourceChange, SourceRow, sourceState } from './source.entity.js';
 
-/** Between the hosts of two services. */
-const MOST_CLOCK_DIFFERENCE_MS = 300_000;
+/** The time in the id of a new source is at most this old: a request may be repeated for a day, and the clocks of two services differ. */
+const OLDEST_NEW_ID_MS = 25 * 3_600_000;
 
 /** A row without the component that it runs. */
 type BareRow = Omit<SourceRow, 'component'>;
@@ -94,24 +94,19 @@ export class SourcesRepository {
 
   /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
-    const usesConnections = change.uses !== undefined && change.uses.length > 0;
-    try {
-      const made = usesConnections ? undefined : await this.insertWithFact(ownerId, id, change);
-      return made ?? (await this.createInSteps(ownerId, id, change, usesConnections));
-    } catch (error) {
-      // deleted with its account a moment ago
-      if ((error as { code?: string }).code === FOREIGN_KEY_VIOLATION) throw new NotFound('component', change.component_id);
-      throw error;
-    }
+    return this.ofComponent(change, async () => {
+      const made = usesConnections(change) ? undefined : await this.insertWithFact(ownerId, id, change);
+      return made ?? this.createInSteps(ownerId, id, change);
+    });
   }
 
-  /** For a source whose slug may be taken, or that uses connections. */
-  private async createInSteps(ownerId: UserId, id: SourceId, change: SourceChange, usesConnections: boolean): Promise<SourceRow> {
+  /** For a source that uses connections, or whose id, slug or external id is taken. */
+  private async createInSteps(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
-      if (usesConnections) await this.connections.hold(transaction, ownerId);
+      if (usesConnections(change)) await this.connections.hold(transaction, ownerId);
       const made =
         (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
-      if (made && usesConnections) made.credentials = await this.connect(transaction, ownerId, id, change);
+      if (made && usesConnections(change)) made.credentials = await this.connect(transaction, ownerId, id, change);
       if (made) await this.publish(transaction, sourceState(made));
       const row = made ?? (await this.findIn(transaction, 'source-find', '', ownerId, id));
       if (!row) throw new Error(`source ${id} is not the owner's`);
@@ -120,29 +115,34 @@ export class SourcesRepository {
   }
 
   /**
-   * Changes a source that was just read. `decide` receives the locked row and may throw; if it returns null, nothing changes. Undefined if it does not
-   * exist any more. Throws a conflict if the new external id is taken.
+   * Changes the source. `decide` receives the locked row and may throw; if it returns null, nothing changes. Undefined if the owner has no such source.
+   * Throws a conflict if the new external id is taken.
+   * @param connected whether the source probably uses connections, before or after the change: they are locked first
    */
   async update(
-    found: Pick<SourceRow, 'owner_id' | 'id' | 'credentials'>,
+    ownerId: UserId,
+    id: SourceId,
     decide: (row: SourceRow) => SourceChange | null,
+    connected = false,
   ): Promise<SourceRow | undefined> {
-    for (let [tries, holds] = [0, found.credentials !== null]; ; tries++) {
+    for (let [holds, isRepeated] = [connected, false]; ;) {
       try {
-        return await this.tryUpdate(found, decide, { isRepeated: tries > 0, holds });
+        return await this.tryUpdate(ownerId, id, decide, { holds, isRepeated });
       } catch (error) {
         const { code, constraint } = error as { code?: string; constraint?: string };
         if (error instanceof NeedsConnections) holds = true;
         else if (code !== UNIQUE_VIOLATION) throw error;
         else if (constraint === 'source_external_id') throw externalIdTaken();
-        // otherwise another change has taken the slug
+        // another change has taken the slug
+        else isRepeated = true;
       }
     }
   }
 
   /** `holds`: whether to hold the account's connections, which must be locked before the source. */
   private tryUpdate(
-    { owner_id: ownerId, id }: Pick<SourceRow, 'owner_id' | 'id'>,
+    ownerId: UserId,
+    id: SourceId,
     decide: (row: SourceRow) => SourceChange | null,
     { isRepeated, holds }: { isRepeated: boolean; holds: boolean },
   ): Promise<SourceRow | undefined> {
@@ -152,12 +152,12 @@ export class SourcesRepository {
       if (!before) return undefined;
       const change = decide(before);
       if (!change) return before;
-      const usesConnections = (change.uses !== undefined && change.uses.length > 0) || before.credentials !== null;
-      if (usesConnections && !holds) throw new NeedsConnections();
+      const isConnected = usesConnections(change) || before.credentials !== null;
+      if (isConnected && !holds) throw new NeedsConnections();
       const slug = await this.slugFor(transaction, before, change, isRepeated);
       const endpointKey = before.endpoint_key ?? change.endpoint_key;
       const row = await this.change(transaction, ownerId, id, { ...change, slug, endpoint_key: endpointKey });
-      if (usesConnections) row.credentials = await this.connect(transaction, ownerId, id, change);
+      if (isConnected) row.credentials = await this.connect(transaction, ownerId, id, change);
       await this.publish(transaction, sourceState(row));
       return row;
     });
@@ -285,12 +285,12 @@ export class SourcesRepository {
     return rows.map((row) => bareState(row));
   }
 
-  /** The ids of the account's new sources. They contain the time by the clock of the gateway, so that an index finds those that may be new. */
+  /** The ids of the account's new sources. They contain the time of the request, by the clock of the gateway: an index finds those that may be new. */
   async newIds(ownerId: UserId): Promise<SourceId[]> {
     const { rows } = await this.database.query<{ id: SourceId }>({
       name: 'sources-new',
       text: "SELECT id FROM source WHERE owner_id = $1 AND id > $2 AND created_at > now() - $3 * interval '1 millisecond'",
-      values: [ownerId, idFrom('source', Date.now() - NEW_MS - MOST_CLOCK_DIFFERENCE_MS, Buffer.alloc(7)), NEW_MS],
+      values: [ownerId, idFrom('source', Date.now() - OLDEST_NEW_ID_MS, Buffer.alloc(7)), NEW_MS],
     });
     return rows.map(({ id }) => id);
   }
@@ -360,13 +360,15 @@ export class SourcesRepository {
 
   /** Sets the fields of the source, which is locked. */
   private async change(transaction: Transaction, ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
-    const { rows } = await transaction.query<BareRow>({
-      name: 'source-update',
-      text: `UPDATE source SET component_id = $3, name = $4, name_slug = $5, configured_props = $6, schedules = $7, endpoint_key = $8, active = $9,
+    const { rows } = await this.ofComponent(change, () =>
+      transaction.query<BareRow>({
+        name: 'source-update',
+        text: `UPDATE source SET component_id = $3, name = $4, name_slug = $5, configured_props = $6, schedules = $7, endpoint_key = $8, active = $9,
                external_id = $10, version = ${nextVersion('source')}, updated_at = now()
              WHERE id = $1 AND owner_id = $2 RETURNING *`,
-      values: valuesOf(ownerId, id, change),
-    });
+        values: valuesOf(ownerId, id, change),
+      }),
+    );
     return this.withComponent(transaction, rows[0]!);
   }
 
@@ -431,6 +433,17 @@ export class SourcesRepository {
     return { ...row, component: await this.component(session, row.component_id) };
   }
 
+  /** Writes a source of a component that may have been deleted, with its account or by a restore of the database. */
+  private async ofComponent<T>({ component_id }: SourceChange, write: () => Promise<T>): Promise<T> {
+    try {
+      return await write();
+    } catch (error) {
+      if ((error as { code?: string }).code !== FOREIGN_KEY_VIOLATION) throw error;
+      this.components.forget(component_id);
+      throw new NotFound('component', component_id);
+    }
+  }
+
   /** The part of a component that its sources need. */
   private async component(session: Session, id: ComponentId): Promise<SourceRow['component']> {
     const found = await this.components.describe(session, id);
@@ -482,6 +495,8 @@ const valuesOf = (ownerId: UserId, id: SourceId, change: SourceChange): unknown[
   change.active,
   change.external_id,
 ];
+
+const usesConnections = ({ uses = [] }: SourceChange): boolean => uses.length > 0;
 
 /** A change of connections was decided without holding them. */
 class NeedsConnections extends Error {}

@@ -185,15 +185,18 @@ export class SourcesService {
   ): Promise<Source> {
     const { owner_id, id } = found;
     // refused before anything is written: otherwise the component of a refused update would be the newest one of its key
-    await this.sources.requireFree(owner_id, decide(found)?.external_id, id);
+    const probable = decide(found);
+    await this.sources.requireFree(owner_id, probable?.external_id, id);
     if (fresh) await this.components.keep(fresh);
     let kind: EmitterChangeKind = 'switched';
-    const row = await this.sources.update(found, (before) => {
+    const decideAgain = (before: SourceRow) => {
       const change = decide(before);
       // without a change, it may be a repeated request whose first one was cut off before it announced its change
       kind = change?.active === before.active ? 'configured' : 'switched';
       return change;
-    });
+    };
+    const connected = found.credentials !== null || (probable?.uses ?? []).length > 0;
+    const row = await this.sources.update(owner_id, id, decideAgain, connected);
     if (!row) throw new NotFound('source', id);
     await this.introduce(found);
     return this.announced(row, kind);
