@@ -32,14 +32,10 @@ try {
  * @param {any} connection
  */
 async function republish(service, schema, connection) {
-  const sources = `../dist/apps/${service}/src/sources`;
-  const [{ SourceRow }, { SourcesRepository }] = await Promise.all([
-    import(`${sources}/source.entity.js`),
-    import(`${sources}/sources.repository.js`),
-  ]);
+  const { SourcesRepository } = await import(`../dist/apps/${service}/src/sources/sources.repository.js`);
   const database = await Database.of(schema, connection).open();
   try {
-    const republished = await new SourcesRepository(database, database.rows(SourceRow)).republish();
+    const republished = await SourcesRepository.of(database).republish();
     if (republished > 0) log.info({ sources: republished }, 'sources.republished');
   } finally {
     await database.close();

@@ -25,9 +25,10 @@ import {
 } from '#database';
 import { type OutgoingRecord, recordOf } from '#messaging';
 import { addedToOutbox, addToOutbox, WAKE_RELAY } from '#outbox';
-import type { Code } from '../components/component.entity.js';
+import { Code, ComponentRow } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { nextVersion, overrule, versionsOf } from '../database/version.js';
+import { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
 import { bareState, type BareStateRow, freeSlug, NEW_MS, type SourceChange, SourceRow, sourceState } from './source.entity.js';
@@ -47,6 +48,16 @@ export class SourcesRepository {
     private readonly connections: ConnectionsRepository,
     private readonly components: ComponentsRepository,
   ) {}
+
+  /** For a program without Nest. */
+  static of(database: Database): SourcesRepository {
+    return new SourcesRepository(
+      database,
+      database.rows(SourceRow),
+      new ConnectionsRepository(database, database.rows(ConnectionRow)),
+      new ComponentsRepository(database, database.rows(ComponentRow), database.rows(Code)),
+    );
+  }
 
   find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
     return this.findIn(this.database, 'source-find', '', ownerId, id);

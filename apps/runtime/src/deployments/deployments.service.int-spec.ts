@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Deployment, EmitterState, RunRequest, SourceId, UserId } from '#contracts';
+import type { Deployment, EmitterState, SourceId, UserId } from '#contracts';
 import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
@@ -55,7 +55,7 @@ const apply = (states: EmitterState[], first: (id: string) => boolean = () => fa
 /** The queued runs of hooks, in their order: source, method, and the version and the code with which it runs. */
 const hooks = async () =>
   (await db.database.rows(QueuedRun).find({ order: { seq: 'ASC' } })).map(({ source_id, request }) => {
-    const { method, version, deployment } = (request as RunRequest).hook!;
+    const { method, version, deployment } = request.hook!;
     return [source_id, method, version, deployment.code_hash];
   });
 const timers = async () =>
