@@ -449,7 +449,8 @@ export class SourcesRepository {
     try {
       return await write();
     } catch (error) {
-      if ((error as { code?: string }).code !== FOREIGN_KEY_VIOLATION) throw error;
+      const { code, constraint } = error as { code?: string; constraint?: string };
+      if (code !== FOREIGN_KEY_VIOLATION || constraint !== 'source_component_id_fkey') throw error;
       this.components.forget(component_id);
       throw new NotFound('component', component_id);
     }
