@@ -56,6 +56,17 @@ const stored = async () => {
 };
 const transactions = async () =>
   (await db.database.query<{ count: number }>('SELECT count(DISTINCT xmin::text)::int AS count FROM emitter')).rows[0]?.count;
+/** Another transaction that has run the statement. Returns a function that commits it. */
+async function beginning(statement: string): Promise<() => Promise<void>> {
+  const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const committed = db.database.transaction(async (transaction) => {
+    await transaction.query(statement);
+    begun.resolve();
+    await released.promise;
+  });
+  await begun.promise;
+  return () => (released.resolve(), committed);
+}
 
 describe('the directory of emitters', () => {
   it('stores new emitters that come at the same time in one transaction', async () => {
@@ -137,17 +148,10 @@ describe('the directory of emitters', () => {
     });
 
     it('waits only for the emitter that another transaction has locked', async () => {
-      const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      const other = db.database.transaction(async (transaction) => {
-        await transaction.query("UPDATE emitter SET version = 3 WHERE id = 'dc_2'");
-        locked.resolve();
-        await release.promise;
-      });
-      await locked.promise;
+      const release = await beginning("UPDATE emitter SET version = 3 WHERE id = 'dc_2'");
       const [first, second, third] = versions(2).map((each) => directory.learn(each));
       expect(await Promise.all([first, third])).toEqual([true, true]);
-      release.resolve();
-      await other;
+      await release();
       expect(await second).toBe(false);
       expect(await stored()).toEqual([
         ['dc_1', 2],
@@ -175,21 +179,14 @@ describe('the directory of emitters', () => {
     const ids: EmitterId[] = ['dc_1', 'dc_2', 'dc_3', 'dc_4'];
     for (const id of ids) await directory.learn(state(id));
     fails = (id) => (id === 'dc_2' ? new Error('broken') : undefined);
-    const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const other = db.database.transaction(async (transaction) => {
-      await transaction.query("SELECT FROM emitter WHERE id = 'dc_3' FOR UPDATE");
-      locked.resolve();
-      await release.promise;
-    });
-    await locked.promise;
+    const release = await beginning("SELECT FROM emitter WHERE id = 'dc_3' FOR UPDATE");
     const [first, broken, third, fourth] = ids.map((id) => directory.learn(state(id, 2)));
     expect(await Promise.allSettled([first, broken, fourth])).toMatchObject([
       { value: true },
       { reason: { message: 'broken' } },
       { value: true },
     ]);
-    release.resolve();
-    await other;
+    await release();
     expect(await third).toBe(true);
     expect(await stored()).toEqual([
       ['dc_1', 2],
