@@ -15,6 +15,7 @@ export class ComponentConsole {
   show(source: string, { sourceId, runId, method }: Pick<RunJob, 'sourceId' | 'runId' | 'method'>, { logs, error }: RunOutcome): void {
     if (!this.config.logsComponents) return;
     for (const { level, message } of logs) this.log.info({ source, source_id: sourceId, console: level, message }, 'component.logged');
-    if (error) this.log.info({ source, source_id: sourceId, run_id: runId, method, stack: error.stack }, 'component.threw');
+    if (error)
+      this.log.info({ source, source_id: sourceId, run_id: runId, method, stack: error.stack || error.message }, 'component.threw');
   }
 }

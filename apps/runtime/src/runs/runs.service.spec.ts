@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { NotFound, type RunRequest, TimedOut } from '#contracts';
+import { NotFound, type RunRequest, TimedOut, Unavailable } from '#contracts';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
@@ -11,14 +11,14 @@ import { DeployedSources } from '../deployments/deployed-sources.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { Quotas } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
-import type { RunOutcome } from '../sandbox/sandbox.js';
+import { CLOSED, type RunOutcome } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import type { RunEffects } from './run-effects.js';
 import { RunLanes } from './run-lanes.js';
 import { RunResults } from './run-results.js';
 import { RunSources } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
-import { RunsService } from './runs.service.js';
+import { RunsService, type RunWatch } from './runs.service.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
 
@@ -75,6 +75,34 @@ it('leaves a run to be repeated while the catalog does not reply', async () => {
   const service = await serviceWithCode(() => Promise.reject(new TimedOut('catalog')), stored);
   await expect(service.execute(RUN)).rejects.toThrow(TimedOut);
   expect(stored).toEqual([]);
+});
+
+describe('a run that the end of the service has interrupted', () => {
+  const outcome: RunOutcome = {
+    ...{ status: 'killed', error: { name: 'SandboxError', code: CLOSED, message: 'stopped', stack: '' }, emits: [], logs: [], db: {} },
+    ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
+  };
+  const description = { dedupe: null, concurrency: 1, hooks: [], configurable_props: [] };
+  const interrupted = async (watch: RunWatch) => {
+    const stored: RunEffects[] = [];
+    const service = await serviceWith({
+      get: async () => ({ component: { hash: 'h', code: '' }, description }),
+      finish: async (_, effects) => stored.push(effects) > 0,
+      execute: async () => outcome,
+    });
+    const result = await service.execute(RUN, watch).catch((error: Error) => error);
+    return { result, stored };
+  };
+
+  it('is not stored, so that it is repeated', async () => {
+    const { result, stored } = await interrupted({ onOutcome: () => {} });
+    expect([result, stored]).toEqual([expect.any(Unavailable), []]);
+  });
+
+  it('is stored as it ended if it responds to a request itself: nobody would repeat it', async () => {
+    const { result, stored } = await interrupted({ onRespond: () => {} });
+    expect([result, stored]).toMatchObject(['killed', [{ entry: { status: 'killed' } }]]);
+  });
 });
 
 describe('a run that emits', () => {

@@ -22,7 +22,10 @@ export abstract class Sandbox {
    */
   abstract bundle(files: ComponentFiles, caller?: Caller): Promise<string>;
 
-  /** Runs `run` or a hook. Does not throw if the component fails. @throws SandboxUnavailable if no process could be started */
+  /**
+   * Runs `run` or a hook. Does not throw if the component fails; a run that `close` has interrupted has the error code `CLOSED`.
+   * @throws SandboxUnavailable if no process could be started
+   */
   abstract run(job: RunJob): Promise<RunOutcome>;
 
   /** The jail and the load, for the log and the health route. */
@@ -31,6 +34,9 @@ export abstract class Sandbox {
   /** Ends every process. Runs in flight end as `killed`. */
   abstract close(): Promise<void>;
 }
+
+/** The error code of a run that has not ended by itself, because the sandbox was closed. */
+export const CLOSED = 'CLOSED';
 
 /** The caller of an inspection: the account whose turn it takes, and how long the caller waits. */
 export interface Caller {

@@ -1,10 +1,9 @@
-import { createInterface } from 'node:readline/promises';
 import { text as readAll } from 'node:stream/consumers';
-import { Writable } from 'node:stream';
 import { retryingFetch, SluiceClient, SluiceError } from '@sluice/client';
 import { CliError, usageError } from './errors.js';
 import { type Column, type Format, FORMATS, itemText, listText, printable, styled } from './output.js';
 import { type Access, findAccess, Profiles } from './profiles.js';
+import { askOn } from './question.js';
 
 /** The options of every command. */
 export interface CommonOptions {
@@ -93,16 +92,8 @@ export class Session {
   }
 
   /** Asks for a line on a terminal. @param hidden does not show what is typed */
-  async ask(question: string, { hidden = false } = {}): Promise<string> {
-    const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-    process.stderr.write(printable(question));
-    const lines = createInterface({ input: process.stdin, output: hidden ? silent : process.stderr, terminal: true });
-    try {
-      return (await lines.question('')).trim();
-    } finally {
-      lines.close();
-      if (hidden) process.stderr.write('\n');
-    }
+  ask(question: string, { hidden = false } = {}): Promise<string> {
+    return askOn({ input: process.stdin, output: process.stderr }, printable(question), { hidden });
   }
 
   /** Asks before something is destroyed. A script cannot reply: without a terminal, the command proceeds as with `--yes`. */

@@ -1,4 +1,4 @@
-import type { RunError, RunStatus } from '../sandbox.js';
+import { CLOSED, type RunError, type RunStatus } from '../sandbox.js';
 
 /** Why a process ended, which is also the outcome of its runs. `retired`: it was replaced because of its age. */
 export interface RunnerEnd {
@@ -8,7 +8,7 @@ export interface RunnerEnd {
 }
 
 export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'the process was replaced because of its age' };
-export const closed: RunnerEnd = { status: 'killed', code: 'CLOSED', message: 'The sandbox was closed' };
+export const closed: RunnerEnd = { status: 'killed', code: CLOSED, message: 'Sluice was stopped while the code ran' };
 export const abandoned: RunnerEnd = { status: 'retired', code: 'ABANDONED', message: 'nobody waits for it any more' };
 export const idle = (ms: number): RunnerEnd => ({
   status: 'timeout',

@@ -1,0 +1,21 @@
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
+
+interface Terminal {
+  input: NodeJS.ReadableStream;
+  output: NodeJS.WritableStream;
+}
+
+/** Asks for a line on a terminal. @param hidden does not show what is typed */
+export async function askOn({ input, output }: Terminal, question: string, { hidden = false } = {}): Promise<string> {
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input, output: hidden ? silent : output, terminal: true });
+  if (hidden) output.write(question);
+  try {
+    // readline draws the line again when it begins to ask: a question that it does not know would disappear
+    return (await lines.question(hidden ? '' : question)).trim();
+  } finally {
+    lines.close();
+    if (hidden) output.write('\n');
+  }
+}
