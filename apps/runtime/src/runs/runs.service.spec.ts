@@ -83,12 +83,12 @@ describe('a run that the end of the service has interrupted', () => {
     ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
   };
   const description = { dedupe: null, concurrency: 1, hooks: [], configurable_props: [] };
-  const interrupted = async (watch: RunWatch) => {
+  const interrupted = async (watch: RunWatch, ended = outcome) => {
     const stored: RunEffects[] = [];
     const service = await serviceWith({
       get: async () => ({ component: { hash: 'h', code: '' }, description }),
       finish: async (_, effects) => stored.push(effects) > 0,
-      execute: async () => outcome,
+      execute: async () => ended,
     });
     const result = await service.execute(RUN, watch).catch((error: Error) => error);
     return { result, stored };
@@ -102,6 +102,11 @@ describe('a run that the end of the service has interrupted', () => {
   it('is stored as it ended if it responds to a request itself: nobody would repeat it', async () => {
     const { result, stored } = await interrupted({ onRespond: () => {} });
     expect([result, stored]).toMatchObject(['killed', [{ entry: { status: 'killed' } }]]);
+  });
+
+  it('is not one whose component throws an error with the same code, which would be repeated forever', async () => {
+    const { result, stored } = await interrupted({ onOutcome: () => {} }, { ...outcome, status: 'threw' });
+    expect([result, stored]).toMatchObject(['threw', [{ entry: { status: 'failed' } }]]);
   });
 });
 

@@ -4,7 +4,7 @@ import { LOG, type Log } from '#observability';
 import { Stats } from '#stats';
 import { AccountPace } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
-import { CLOSED, type HttpReply, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
+import { type HttpReply, isInterrupted, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
 import { isLarge, RUN_UNITS, type StateBefore } from './run-cost.js';
 import { RunResults, type StoredSource } from './run-results.js';
 import { errorLine, overQuota, withoutCode } from './run-effects.js';
@@ -81,12 +81,12 @@ export class RunsService {
       db: before.db,
       onRespond: respondsWhenStored(source.description) ? hold : onRespond,
     });
-    const isInterrupted = outcome.error?.code === CLOSED;
+    const wasInterrupted = isInterrupted(outcome);
     // another process repeats it; nobody repeats a run that responds to a request itself, so that is stored as it ended
-    if (isInterrupted && !onRespond) throw new Unavailable('the runtime was stopped while the code ran');
+    if (wasInterrupted && !onRespond) throw new Unavailable('the runtime was stopped while the code ran');
     await this.store(run, source, outcome, before, onOutcome);
     if (held) onRespond?.(held);
-    if (!isInterrupted) await this.results.countKill(run, source, outcome.status);
+    if (!wasInterrupted) await this.results.countKill(run, source, outcome.status);
     return outcome.status;
   }
 

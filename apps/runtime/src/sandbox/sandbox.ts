@@ -23,7 +23,7 @@ export abstract class Sandbox {
   abstract bundle(files: ComponentFiles, caller?: Caller): Promise<string>;
 
   /**
-   * Runs `run` or a hook. Does not throw if the component fails; a run that `close` has interrupted has the error code `CLOSED`.
+   * Runs `run` or a hook. Does not throw if the component fails, nor if `close` interrupts the run: see `isInterrupted`.
    * @throws SandboxUnavailable if no process could be started
    */
   abstract run(job: RunJob): Promise<RunOutcome>;
@@ -37,6 +37,10 @@ export abstract class Sandbox {
 
 /** The error code of a run that has not ended by itself, because the sandbox was closed. */
 export const CLOSED = 'CLOSED';
+
+/** Whether the sandbox was closed before the run ended. A component can throw an error with that code, too, but not with that status. */
+export const isInterrupted = ({ status, error }: Pick<RunOutcome, 'status' | 'error'>): boolean =>
+  status === 'killed' && error?.code === CLOSED;
 
 /** The caller of an inspection: the account whose turn it takes, and how long the caller waits. */
 export interface Caller {
