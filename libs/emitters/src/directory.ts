@@ -237,76 +237,33 @@ export class EmitterDirectory {
    * Stores changes of how emitters run together. Returns which ones it has stored: not those that are older or different meanwhile, or locked by another
    * transaction. It waits for no lock, because others lock emitters in any order, and a deletion takes long.
    */
-  private async configure(states: EmitterState[]): Promise<boolean[]> {
-    const { handler } = this;
-    const stored = handler?.needsConfigured
-      ? await this.database.transaction(async (transaction) => {
-          const renewed = await this.renew(transaction, states);
-          const changes = inOrder(states).filter(({ emitter_id }) => renewed.has(emitter_id));
-          if (changes.length > 0)
-            await handler.emittersChanged(
-              transaction,
-              changes.map((state) => ({ state, first: false })),
-            );
-          return renewed;
-        })
-      : await this.renew(this.database, states);
-    return states.map(({ emitter_id }) => stored.has(emitter_id));
-  }
-
-  /** Stores newer versions of emitters that are as active as the states. Returns their ids. */
-  private async renew(session: Session, states: EmitterState[]): Promise<Set<string>> {
-    const { rows } = await session.query<{ id: string }>({
-      name: 'emitters-renew',
-      text: `UPDATE emitter SET version = newer.version
-             FROM unnest($1::text[], $2::bigint[], $3::boolean[]) AS newer (id, version, active)
-             WHERE emitter.id = newer.id AND emitter.version < newer.version AND emitter.active = newer.active AND NOT emitter.deleted
-               AND emitter.id IN (SELECT id FROM emitter WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
-             RETURNING emitter.id`,
-      values: (['emitter_id', 'version', 'active'] as const).map((column) => states.map((state) => state[column])),
-    });
-    return new Set(rows.map(({ id }) => id));
+  private configure(states: EmitterState[]): Promise<boolean[]> {
+    return this.storeAndHandle(states, renew, this.handler?.needsConfigured ? this.handler : undefined);
   }
 
   /** Stores states together: of several emitters only if they are new, because others lock known ones, in any order, and a deletion takes long. */
-  private async store(states: EmitterState[]): Promise<boolean[]> {
-    const learnt = await this.storeAndHandle(inOrder(states));
-    return states.map(({ emitter_id }) => learnt.has(emitter_id));
+  private store(states: EmitterState[]): Promise<boolean[]> {
+    return this.storeAndHandle(states, storeNewest, this.handler);
   }
 
-  private async storeAndHandle(ordered: EmitterState[]): Promise<Map<string, boolean>> {
-    const { handler } = this;
-    if (!handler) return this.storeIn(this.database, ordered);
-    return this.database.transaction(async (transaction) => {
-      const newer = await this.storeIn(transaction, ordered);
-      const changes = ordered.flatMap((state): EmitterChange[] => {
-        const first = newer.get(state.emitter_id);
-        return first === undefined ? [] : [{ state, first }];
-      });
-      // the events of a deleted emitter, or the runs that wait for it, may be many
-      if (changes.some(({ state }) => state.deleted)) transaction.takeLong();
-      if (changes.length > 0) await handler.emittersChanged(transaction, changes);
-      return newer;
-    });
-  }
-
-  /** Returns those that were newer, by id, and whether the emitter was unknown. */
-  private async storeIn(session: Session, states: EmitterState[]): Promise<Map<string, boolean>> {
-    const { rows } = await session.query<{ id: string; first: boolean }>({
-      name: 'emitters-learn',
-      // one statement stores newer states and returns whether the emitters were unknown: xmax = 0 distinguishes an inserted row from an updated one
-      text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms)
-             SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[])
-             ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version,
-               activated_at_ms = CASE WHEN excluded.active > emitter.active THEN ${NOW_MS} ELSE emitter.activated_at_ms END,
-               deactivated_at_ms = CASE WHEN excluded.active < emitter.active THEN ${NOW_MS} ELSE emitter.deactivated_at_ms END
-             WHERE emitter.version < excluded.version
-             RETURNING id, xmax = 0 AS first`,
-      values: (['emitter_id', 'owner_id', 'kind', 'active', 'deleted', 'version', 'created_at_ms'] as const).map((column) =>
-        states.map((state) => state[column]),
-      ),
-    });
-    return new Map(rows.map(({ id, first }) => [id, first]));
+  /** Stores states, and handles those that were stored in the same transaction. Returns which ones these are. */
+  private async storeAndHandle(states: EmitterState[], write: Write, handler: EmitterChangeHandler | undefined): Promise<boolean[]> {
+    // in the order of the ids: two replicas would otherwise wait for each other
+    const ordered = [...states].sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1));
+    const stored = handler
+      ? await this.database.transaction(async (transaction) => {
+          const newer = await write(transaction, ordered);
+          const changes = ordered.flatMap((state): EmitterChange[] => {
+            const first = newer.get(state.emitter_id);
+            return first === undefined ? [] : [{ state, first }];
+          });
+          // the events of a deleted emitter, or the runs that wait for it, may be many
+          if (changes.some(({ state }) => state.deleted)) transaction.takeLong();
+          if (changes.length > 0) await handler.emittersChanged(transaction, changes);
+          return newer;
+        })
+      : await write(this.database, ordered);
+    return states.map(({ emitter_id }) => stored.has(emitter_id));
   }
 
   /** Locks an emitter against its deletion until the transaction ends. False if the owner has no such emitter. */
@@ -334,8 +291,41 @@ export class EmitterDirectory {
   }
 }
 
-/** By id, which is the order of the locks: two replicas would otherwise wait for each other. */
-const inOrder = (states: EmitterState[]): EmitterState[] => [...states].sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1));
+/** Stores those of the states that are newer. Returns them by id, and whether the emitter was unknown. */
+type Write = (session: Session, states: EmitterState[]) => Promise<Map<string, boolean>>;
+
+/** Stores newer states. */
+async function storeNewest(session: Session, states: EmitterState[]): Promise<Map<string, boolean>> {
+  const { rows } = await session.query<{ id: string; first: boolean }>({
+    name: 'emitters-learn',
+    // one statement stores newer states and returns whether the emitters were unknown: xmax = 0 distinguishes an inserted row from an updated one
+    text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms)
+           SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[])
+           ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version,
+             activated_at_ms = CASE WHEN excluded.active > emitter.active THEN ${NOW_MS} ELSE emitter.activated_at_ms END,
+             deactivated_at_ms = CASE WHEN excluded.active < emitter.active THEN ${NOW_MS} ELSE emitter.deactivated_at_ms END
+           WHERE emitter.version < excluded.version
+           RETURNING id, xmax = 0 AS first`,
+    values: (['emitter_id', 'owner_id', 'kind', 'active', 'deleted', 'version', 'created_at_ms'] as const).map((column) =>
+      states.map((state) => state[column]),
+    ),
+  });
+  return new Map(rows.map(({ id, first }) => [id, first]));
+}
+
+/** Of known emitters that are as active as these states, stores the newer versions. */
+async function renew(session: Session, states: EmitterState[]): Promise<Map<string, boolean>> {
+  const { rows } = await session.query<{ id: string }>({
+    name: 'emitters-renew',
+    text: `UPDATE emitter SET version = newer.version
+           FROM unnest($1::text[], $2::bigint[], $3::boolean[]) AS newer (id, version, active)
+           WHERE emitter.id = newer.id AND emitter.version < newer.version AND emitter.active = newer.active AND NOT emitter.deleted
+             AND emitter.id IN (SELECT id FROM emitter WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)
+           RETURNING emitter.id`,
+    values: (['emitter_id', 'version', 'active'] as const).map((column) => states.map((state) => state[column])),
+  });
+  return new Map(rows.map(({ id }) => [id, false]));
+}
 
 /** Whether only its configuration has changed. */
 const isConfigured = (known: Emitter, { owner_id, active, deleted, created_at_ms }: EmitterState): boolean =>

@@ -85,6 +85,8 @@ export type SourceChange = Pick<SourceRow, 'component_id' | 'name' | 'external_i
   endpoint_key: string | null;
 };
 
+export const usesConnections = ({ uses = [] }: SourceChange): boolean => uses.length > 0;
+
 export const propsOf = (row: SourceRow): PropDefinition[] => row.component.inspected.description.configurable_props;
 
 const endpointProp = (row: SourceRow): PropDefinition | undefined => propsOf(row).find(({ type }) => type === HTTP);

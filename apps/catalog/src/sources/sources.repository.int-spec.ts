@@ -228,7 +228,7 @@ describe('the sources', () => {
     expect(await facts()).toHaveLength(1);
   });
 
-  it('wake what sends their facts', async () => {
+  it('wake the relay that sends their facts when they are created', async () => {
     const client = await db.database.connect();
     try {
       const woken = once(client, 'notification');
@@ -315,7 +315,7 @@ describe('the sources', () => {
     expect(await facts()).toHaveLength(2);
   });
 
-  it('are new for thirty seconds', async () => {
+  it('count as new for thirty seconds after they were created, also under an older id', async () => {
     const [older, newer] = [await create(), await create()];
     await db.database.query("UPDATE source SET created_at = now() - interval '31 seconds' WHERE id = $1", [older.id]);
     // the id of a repeated request has the time of the first one

@@ -31,7 +31,16 @@ import { nextVersion, overrule, versionsOf } from '../database/version.js';
 import { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import type { UsedCredentials } from './source-connections.js';
-import { bareState, type BareStateRow, freeSlug, NEW_MS, type SourceChange, SourceRow, sourceState } from './source.entity.js';
+import {
+  bareState,
+  type BareStateRow,
+  freeSlug,
+  NEW_MS,
+  type SourceChange,
+  SourceRow,
+  sourceState,
+  usesConnections,
+} from './source.entity.js';
 
 /** The time in the id of a new source is at most this old: a request may be repeated for a day, and the clocks of two services differ. */
 const OLDEST_NEW_ID_MS = 25 * 3_600_000;
@@ -60,7 +69,7 @@ export class SourcesRepository {
   }
 
   find(ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    return this.findIn(this.database, 'source-find', '', ownerId, id);
+    return this.findIn(this.database, ownerId, id);
   }
 
   /** A page of sources. Of the description of a component, a row has only what a list shows: names, types and secrecy of the props. */
@@ -114,12 +123,14 @@ export class SourcesRepository {
   /** For a source that uses connections, or whose id, slug or external id is taken. */
   private async createInSteps(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
-      if (usesConnections(change)) await this.connections.hold(transaction, ownerId);
-      const made =
-        (await this.insert(transaction, ownerId, id, change, change.slug)) ?? (await this.insertBeside(transaction, ownerId, id, change));
-      if (made && usesConnections(change)) made.credentials = await this.connect(transaction, ownerId, id, change);
+      const isConnected = usesConnections(change);
+      if (isConnected) await this.connections.hold(transaction, ownerId);
+      // otherwise the insert with the fact has tried this slug
+      const first = isConnected ? await this.insert(transaction, ownerId, id, change, change.slug) : undefined;
+      const made = first ?? (await this.insertBeside(transaction, ownerId, id, change));
+      if (made && isConnected) made.credentials = await this.connect(transaction, ownerId, id, change);
       if (made) await this.publish(transaction, sourceState(made));
-      const row = made ?? (await this.findIn(transaction, 'source-find', '', ownerId, id));
+      const row = made ?? (await this.findIn(transaction, ownerId, id));
       if (!row) throw new Error(`source ${id} is not the owner's`);
       return row;
     });
@@ -411,7 +422,7 @@ export class SourcesRepository {
 
   /** Locks and returns the source. */
   private lock(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
-    return this.findIn(transaction, 'source-lock', 'FOR UPDATE', ownerId, id);
+    return this.findIn(transaction, ownerId, id, { locks: true });
   }
 
   /** Stores the inline connections of a source, and copies the credentials that it uses into its row. Returns them. */
@@ -431,10 +442,10 @@ export class SourcesRepository {
   }
 
   /** Prepared SQL: every request for a source reads it, and TypeORM's joins need eight times the CPU. */
-  private async findIn(session: Session, name: string, lock: string, ownerId: UserId, id: SourceId): Promise<SourceRow | undefined> {
+  private async findIn(session: Session, ownerId: UserId, id: SourceId, { locks = false } = {}): Promise<SourceRow | undefined> {
     const { rows } = await session.query<BareRow>({
-      name,
-      text: `SELECT * FROM source WHERE owner_id = $1 AND id = $2 ${lock}`,
+      name: locks ? 'source-lock' : 'source-find',
+      text: `SELECT * FROM source WHERE owner_id = $1 AND id = $2 ${locks ? 'FOR UPDATE' : ''}`,
       values: [ownerId, id],
     });
     return rows[0] && this.withComponent(session, rows[0]);
@@ -507,8 +518,6 @@ const valuesOf = (ownerId: UserId, id: SourceId, change: SourceChange): unknown[
   change.active,
   change.external_id,
 ];
-
-const usesConnections = ({ uses = [] }: SourceChange): boolean => uses.length > 0;
 
 /** A change of connections was decided without holding them. */
 class NeedsConnections extends Error {}

@@ -39,7 +39,7 @@ import { ConnectionsRepository } from './connections.repository.js';
 import { checkPropValues } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
-import { NEW_MS, propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState } from './source.entity.js';
+import { NEW_MS, propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState, usesConnections } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits, so that an endpoint cannot be guessed. */
@@ -195,7 +195,7 @@ export class SourcesService {
       kind = change?.active === before.active ? 'configured' : 'switched';
       return change;
     };
-    const connected = found.credentials !== null || (probable?.uses ?? []).length > 0;
+    const connected = found.credentials !== null || (probable !== null && usesConnections(probable));
     const row = await this.sources.update(owner_id, id, decideAgain, connected);
     if (!row) throw new NotFound('source', id);
     await this.introduce(found);
