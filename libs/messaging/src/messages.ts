@@ -34,6 +34,8 @@ interface Pending {
 }
 
 const TIMEOUT_MS = 10_000;
+/** While more than these requests wait for replies, the next ones may wait for each other before they are sent. */
+const FEW_PENDING = 2;
 /** How long to wait for the late reply to a request whose caller accepts late replies. */
 export const LATE_MS = 60_000;
 /** A larger request would occupy the brokers and the service that handles it. Callers limit what their users can send. */
@@ -209,7 +211,8 @@ export class Messages {
         ...requestIdHeader(),
       };
       const withinMs = Math.min(SEND_WITHIN_MS, timeoutMs);
-      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: key }).then(
+      const mayWait = this.pending.size > FEW_PENDING;
+      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: key, mayWait }).then(
         () => (isAccepted = true),
         (error: Error) => {
           this.log.warn({ message, err: error }, 'request.not-sent');

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { KafkaClient } from './kafka.js';
 import { Publisher } from './publisher.js';
 
@@ -109,5 +109,72 @@ describe('a publisher', () => {
     }
     await Promise.all([other, again]);
     expect(batches.map(({ keys }) => keys)).toEqual([['0'], ['other'], ['again']]);
+  });
+});
+
+describe('records that may wait', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  const later = { mayWait: true };
+
+  /** A publisher whose first batch has just been acknowledged. */
+  async function afterBatch() {
+    const { publisher, batches } = controlled();
+    const first = publisher.send(record('first'), later);
+    await jest.advanceTimersByTimeAsync(0);
+    batches[0]?.taken();
+    await first;
+    const keys = () => batches.slice(1).map(({ keys }) => keys);
+    return { publisher, batches, keys };
+  }
+
+  it('are sent together, some ms after the latest batch', async () => {
+    const { publisher, keys } = await afterBatch();
+    void publisher.send(record('a'), later);
+    await jest.advanceTimersByTimeAsync(2);
+    void publisher.send(record('b'), later);
+    expect(keys()).toEqual([]);
+    await jest.advanceTimersByTimeAsync(2);
+    expect(keys()).toEqual([['a', 'b']]);
+  });
+
+  it('are sent at once if the latest batch is some ms old', async () => {
+    const { publisher, keys } = await afterBatch();
+    await jest.advanceTimersByTimeAsync(4);
+    void publisher.send(record('a'), later);
+    await jest.advanceTimersByTimeAsync(0);
+    expect(keys()).toEqual([['a']]);
+  });
+
+  it('go with a record that may not, before it', async () => {
+    const { publisher, keys } = await afterBatch();
+    void publisher.send(record('a'), later);
+    void publisher.send(record('b'));
+    await jest.advanceTimersByTimeAsync(0);
+    expect(keys()).toEqual([['a', 'b']]);
+  });
+
+  it('wait also when they come while a batch is under way', async () => {
+    const { publisher, batches, keys } = await afterBatch();
+    void publisher.send(record('a'));
+    await jest.advanceTimersByTimeAsync(0);
+    void publisher.send(record('b'), later);
+    batches[1]?.taken();
+    await jest.advanceTimersByTimeAsync(3);
+    expect(keys()).toEqual([['a']]);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(keys()).toEqual([['a'], ['b']]);
+  });
+
+  it('are sent before the publisher closes', async () => {
+    const { publisher, batches, keys } = await afterBatch();
+    const sent = publisher.send(record('a'), later);
+    const closed = publisher.close();
+    await jest.advanceTimersByTimeAsync(4);
+    batches[1]?.taken();
+    await jest.advanceTimersByTimeAsync(5);
+    await Promise.all([sent, closed]);
+    expect(keys()).toEqual([['a']]);
   });
 });

@@ -21,6 +21,8 @@ export interface SendOptions {
   withinMs?: number;
   /** Accounts take turns, so that the records of one do not wait for all of another's. */
   account?: string;
+  /** Whether the records may wait a few ms for others: the caller expects more of them soon. */
+  mayWait?: boolean;
 }
 
 /** A share of the records of one caller. */
@@ -39,6 +41,12 @@ const MOST_WAITING_BYTES = 64 * 1024 * 1024;
 /** The same for those of one account. */
 const MOST_WAITING_BYTES_OF_ACCOUNT = 16 * 1024 * 1024;
 
+/**
+ * The time between the beginnings of two batches, in ms, unless a record may not wait. Each batch wakes the broker and two services, which takes most of the
+ * CPU time of a small request.
+ */
+const PAUSE_MS = 4;
+
 const MAX_BATCH_BYTES = 512 * 1024;
 /** Compressing a smaller batch, and decompressing it in each consumer, takes more CPU time than its bytes. */
 const COMPRESS_FROM_BYTES = 16 * 1024;
@@ -55,7 +63,13 @@ export class Publisher {
   private limitedBytes = 0;
   private readonly limitedBytesOf = new Map<string, number>();
   private flushing = false;
-  private timer: NodeJS.Immediate | undefined;
+  /** Of the next flush. */
+  private timer: NodeJS.Timeout | undefined;
+  private immediate: NodeJS.Immediate | undefined;
+  /** Whether one of the waiting records may not wait for others. */
+  private isUrgent = false;
+  /** When the latest batch began, as from performance.now(). */
+  private begunAt = -Infinity;
 
   constructor(private readonly kafka: KafkaClient) {
     this.producer = kafka.producer({ createPartitioner: javaPartitioner, allowAutoTopicCreation: false });
@@ -73,7 +87,7 @@ export class Publisher {
    *
    * Throws TooManyRequests while too many records of the account wait.
    */
-  async send(records: OutgoingRecord[], { withinMs, account = '' }: SendOptions = {}): Promise<void> {
+  async send(records: OutgoingRecord[], { withinMs, account = '', mayWait = false }: SendOptions = {}): Promise<void> {
     const parts = shares(records).map((share) => ({ account, records: share, bytes: bytesOf(share) }));
     const bytes = withinMs === undefined ? 0 : parts.reduce((sum, part) => sum + part.bytes, 0);
     // all shares or none: a caller that repeats the records would send the others twice
@@ -81,6 +95,7 @@ export class Publisher {
     if (account !== '' && (this.limitedBytesOf.get(account) ?? 0) + bytes > MOST_WAITING_BYTES_OF_ACCOUNT)
       throw new TooManyRequests('too many events of this account wait for Kafka');
     this.limit(account, bytes);
+    if (!mayWait) this.isUrgent = true;
     try {
       await Promise.all(parts.map((part) => this.add(part, withinMs)));
     } finally {
@@ -100,8 +115,14 @@ export class Publisher {
       const waiting: Waiting = { ...part, resolve, reject };
       if (withinMs !== undefined) this.limitTime(waiting, withinMs);
       this.waiting.add(waiting);
-      if (!this.flushing) this.timer ??= setImmediate(() => void this.flush());
+      if (!this.flushing) this.schedule();
     });
+  }
+
+  private schedule(): void {
+    const restMs = this.isUrgent ? 0 : this.begunAt + PAUSE_MS - performance.now();
+    if (restMs > 0) this.timer ??= setTimeout(() => void this.flush(), restMs);
+    else this.immediate ??= setImmediate(() => void this.flush());
   }
 
   /** Sends the waiting records, then disconnects. */
@@ -127,29 +148,37 @@ export class Publisher {
   }
 
   private async flush(): Promise<void> {
-    this.timer = undefined;
+    clearTimeout(this.timer);
+    clearImmediate(this.immediate);
+    this.timer = this.immediate = undefined;
     this.flushing = true;
-    while (!this.waiting.isEmpty) {
-      const { batch, bytes } = this.take();
-      try {
-        await this.producer.sendBatch({
-          acks: -1,
-          compression:
-            bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
-          topicMessages: byTopic(batch),
-        });
-        for (const { resolve } of batch) resolve();
-      } catch (error) {
-        const explanation = explainKafkaError(error);
-        // a missing permission does not resolve itself
-        if (explanation !== undefined) this.kafka.onFatal(error as Error, batchTopics(batch));
-        for (const { reject } of batch) reject(error as Error);
-      }
-    }
+    do {
+      this.begunAt = performance.now();
+      const batch = this.take();
+      if (batch.length > 0) await this.sendBatch(batch);
+    } while (this.isUrgent);
     this.flushing = false;
+    if (!this.waiting.isEmpty) this.schedule();
   }
 
-  private take(): { batch: Waiting[]; bytes: number } {
+  private async sendBatch(batch: Waiting[]): Promise<void> {
+    const bytes = batch.reduce((sum, share) => sum + share.bytes, 0);
+    try {
+      await this.producer.sendBatch({
+        acks: -1,
+        compression: bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
+        topicMessages: byTopic(batch),
+      });
+      for (const { resolve } of batch) resolve();
+    } catch (error) {
+      const explanation = explainKafkaError(error);
+      // a missing permission does not resolve itself
+      if (explanation !== undefined) this.kafka.onFatal(error as Error, batchTopics(batch));
+      for (const { reject } of batch) reject(error as Error);
+    }
+  }
+
+  private take(): Waiting[] {
     const batch: Waiting[] = [];
     let sum = 0;
     for (let next = this.waiting.next; next; next = this.waiting.next) {
@@ -158,7 +187,8 @@ export class Publisher {
       batch.push(next);
       this.waiting.take(next);
     }
-    return { batch, bytes: sum };
+    if (this.waiting.isEmpty) this.isUrgent = false;
+    return batch;
   }
 }
 

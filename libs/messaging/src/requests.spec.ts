@@ -1,9 +1,10 @@
 import { expect, it } from '@jest/globals';
+import { Invalid } from '#contracts';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { LogRecord } from './log-record.js';
 import { LATE_MS } from './messages.js';
-import type { OutgoingRecord } from './publisher.js';
+import type { OutgoingRecord, SendOptions } from './publisher.js';
 import { Requests } from './requests.js';
 import type { TransportOptions } from './transport.js';
 import { errorFromWire, HEADER } from './wire.js';
@@ -49,4 +50,34 @@ it.each([
   const codes = sent.map(({ headers: { error } = {} }) => (error === undefined ? undefined : errorFromWire(error).code));
   expect({ handled, codes }).toEqual({ handled: times, codes: replies });
   expect(sent.every(({ topic, key }) => topic === 'replies' && key === 'c')).toBe(true);
+});
+
+it('lets a reply wait for those to other requests in progress, but not the last one', async () => {
+  const sent: (boolean | undefined)[] = [];
+  const options = {
+    log: createLog('test', 'silent'),
+    box: new SecretBox([]),
+    publisher: { send: async (_: OutgoingRecord[], { mayWait }: SendOptions) => void sent.push(mayWait) },
+  } as unknown as TransportOptions;
+  const slow = Promise.withResolvers<void>();
+  const requests = new Requests(
+    new Map([
+      ['a.slow', () => slow.promise],
+      ['a.fast', async () => {}],
+      ['a.wrong', () => Promise.reject(new Invalid('no'))],
+    ]),
+    options,
+  );
+  const handle = (name: string) => {
+    const headers = { [HEADER.message]: name, [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
+    return requests.handle(
+      new LogRecord('requests', 0, { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers }, 0),
+    );
+  };
+  const first = handle('a.slow');
+  await handle('a.fast');
+  await handle('a.wrong');
+  slow.resolve();
+  await first;
+  expect(sent).toEqual([true, true, false]);
 });

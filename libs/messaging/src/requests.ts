@@ -13,6 +13,9 @@ import { errorToWire, HEADER, replyContext, requestContext } from './wire.js';
  *      └─ expired ─► reply: `unavailable`, for a caller that waits for a late reply; none if no caller waits any more
  */
 export class Requests {
+  /** Requests whose handler has not ended. */
+  private inProgress = 0;
+
   constructor(
     private readonly handlers: ReadonlyMap<string, Handler>,
     private readonly options: TransportOptions,
@@ -37,6 +40,7 @@ export class Requests {
     // a sealed request gets a sealed reply
     const isSealed = record.header(HEADER.sealed) !== undefined;
     let value: Buffer;
+    this.inProgress++;
     try {
       const handler = this.handlers.get(message);
       if (!handler) throw new BadRecord(`unknown message ${message}`);
@@ -50,6 +54,8 @@ export class Requests {
     } catch (error) {
       headers[HEADER.error] = errorToWire(this.replyError(error, fields));
       value = Buffer.alloc(0);
+    } finally {
+      this.inProgress--;
     }
     await this.reply(replyTo, headers, value, fields);
   }
@@ -63,7 +69,7 @@ export class Requests {
           ...{ topic, key: headers[HEADER.correlationId] ?? '', value: part.value },
           headers: header === undefined ? headers : { ...headers, [HEADER.part]: header },
         };
-        await withRetries(() => publisher.send([record]));
+        await withRetries(() => publisher.send([record], { mayWait: this.inProgress > 0 }));
       }
     } catch (err) {
       // not thrown: the handler would run twice, for a caller that has given up
