@@ -40,8 +40,8 @@ app() {
 
 case "${1-}" in
   gateway | catalog | routing | event-store | runtime)
-    # Without SIGUSR1 nobody can open the inspector of a running service.
-    app --disable-sigusr1 "$root/dist/bundles/$1.js"
+    # Without SIGUSR1 nobody can open the inspector of a running service. One thread helps to collect garbage, as in scripts/processes/apps.mjs.
+    app --disable-sigusr1 --v8-pool-size=1 "$root/dist/bundles/$1.js"
     ;;
   migrate) app "$root/scripts/migrate.mjs" ;;
   account | key) app "$root/dist/apps/gateway/src/cli.js" "$@" ;;

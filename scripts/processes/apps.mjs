@@ -14,6 +14,12 @@ export { APPS };
 export const SOURCE_MAPS = ['--import', pathToFileURL(inRoot('dist', 'libs', 'service', 'src', 'source-maps.js')).href];
 
 /**
+ * Without SIGUSR1 nobody can open the inspector of a running service. One thread helps to collect garbage and to compile: four of them would occupy 3 MB more in each
+ * service, and wait for each other while processors are short. `docker/sluice.sh` has the same options.
+ */
+const OPTIONS = ['--disable-sigusr1', '--v8-pool-size=1'];
+
+/**
  * @typedef {object} AppOptions
  * @property {Record<string, string | undefined>} env in addition to this process's own
  * @property {(app: App, line: string) => void} [log] receives the output of the app, line by line
@@ -32,7 +38,7 @@ export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
     name: app,
     kind: 'app',
     command: node24(),
-    args: [...SOURCE_MAPS, '--disable-sigusr1', bundleOf(app)],
+    args: [...SOURCE_MAPS, ...OPTIONS, bundleOf(app)],
     spawn: { cwd: ROOT, env: appEnvironment(env), stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
     pidFile: pidFile?.(app),
     graceMs,
