@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -9,7 +9,7 @@ import { needing } from './support/target.js';
 
 needing('processes').describe('the bundle of a service', () => {
   let folder: string;
-  beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'sluice-bundles-'))));
+  beforeAll(() => void (folder = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-bundles-')))));
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it.each(APPS)('holds the packages of %s, so that none is loaded a second time', (app) => {

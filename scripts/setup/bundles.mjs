@@ -20,6 +20,8 @@ export const bundleOf = (app) => join(FOLDER, `${app}.js`);
 const STAY_IN_PLACE = ['jail-root-parts.js'];
 /** Packages that look for files beside them. */
 const STAY_INSTALLED = ['@fastify/static', 'swagger-ui-dist'];
+/** Parts that packages load, but do not need here: TypeORM's drivers of other databases, and the phone numbers of class-validator. */
+const UNUSED = [/[/\\]typeorm[/\\]driver[/\\](?!postgres[/\\]|types[/\\]).*[/\\]/, /[/\\]libphonenumber-js[/\\]/];
 
 /** For CommonJS packages, which expect these names. */
 const COMMON_JS = `import { createRequire as requireOf } from 'node:module';
@@ -32,7 +34,7 @@ const require = requireOf(import.meta.url), __filename = import.meta.filename, _
 export async function bundleApps() {
   // Here, because the first start installs it
   const { build } = await import('esbuild');
-  await build({
+  const { warnings } = await build({
     absWorkingDir: ROOT,
     entryPoints: Object.fromEntries(APPS.map((app) => [app, inRoot('dist', 'apps', app, 'src', 'main.js')])),
     outdir: FOLDER,
@@ -47,11 +49,13 @@ export async function bundleApps() {
     sourcemap: 'linked',
     sourcesContent: false,
     external: STAY_INSTALLED,
-    plugins: [modulesInPlace, unusedParts, optionalPackages, packagesWithoutMap],
+    plugins: [modulesInPlace, librariesInParts, optionalPackages, packagesWithoutMap],
     logLevel: 'silent',
   }).catch(({ message }) => {
     throw new ExplainedError(`The apps could not be bundled. ${message}`);
   });
+  const dropped = warnings.find(({ id }) => id === 'ignored-bare-import');
+  if (dropped) throw new ExplainedError(`A module must be listed in WITH_EFFECT of bundles.mjs. ${dropped.text}`);
 }
 
 /** @type {import('esbuild').Plugin} */
@@ -64,19 +68,22 @@ const modulesInPlace = {
   },
 };
 
-/** TypeORM's drivers of other databases, and the phone numbers of class-validator: 1 MB of text in each process, and their metadata. */
-const UNUSED = [/[/\\]typeorm[/\\]driver[/\\](?!postgres[/\\]|types[/\\]).*[/\\]/, /[/\\]libphonenumber-js[/\\]/];
+/** Modules of libraries that have an effect when they are imported: one changes kafkajs, one begins a metric at 0. */
+const WITH_EFFECT = ['kafkajs-fixes.js', 'connection-limits.js'];
+const LIBRARIES = inRoot('dist', 'libs');
 
 /**
- * Leaves out parts that packages load, but do not need here.
+ * Leaves out the modules of our libraries of which an app uses nothing, with the packages that only they import, such as undici.
  * @type {import('esbuild').Plugin}
  */
-const unusedParts = {
-  name: 'unused parts',
-  setup({ onLoad }) {
-    onLoad({ filter: /[/\\]node_modules[/\\]/ }, ({ path }) =>
-      UNUSED.some((part) => part.test(path)) ? { contents: 'module.exports = {};' } : undefined,
-    );
+const librariesInParts = {
+  name: 'libraries in parts',
+  setup({ onResolve, resolve }) {
+    onResolve({ filter: /^[#.]/ }, async ({ path, pluginData, ...importer }) => {
+      if (pluginData === librariesInParts || importer.importer.includes('node_modules')) return undefined;
+      const found = await resolve(path, { ...importer, pluginData: librariesInParts });
+      return found.path.startsWith(LIBRARIES) && !WITH_EFFECT.includes(basename(found.path)) ? { ...found, sideEffects: false } : found;
+    });
   },
 };
 
@@ -103,7 +110,8 @@ const packagesWithoutMap = {
   name: 'packages without map',
   setup({ onLoad }) {
     onLoad({ filter: /[/\\]node_modules[/\\].*\.[cm]?js$/ }, async ({ path }) => {
-      const code = withoutOwnRequire(inAscii(await readFile(path, 'utf8')));
+      const isUnused = UNUSED.some((part) => part.test(path));
+      const code = isUnused ? 'module.exports = {};' : withoutOwnRequire(inAscii(await readFile(path, 'utf8')));
       const mappings = `${';'.repeat(code.split('\n').length)}AAAA`;
       const map = Buffer.from(JSON.stringify({ version: 3, sources: ['package'], names: [], mappings })).toString('base64');
       return { contents: `${code}\n//# sourceMappingURL=data:application/json;base64,${map}` };

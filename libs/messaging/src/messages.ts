@@ -34,8 +34,8 @@ interface Pending {
 }
 
 const TIMEOUT_MS = 10_000;
-/** While more than these requests wait for replies, the next ones may wait for each other before they are sent. */
-const FEW_PENDING = 2;
+/** A request may wait for others before it is sent while at least this many others wait for their replies. */
+const SEVERAL = 2;
 /** How long to wait for the late reply to a request whose caller accepts late replies. */
 export const LATE_MS = 60_000;
 /** A larger request would occupy the brokers and the service that handles it. Callers limit what their users can send. */
@@ -211,7 +211,8 @@ export class Messages {
         ...requestIdHeader(),
       };
       const withinMs = Math.min(SEND_WITHIN_MS, timeoutMs);
-      const mayWait = this.pending.size > FEW_PENDING;
+      // with this one
+      const mayWait = this.pending.size > SEVERAL;
       this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: key, mayWait }).then(
         () => (isAccepted = true),
         (error: Error) => {

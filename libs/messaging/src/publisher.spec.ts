@@ -167,6 +167,15 @@ describe('records that may wait', () => {
     expect(keys()).toEqual([['a'], ['b']]);
   });
 
+  it('do not wait if they did not fit into a batch', async () => {
+    const { publisher, batches, keys } = await afterBatch();
+    for (const key of ['a', 'b', 'c']) void publisher.send(record(key, 'x'.repeat(MIB / 4)), later);
+    await jest.advanceTimersByTimeAsync(4);
+    batches[1]?.taken();
+    await jest.advanceTimersByTimeAsync(0);
+    expect(keys()).toEqual([['a'], ['b']]);
+  });
+
   it('are sent before the publisher closes', async () => {
     const { publisher, batches, keys } = await afterBatch();
     const sent = publisher.send(record('a'), later);

@@ -66,7 +66,7 @@ export class Publisher {
   /** Of the next flush. */
   private timer: NodeJS.Timeout | undefined;
   private immediate: NodeJS.Immediate | undefined;
-  /** Whether one of the waiting records may not wait for others. */
+  /** Whether one of the waiting records may not wait for others, or they are enough for a batch. */
   private isUrgent = false;
   /** When the latest batch began, as from performance.now(). */
   private begunAt = -Infinity;
@@ -187,7 +187,8 @@ export class Publisher {
       batch.push(next);
       this.waiting.take(next);
     }
-    if (this.waiting.isEmpty) this.isUrgent = false;
+    // what did not fit gains nothing by waiting
+    this.isUrgent = !this.waiting.isEmpty;
     return batch;
   }
 }

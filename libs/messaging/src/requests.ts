@@ -63,13 +63,14 @@ export class Requests {
   private async reply(topic: string, headers: Record<string, string>, value: Buffer, fields: object): Promise<void> {
     const { log, publisher } = this.options;
     try {
-      for (const part of partsOf(value)) {
+      const parts = partsOf(value);
+      for (const part of parts) {
         const header = partHeader(part);
         const record = {
           ...{ topic, key: headers[HEADER.correlationId] ?? '', value: part.value },
           headers: header === undefined ? headers : { ...headers, [HEADER.part]: header },
         };
-        await withRetries(() => publisher.send([record], { mayWait: this.inProgress > 0 }));
+        await withRetries(() => publisher.send([record], { mayWait: this.inProgress > 0 && parts.length === 1 }));
       }
     } catch (err) {
       // not thrown: the handler would run twice, for a caller that has given up

@@ -106,7 +106,7 @@ export class SourcesController {
     operationId: 'updateSource',
     summary: 'Update a source',
     description:
-      'A component is required, as in createSource. If name or active is omitted, it is reset to its default. If configured_props is omitted, the props keep their values.',
+      'A component is required, as in createSource. If name or active is omitted, it is reset to its default. If configured_props is omitted, the props keep their values. PATCH changes only what is given.',
   })
   @Takes(UpdateSourceBody, COMPONENT_EXAMPLES)
   @RespondsWith(Source)

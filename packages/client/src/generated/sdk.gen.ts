@@ -260,7 +260,7 @@ export class Operations extends HeyApiClient {
     /**
      * Update a source
      *
-     * A component is required, as in createSource. If name or active is omitted, it is reset to its default. If configured_props is omitted, the props keep their values.
+     * A component is required, as in createSource. If name or active is omitted, it is reset to its default. If configured_props is omitted, the props keep their values. PATCH changes only what is given.
      */
     public updateSource<ThrowOnError extends boolean = true>(options: Options<UpdateSourceData, ThrowOnError>): RequestResult<UpdateSourceResponses, UpdateSourceErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).put<UpdateSourceResponses, UpdateSourceErrors, ThrowOnError, 'data'>({
