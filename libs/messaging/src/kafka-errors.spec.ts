@@ -49,5 +49,18 @@ describe('a failure of a broker that is down', () => {
     expect(reasonOf(retried(away))).toBe('Connection error: connect ECONNREFUSED 127.0.0.1:9092');
   });
 
+  it.each([
+    'Not connected',
+    'Closed connection',
+    'Connection closed by the server',
+    'Connection timeout',
+    'Connection error: read ECONNRESET',
+    'Request SaslAuthenticate(key: 36, version: 1) timed out',
+  ])('is recognised when the connection ends during a login: %s', (reason) => {
+    const error = failure('KafkaJSSASLAuthenticationError', `SASL SCRAM SHA512 authentication failed: ${reason}`);
+    expect(explainKafkaError(error)).toBeUndefined();
+    expect(isBrokerFailure(error)).toBe(true);
+  });
+
   it('is distinguished from a bug', () => expect(isBrokerFailure(new TypeError('x is undefined'))).toBe(false));
 });

@@ -15,6 +15,10 @@ interface KafkaFailure {
 const CERTIFICATE =
   /self-signed certificate|unable to (get|verify)|certificate has expired|certificate is not yet valid|does not match certificate|Hostname\/IP|wrong version number|alert (unknown ca|certificate required|bad certificate|handshake failure)/i;
 
+/** kafkajs reports a connection that ends during a login as a refused login: a broker that stopped just then would end each service that logs in. */
+const LOST_DURING_LOGIN =
+  / failed: (Not connected|Closed connection|Connection (closed|error|timeout)|Failed to connect|Request .* timed out)/;
+
 /** Why a topic cannot be created, other than for lack of permission. */
 const REFUSED = new Set(['INVALID_PARTITIONS', 'INVALID_CONFIG', 'INVALID_REQUEST', 'POLICY_VIOLATION', 'INVALID_TOPIC_EXCEPTION']);
 
@@ -35,7 +39,8 @@ function rootOf(error: unknown): KafkaFailure {
 export function explainKafkaError(error: unknown): string | undefined {
   const { name, message, type = '', broker } = rootOf(error);
   const brokerName = broker ? `Kafka (${broker})` : 'Kafka';
-  if (name === 'KafkaJSSASLAuthenticationError' || type === 'SASL_AUTHENTICATION_FAILED' || type === 'UNSUPPORTED_SASL_MECHANISM')
+  const isLoginRefused = name === 'KafkaJSSASLAuthenticationError' && !LOST_DURING_LOGIN.test(message);
+  if (isLoginRefused || type === 'SASL_AUTHENTICATION_FAILED' || type === 'UNSUPPORTED_SASL_MECHANISM')
     return `${brokerName} refuses the login: ${message}. Check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD.`;
   if (/issued no token/.test(message)) return `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_….`;
   if (CERTIFICATE.test(message))
