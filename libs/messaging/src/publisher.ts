@@ -154,15 +154,14 @@ export class Publisher {
     this.flushing = true;
     do {
       this.begunAt = performance.now();
-      const batch = this.take();
-      if (batch.length > 0) await this.sendBatch(batch);
+      const { batch, bytes } = this.take();
+      if (batch.length > 0) await this.sendBatch(batch, bytes);
     } while (this.isUrgent);
     this.flushing = false;
     if (!this.waiting.isEmpty) this.schedule();
   }
 
-  private async sendBatch(batch: Waiting[]): Promise<void> {
-    const bytes = batch.reduce((sum, share) => sum + share.bytes, 0);
+  private async sendBatch(batch: Waiting[], bytes: number): Promise<void> {
     try {
       await this.producer.sendBatch({
         acks: -1,
@@ -178,7 +177,7 @@ export class Publisher {
     }
   }
 
-  private take(): Waiting[] {
+  private take(): { batch: Waiting[]; bytes: number } {
     const batch: Waiting[] = [];
     let sum = 0;
     for (let next = this.waiting.next; next; next = this.waiting.next) {
@@ -189,7 +188,7 @@ export class Publisher {
     }
     // what did not fit gains nothing by waiting
     this.isUrgent = !this.waiting.isEmpty;
-    return batch;
+    return { batch, bytes: sum };
   }
 }
 

@@ -9,6 +9,9 @@ import { Requests } from './requests.js';
 import type { TransportOptions } from './transport.js';
 import { errorFromWire, HEADER } from './wire.js';
 
+const recordWith = (headers: Record<string, string>): LogRecord =>
+  new LogRecord('requests', 0, { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers }, 0);
+
 it.each([
   ['is sent again', 2, 3],
   ['is given up after three failures', 5, 3],
@@ -25,8 +28,7 @@ it.each([
   } as unknown as TransportOptions;
   const requests = new Requests(new Map([['a.b', async () => ++handled]]), options);
   const headers = { [HEADER.message]: 'a.b', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
-  const message = { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers };
-  await requests.handle(new LogRecord('requests', 0, message, 0));
+  await requests.handle(recordWith(headers));
   expect({ handled, sent }).toEqual({ handled: 1, sent: sends });
 });
 
@@ -45,8 +47,7 @@ it.each([
   const requests = new Requests(new Map([['a.b', async () => ++handled]]), options);
   const deadline = String(Date.now() - lateMs);
   const headers = { [HEADER.message]: 'a.b', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c', [HEADER.deadline]: deadline };
-  const message = { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers };
-  await requests.handle(new LogRecord('requests', 0, message, 0));
+  await requests.handle(recordWith(headers));
   const codes = sent.map(({ headers: { error } = {} }) => (error === undefined ? undefined : errorFromWire(error).code));
   expect({ handled, codes }).toEqual({ handled: times, codes: replies });
   expect(sent.every(({ topic, key }) => topic === 'replies' && key === 'c')).toBe(true);
@@ -70,9 +71,7 @@ it('lets a reply wait for those to other requests in progress, but not the last 
   );
   const handle = (name: string) => {
     const headers = { [HEADER.message]: name, [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
-    return requests.handle(
-      new LogRecord('requests', 0, { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers }, 0),
-    );
+    return requests.handle(recordWith(headers));
   };
   const first = handle('a.slow');
   await handle('a.fast');
