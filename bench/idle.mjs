@@ -5,8 +5,8 @@ import { pssMb } from './lib/memory.mjs';
 import { startOwnSystem } from '../scripts/temporary/own-system.mjs';
 
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 60);
-/** How long the start's own work may take to settle. */
-const SETTLE_SECONDS = Number(process.env.BENCH_SETTLE_SECONDS ?? 20);
+/** Until then, the start's own work has ended, and with it the processes that were ready for more of it. */
+const SETTLE_SECONDS = Number(process.env.BENCH_SETTLE_SECONDS ?? 75);
 
 const system = await startOwnSystem();
 try {

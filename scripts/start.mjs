@@ -144,6 +144,8 @@ async function start() {
   writeSecret(folder.lastStart, hash);
   announce(folder, stores, { url: apiUrl({ ...settings, host: env.SLUICE_HTTP_HOST }), kafka: publicBrokers(settings) });
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
+  const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
+  freeMemoryWhenIdle();
 }
 
 /** @param {import('./launch/data-folder.mjs').DataFolder} folder */

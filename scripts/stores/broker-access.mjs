@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { APPS } from '../setup/bundles.mjs';
 import { kafkaCommand } from '../setup/kafka.mjs';
 import { hasStorage } from './broker.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
@@ -122,10 +123,12 @@ async function grantPublicTopics(brokers, client) {
 /** The permissions of clients that do not log in. */
 async function publicAcls() {
   const { AclOperationTypes: may, AclPermissionTypes, AclResourceTypes: kind, ResourcePatternTypes: pattern } = await loadKafkajs();
-  const contracts = await import(inRoot('dist', 'libs', 'contracts', 'src', 'index.js'));
-  const { EVENTS_TOPIC, WORKFLOWS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, SERVICES, topicAccess } = contracts;
+  // Not all contracts, which stay in the memory of this process with the packages that validate them
+  const names = await import(inRoot('dist', 'libs', 'contracts', 'src', 'topic-names.js'));
+  const { EVENTS_TOPIC, WORKFLOWS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, groupPrefix } = names;
   const { ALLOW, DENY } = AclPermissionTypes;
-  /** @type {[number, string, number, number, number[]][]} */
+  /** @typedef {[resource: number, name: string, pattern: number, permission: number, operations: number[]]} Rule */
+  /** @type {Rule[]} */
   const rules = [
     [kind.TOPIC, EVENTS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.WRITE, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
     [kind.TOPIC, WORKFLOWS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.WRITE, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
@@ -133,7 +136,7 @@ async function publicAcls() {
     [kind.TRANSACTIONAL_ID, '*', pattern.LITERAL, ALLOW, [may.WRITE, may.DESCRIBE]],
     [kind.GROUP, '*', pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DELETE]],
     // An outsider that commits an offset in a service's group could make it skip events
-    ...SERVICES.map((/** @type {any} */ service) => [kind.GROUP, topicAccess(service).groupPrefix, pattern.PREFIXED, DENY, [may.ALL]]),
+    ...APPS.map((service) => /** @type {Rule} */ ([kind.GROUP, groupPrefix(service), pattern.PREFIXED, DENY, [may.ALL]])),
   ];
   return rules.flatMap(([resourceType, resourceName, resourcePatternType, permissionType, operations]) =>
     operations.map((operation) => ({

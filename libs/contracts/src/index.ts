@@ -14,6 +14,7 @@ export * from './runs.js';
 export * from './sources.js';
 export * from './stats.js';
 export * from './subscriptions.js';
+export * from './topic-names.js';
 export * from './topics.js';
 export * from './unknown-field.js';
 export * from './webhooks.js';

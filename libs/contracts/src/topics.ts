@@ -1,20 +1,16 @@
-import { type Fact, kafkaName, type QueuedCommand, type Service, SERVICES } from './contract.js';
+import { type Fact, type QueuedCommand, type Service, SERVICES } from './contract.js';
 import { emitterChanged } from './emitters.js';
 import { errorRaised } from './raised-errors.js';
 import { executeRun, runFinished } from './runs.js';
-
-/** A header of the records that come from an outbox: a relay may send the same record twice. */
-export const OUTBOX_HEADER = 'sluice-outbox';
-
-/** The public topics: stable, for producers and consumers outside. */
-export const EVENTS_TOPIC = kafkaName('events');
-export const WORKFLOWS_TOPIC = kafkaName('workflows');
-export const WORKFLOW_TRIGGERS_TOPIC = kafkaName('workflow-triggers');
-
-/** The topic on which a service receives requests. A header of each record names its command or query. */
-export const requestsTopic = (service: Service): string => kafkaName(`${service}.requests`);
-export const repliesTopic = (service: Service): string => kafkaName(`${service}.replies`);
-export const deadLetterTopic = (service: Service): string => kafkaName(`${service}.dead-letter`);
+import {
+  deadLetterTopic,
+  EVENTS_TOPIC,
+  groupPrefix,
+  repliesTopic,
+  requestsTopic,
+  WORKFLOW_TRIGGERS_TOPIC,
+  WORKFLOWS_TOPIC,
+} from './topic-names.js';
 
 /** The settings of a topic; absent ones have the broker's default. */
 export interface TopicSpec {
@@ -136,6 +132,6 @@ export function topicAccess(service: Service): TopicAccess {
   return {
     reads: [requestsTopic(service), repliesTopic(service), ...reads],
     writes: [...asks.map(requestsTopic), ...requesters.map(repliesTopic), ...writes, deadLetterTopic(service)],
-    groupPrefix: kafkaName(`${service}.`),
+    groupPrefix: groupPrefix(service),
   };
 }

@@ -64,9 +64,10 @@ afterEach(async () => {
 });
 
 describe('work that becomes due', () => {
-  it('is looked for once per second while there is none', async () => {
-    await run(10_000);
-    expect(rows.looks).toBeLessThanOrEqual(11);
+  it('is looked for every 4 to 5 seconds while there is none', async () => {
+    await run(20_000);
+    expect(rows.looks).toBeGreaterThanOrEqual(4);
+    expect(rows.looks).toBeLessThanOrEqual(6);
     expect(handled).toEqual([]);
   });
 

@@ -3,7 +3,11 @@ import { type Session, Transaction } from '#database';
 import type { Log } from '#observability';
 
 /** The longest pause: rows that another replica has written, and did not live to handle, wait at most this long in addition. */
-const LONGEST_MS = 1000;
+export const LONGEST_MS = 5000;
+/** Part of the longest pause, at random: all work of a process begins at the same time, and would go on to need as many connections to the database. */
+const VARIATION = 0.2;
+/** After a failure. */
+const RETRY_MS = 1000;
 /** The shortest: rows that become due at about the same time share a transaction. */
 const SHORTEST_MS = 50;
 
@@ -73,11 +77,11 @@ export abstract class DueWork implements OnApplicationBootstrap, BeforeApplicati
       this.nextAt = Infinity;
       let pause: number;
       try {
-        pause = (await this.msToNext()) ?? LONGEST_MS;
+        pause = (await this.msToNext()) ?? Infinity;
         if (pause <= 0 && (await this.handleDue()) >= batch) continue;
       } catch (error) {
         this.log.warn({ err: error }, failure);
-        pause = LONGEST_MS;
+        pause = RETRY_MS;
       }
       await this.pause(pause);
     }
@@ -92,7 +96,8 @@ export abstract class DueWork implements OnApplicationBootstrap, BeforeApplicati
   /** Until a row is due, but neither shorter nor longer than a pause may be. */
   private async pause(ms: number): Promise<void> {
     const start = performance.now();
-    const end = () => Math.min(Math.max(start + SHORTEST_MS, Math.min(start + ms, this.nextAt)), start + LONGEST_MS);
+    const longest = LONGEST_MS * (1 - VARIATION * Math.random());
+    const end = () => Math.min(Math.max(start + SHORTEST_MS, Math.min(start + ms, this.nextAt)), start + longest);
     for (let rest; !this.stopping && (rest = end() - performance.now()) > 0;) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, rest);

@@ -1,1 +1,1 @@
-export { DueRows, DueWork, msToFirst } from './due-work.js';
+export { DueRows, DueWork, LONGEST_MS, msToFirst } from './due-work.js';

@@ -81,7 +81,7 @@ export class ProcessSandbox implements Sandbox {
     const packages = { ...config.packages, store: config.packages.store || join(parent, 'packages') };
     const sandbox = new ProcessSandbox(config, chosen, packages, versions, spend);
     // If no runner can start (Node lacks internals that the guest needs), fail now and not at the first run
-    await sandbox.pool.fill().catch(async (error: unknown) => {
+    await sandbox.pool.fill(Math.min(config.blanks, 1)).catch(async (error: unknown) => {
       await sandbox.close();
       throw error;
     });

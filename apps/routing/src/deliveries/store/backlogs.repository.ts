@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
-import { DueRows, msToFirst } from '#due-work';
+import { DueRows, LONGEST_MS, msToFirst } from '#due-work';
 import type { Claim, NextLook, Renewed } from './delivery-store.js';
 
 /** A webhook that has parked deliveries or is spilled. */
@@ -62,13 +62,13 @@ export class BacklogsRepository extends DueRows {
     super();
   }
 
-  /** Of those that are due within a second; one that is leased is due when its lease ends. Later ones are found by later looks. */
+  /** Of those that are due before the next look; one that is leased is due when its lease ends. */
   msToNext(): Promise<number | null> {
     return msToFirst(
       this.database,
       'backlog-next',
       `SELECT extract(epoch FROM greatest(next_due, leased_until) - now())::float8 * 1000 AS ms FROM backlog
-             WHERE next_due < now() + interval '1 s' ORDER BY greatest(next_due, leased_until) LIMIT 1`,
+             WHERE next_due < now() + ${LONGEST_MS} * ${MS} ORDER BY greatest(next_due, leased_until) LIMIT 1`,
     );
   }
 

@@ -101,7 +101,7 @@ describe('the pool of runner processes', () => {
   });
 
   it('takes a blank process first and replaces it', async () => {
-    await open({ blanks: 1 }).fill();
+    await open({ blanks: 1 }).fill(1);
     expect(purposes).toEqual(['to wait']);
     await runToEnd('a');
     expect(started[0]!.runs).toBe(1);
@@ -109,19 +109,28 @@ describe('the pool of runner processes', () => {
     expect(purposes).toEqual(['to wait', 'to wait']);
   });
 
-  it('keeps all blank processes ready for a minute after one was needed, and one otherwise', async () => {
+  it('keeps all blank processes ready for a minute after one was needed, one for an hour after a run, and none otherwise', async () => {
     const blanks = () => started.filter(({ alive, runs }) => alive && runs === 0).length;
-    await open({ blanks: 2 }).fill();
+    await open({ blanks: 2 }).fill(1);
     expect(blanks()).toBe(1);
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(blanks()).toBe(0);
+    await pool.alone('', () => Promise.resolve());
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(blanks()).toBe(2);
+    await jest.advanceTimersByTimeAsync(62_000);
+    expect(blanks()).toBe(0);
     await runToEnd('a');
     await jest.advanceTimersByTimeAsync(2000);
     expect(blanks()).toBe(2);
-    await jest.advanceTimersByTimeAsync(60_000);
+    await jest.advanceTimersByTimeAsync(62_000);
     expect(blanks()).toBe(1);
+    await jest.advanceTimersByTimeAsync(3_600_000);
+    expect(blanks()).toBe(0);
   });
 
   it('never gives a process to a second tenant', async () => {
-    await open({ blanks: 1 }).fill();
+    await open({ blanks: 1 }).fill(1);
     await runToEnd('a');
     await runToEnd('b');
     expect(started.filter(({ runs }) => runs > 0).map(({ runs }) => runs)).toEqual([1, 1]);

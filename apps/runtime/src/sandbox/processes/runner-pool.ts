@@ -48,8 +48,10 @@ interface Tenant<P> {
 const mostRunsPerProcess = 32;
 const sweepMs = 1000;
 const refillMs = 50;
-/** For this long after one was needed, all blank processes are kept ready; otherwise one, because each needs 30 MB. */
+/** For this long after one was needed, all blank processes are kept ready. */
 const busyMs = 60_000;
+/** For this long after a run, one is kept ready. Each needs 30 MB: a system that runs nothing keeps none. */
+const usedMs = 60 * 60_000;
 /** Processes of one account being started at a time, so that another account never waits for all of them. */
 const mostStartingPerAccount = 2;
 /** The account of the blank processes. */
@@ -75,8 +77,10 @@ export class RunnerPool<P extends PooledProcess> {
   private readonly sweeper: NodeJS.Timeout;
   private refillTimer: NodeJS.Timeout | undefined;
   private startingBlanks = 0;
-  /** When a process was last needed, in ms. */
+  /** When a process was last needed, for a run or an inspection, in ms. */
   private neededAt = -Infinity;
+  /** When the last run began, in ms. */
+  private ranAt = -Infinity;
   /** The number of processes being started that runs wait for */
   private awaited = 0;
   private closed = false;
@@ -111,6 +115,7 @@ export class RunnerPool<P extends PooledProcess> {
   /** Runs the work in the tenant's process, or in a new one for the tenant. @throws SandboxUnavailable */
   async run(tenantKey: string, job: RunJob): Promise<Attempt> {
     const tenant = this.tenant(tenantKey, job.concurrency ?? 1);
+    this.ranAt = performance.now();
     tenant.runs++;
     try {
       await tenant.places.take();
@@ -139,10 +144,10 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** Starts the blank processes that are missing. @throws SandboxUnavailable */
-  async fill(): Promise<void> {
+  /** Starts the blank processes that are missing from this many. @throws SandboxUnavailable */
+  async fill(wanted: number): Promise<void> {
     const starts: Promise<void>[] = [];
-    while (this.wantsBlank()) {
+    while (this.lacksBlank(wanted)) {
       this.startingBlanks++;
       const start = this.start(nobody, 'to wait').then((process) => void this.blanks.push(process));
       starts.push(start.finally(() => this.startingBlanks--));
@@ -150,20 +155,22 @@ export class RunnerPool<P extends PooledProcess> {
     await Promise.all(starts);
   }
 
-  private wantsBlank(): boolean {
+  private lacksBlank(wanted: number): boolean {
     const { maxProcesses } = this.settings;
-    return !this.closed && this.blanks.length + this.startingBlanks < this.wanted && this.all.size + this.startingBlanks < maxProcesses;
+    return !this.closed && this.blanks.length + this.startingBlanks < wanted && this.all.size + this.startingBlanks < maxProcesses;
   }
 
   /** The number of blank processes. */
   private get wanted(): number {
     const { blanks } = this.settings;
-    return performance.now() - this.neededAt < busyMs ? blanks : Math.min(blanks, 1);
+    const now = performance.now();
+    if (now - this.neededAt < busyMs) return blanks;
+    return now - this.ranAt < usedMs ? Math.min(blanks, 1) : 0;
   }
 
   /** A failure is reported when a run needs a process, to a caller that can act on it. */
   private refill(): void {
-    this.fill().catch(() => {});
+    this.fill(this.wanted).catch(() => {});
   }
 
   async close(): Promise<void> {
