@@ -1,13 +1,16 @@
 import { expect, it } from '@jest/globals';
-import { isWorthCollecting } from './idle-memory.js';
+import { collectionsOf } from './idle-memory.js';
 
 const MB = 1024 * 1024;
 
 it.each([
-  ['after the start', { before: 0, size: 100 * MB, utilization: 0.01 }, true],
-  ['soon after a collection', { before: 60 * MB, size: 70 * MB, utilization: 0.01 }, false],
-  ['when the heap has grown', { before: 60 * MB, size: 90 * MB, utilization: 0.01 }, true],
-  ['when the service works', { before: 60 * MB, size: 300 * MB, utilization: 0.3 }, false],
+  ['while the service starts', { before: 0, size: 100 * MB, idleLooks: 2 }, 0],
+  ['when its start is over', { before: 0, size: 100 * MB, idleLooks: 3 }, 3],
+  ['when the heap has hardly grown', { before: 60 * MB, size: 62 * MB, idleLooks: 3 }, 0],
+  ['when a burst of work is over', { before: 60 * MB, size: 90 * MB, idleLooks: 3 }, 3],
+  ['when the heap of an idle service has grown a little', { before: 60 * MB, size: 70 * MB, idleLooks: 100 }, 0],
+  ['when the heap of an idle service has grown', { before: 60 * MB, size: 90 * MB, idleLooks: 100 }, 1],
+  ['when the service works', { before: 60 * MB, size: 300 * MB, idleLooks: 0 }, 0],
 ])('garbage is collected only while a service is idle and has much of it: %s', (_, heap, expected) => {
-  expect(isWorthCollecting(heap)).toBe(expected);
+  expect(collectionsOf(heap)).toBe(expected);
 });
