@@ -30,6 +30,9 @@ const ES_MODULES = new Map([
   ['rxjs', 'rxjs/dist/esm/index.js'],
   ['rxjs/operators', 'rxjs/dist/esm/operators/index.js'],
   ['class-transformer', 'class-transformer/esm2015/index.js'],
+  // @nestjs/mapped-types copies what decorators have stored there
+  ['class-transformer/cjs/storage', 'class-transformer/esm2015/storage.js'],
+  ['class-transformer/storage', 'class-transformer/esm2015/storage.js'],
   ['class-validator', 'class-validator/esm2015/index.js'],
 ]);
 
@@ -85,9 +88,10 @@ const modulesInPlace = {
 const esModules = {
   name: 'ES modules',
   setup({ onResolve }) {
-    onResolve({ filter: /^(rxjs|class-)/ }, ({ path }) => {
+    onResolve({ filter: /^(rxjs|class-transformer|class-validator)(\/|$)/ }, ({ path }) => {
       const file = ES_MODULES.get(path);
-      return file === undefined ? undefined : { path: inRoot('node_modules', file), sideEffects: false };
+      if (file === undefined) return { errors: [{ text: `${path} would be a second copy: list it in ES_MODULES of bundles.mjs` }] };
+      return { path: inRoot('node_modules', file), sideEffects: false };
     });
   },
 };

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { APPS } from '../setup/bundles.mjs';
 import { kafkaCommand } from '../setup/kafka.mjs';
 import { hasStorage } from './broker.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
@@ -124,7 +123,8 @@ async function grantPublicTopics(brokers, client) {
 async function publicAcls() {
   const { AclOperationTypes: may, AclPermissionTypes, AclResourceTypes: kind, ResourcePatternTypes: pattern } = await loadKafkajs();
   // Not all contracts, which stay in the memory of this process with the packages that validate them
-  const names = await import(inRoot('dist', 'libs', 'contracts', 'src', 'topic-names.js'));
+  const contracts = inRoot('dist', 'libs', 'contracts', 'src');
+  const [{ SERVICES }, names] = await Promise.all([import(join(contracts, 'contract.js')), import(join(contracts, 'topic-names.js'))]);
   const { EVENTS_TOPIC, WORKFLOWS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, groupPrefix } = names;
   const { ALLOW, DENY } = AclPermissionTypes;
   /** @typedef {[resource: number, name: string, pattern: number, permission: number, operations: number[]]} Rule */
@@ -136,7 +136,9 @@ async function publicAcls() {
     [kind.TRANSACTIONAL_ID, '*', pattern.LITERAL, ALLOW, [may.WRITE, may.DESCRIBE]],
     [kind.GROUP, '*', pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DELETE]],
     // An outsider that commits an offset in a service's group could make it skip events
-    ...APPS.map((service) => /** @type {Rule} */ ([kind.GROUP, groupPrefix(service), pattern.PREFIXED, DENY, [may.ALL]])),
+    ...SERVICES.map(
+      (/** @type {string} */ service) => /** @type {Rule} */ ([kind.GROUP, groupPrefix(service), pattern.PREFIXED, DENY, [may.ALL]]),
+    ),
   ];
   return rules.flatMap(([resourceType, resourceName, resourcePatternType, permissionType, operations]) =>
     operations.map((operation) => ({

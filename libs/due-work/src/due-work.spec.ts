@@ -64,10 +64,10 @@ afterEach(async () => {
 });
 
 describe('work that becomes due', () => {
-  it('is looked for every 4 to 5 seconds while there is none', async () => {
+  it('is looked for every 2.4 to 3 seconds while there is none', async () => {
     await run(20_000);
-    expect(rows.looks).toBeGreaterThanOrEqual(4);
-    expect(rows.looks).toBeLessThanOrEqual(6);
+    expect(rows.looks).toBeGreaterThanOrEqual(7);
+    expect(rows.looks).toBeLessThanOrEqual(9);
     expect(handled).toEqual([]);
   });
 

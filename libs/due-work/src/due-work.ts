@@ -2,9 +2,9 @@ import type { BeforeApplicationShutdown, OnApplicationBootstrap } from '@nestjs/
 import { type Session, Transaction } from '#database';
 import type { Log } from '#observability';
 
-/** The longest pause: rows that another replica has written, and did not live to handle, wait at most this long in addition. */
-export const LONGEST_MS = 5000;
-/** Part of the longest pause, at random: all work of a process begins at the same time, and would go on to need as many connections to the database. */
+/** The longest pause: rows that another replica has written, and has stopped before it handled them, wait at most this long in addition. */
+export const LONGEST_MS = 3000;
+/** Part of the longest pause, at random: otherwise all work of a process would need a connection to the database at the same moment, each time. */
 const VARIATION = 0.2;
 /** After a failure. */
 const RETRY_MS = 1000;
@@ -44,11 +44,11 @@ export abstract class DueWork implements OnApplicationBootstrap, BeforeApplicati
   private nextAt = Infinity;
   private endPause: () => void = () => {};
 
-  /** failure: the name of the log line when `handleDue` fails. */
+  /** failure: the name of the log line when `handleDue` fails; random: simulations replace it to be repeatable. */
   protected constructor(
     private readonly rows: Pick<DueRows, 'msToNext' | 'listen'>,
     protected readonly log: Log,
-    private readonly settings: { batch: number; failure: string },
+    private readonly settings: { batch: number; failure: string; random?: () => number },
   ) {
     rows.listen((inMs) => this.scheduled(inMs));
   }
@@ -96,7 +96,8 @@ export abstract class DueWork implements OnApplicationBootstrap, BeforeApplicati
   /** Until a row is due, but neither shorter nor longer than a pause may be. */
   private async pause(ms: number): Promise<void> {
     const start = performance.now();
-    const longest = LONGEST_MS * (1 - VARIATION * Math.random());
+    const { random = Math.random } = this.settings;
+    const longest = LONGEST_MS * (1 - VARIATION * random());
     const end = () => Math.min(Math.max(start + SHORTEST_MS, Math.min(start + ms, this.nextAt)), start + longest);
     for (let rest; !this.stopping && (rest = end() - performance.now()) > 0;) {
       await new Promise<void>((resolve) => {

@@ -34,16 +34,22 @@ export function freeMemoryWhenIdle(): void {
   const gc = runInNewContext('gc') as (options: object) => void;
   let before = 0;
   let idleLooks = 0;
+  let collections = 0;
   let last = performance.eventLoopUtilization();
   const look = (): void => {
     const now = performance.eventLoopUtilization();
     idleLooks = performance.eventLoopUtilization(now, last).utilization < IDLE ? idleLooks + 1 : 0;
     last = now;
-    const collections = collectionsOf({ before, size: getHeapStatistics().total_heap_size, idleLooks });
+    if (idleLooks === 0) collections = 0;
+    collections ||= collectionsOf({ before, size: getHeapStatistics().total_heap_size, idleLooks });
     if (collections === 0) return;
+    // one at each look: code that an idle service runs meanwhile is kept
+    collections -= 1;
     // the usual collection leaves the space for new objects as large as the last burst of work made it
-    for (let left = collections; left > 0; left--) gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+    gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
     before = getHeapStatistics().total_heap_size;
+    // so that the collection does not count as work
+    last = performance.eventLoopUtilization();
   };
   setInterval(look, LOOK_MS).unref();
 }

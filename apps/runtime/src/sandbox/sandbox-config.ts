@@ -92,7 +92,7 @@ export interface SandboxConfig {
   packages: PackageSettings;
   /** Loaded in processes that wait for an account */
   warmModules: string[];
-  /** Processes kept ready for accounts that have none; one while no account needs a process */
+  /** Processes kept ready for accounts that have none; one while no account needs a process, and none after an hour without a run */
   blanks: number;
   maxProcesses: number;
   /** Processes being started at a time */

@@ -16,7 +16,7 @@ it('looks for the next backlog when one has been drained, while it drains as man
   const ends: (() => void)[] = [];
   const drainer = { drain: () => new Promise<void>((resolve) => ends.push(resolve)), stop() {} } as unknown as Drainer;
   const looks = jest.spyOn(store, 'msToNext');
-  const backlogs = new Backlogs(createLog('test', 'silent'), store, drainer);
+  const backlogs = new Backlogs(createLog('test', 'silent'), store, drainer, Math.random);
   backlogs.onApplicationBootstrap();
   await jest.advanceTimersByTimeAsync(1000);
   expect(ends).toHaveLength(AT_ONCE);

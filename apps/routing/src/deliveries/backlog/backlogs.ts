@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { DueWork } from '#due-work';
 import { LOG, type Log } from '#observability';
+import { RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { type Claim, DeliveryStore } from '../store/delivery-store.js';
 import { Drainer } from './drainer.js';
 import { LEASE_MS } from './lease.js';
@@ -20,8 +21,9 @@ export class Backlogs extends DueWork {
     @Inject(LOG) log: Log,
     private readonly store: DeliveryStore,
     private readonly drainer: Drainer,
+    @Inject(RANDOM) random: Random,
   ) {
-    super(store, log, { batch: AT_ONCE, failure: 'backlogs.interrupted' });
+    super(store, log, { batch: AT_ONCE, failure: 'backlogs.interrupted', random });
   }
 
   override async beforeApplicationShutdown(): Promise<void> {

@@ -91,7 +91,7 @@ export class Replica {
     const notices = new NoNotices();
     this.dispatcher = new Dispatcher(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random, clock);
     this.drainer = new Drainer(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
-    this.backlogs = new Backlogs(log, store, this.drainer);
+    this.backlogs = new Backlogs(log, store, this.drainer, random);
     this.intake = new LaneIntake({
       concurrency: CONFIG.concurrency,
       groupConcurrency: CONFIG.webhookConcurrency,

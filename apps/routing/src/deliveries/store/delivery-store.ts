@@ -81,7 +81,7 @@ export abstract class DeliveryStore {
   /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns whether there may be more. */
   abstract giveUp(webhookId: WebhookId): Promise<boolean>;
 
-  /** How long until the next backlog is due, in ms, not positive if it is; null or more than 1000 if none is due within a second. */
+  /** How long until the next backlog is due, in ms, not positive if it is; null or more than LONGEST_MS if none is due before the next look. */
   abstract msToNext(): Promise<number | null>;
   /** @param notify receives in how many ms a backlog is due that this process has woken */
   abstract listen(notify: (inMs: number) => void): void;

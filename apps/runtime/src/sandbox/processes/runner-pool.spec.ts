@@ -125,7 +125,7 @@ describe('the pool of runner processes', () => {
     expect(blanks()).toBe(2);
     await jest.advanceTimersByTimeAsync(62_000);
     expect(blanks()).toBe(1);
-    await jest.advanceTimersByTimeAsync(3_600_000);
+    await jest.advanceTimersByTimeAsync(3_900_000);
     expect(blanks()).toBe(0);
   });
 

@@ -50,8 +50,8 @@ const sweepMs = 1000;
 const refillMs = 50;
 /** For this long after one was needed, all blank processes are kept ready. */
 const busyMs = 60_000;
-/** For this long after a run, one is kept ready. Each needs 30 MB: a system that runs nothing keeps none. */
-const usedMs = 60 * 60_000;
+/** For this long after a run, one is kept ready, also for a timer of an hour. Each needs 30 MB: a system that runs nothing keeps none. */
+const usedMs = 65 * 60_000;
 /** Processes of one account being started at a time, so that another account never waits for all of them. */
 const mostStartingPerAccount = 2;
 /** The account of the blank processes. */
@@ -79,7 +79,7 @@ export class RunnerPool<P extends PooledProcess> {
   private startingBlanks = 0;
   /** When a process was last needed, for a run or an inspection, in ms. */
   private neededAt = -Infinity;
-  /** When the last run began, in ms. */
+  /** When the last run was requested, in ms. */
   private ranAt = -Infinity;
   /** The number of processes being started that runs wait for */
   private awaited = 0;
