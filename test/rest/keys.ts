@@ -3,7 +3,7 @@ import { Api } from '../support/api.js';
 import { eventually } from '../support/eventually.js';
 import { operations } from '../support/openapi.js';
 import { needing } from '../support/target.js';
-import { keysOf, QUIET, STAMP, type World } from './world.js';
+import { componentOf, keysOf, STAMP, type World } from './world.js';
 
 const FIELDS = ['created_at', 'id', 'last_used_at', 'name', 'prefix', 'scope'];
 
@@ -93,7 +93,7 @@ export const keys = (world: () => World) =>
       let webhook: string;
       beforeAll(async () => {
         reader = withKey((await create({ scope: 'read' })).body.data.key as string);
-        source = await api.source(QUIET);
+        source = await api.source(componentOf('Endpoint', { http: '$.interface.http' }));
         webhook = await api.webhook('https://example.com/');
       });
 
@@ -109,6 +109,9 @@ export const keys = (world: () => World) =>
         const me = await reader.get('/users/me');
         expect(me.status).toBe(200);
         expect(me.body.data).not.toHaveProperty('api_key');
+        const { body: list } = await reader.get('/users/me/sources');
+        const { body: one } = await reader.get(`/sources/${source.id}`);
+        for (const { configured_props } of [...list.data, one.data]) expect(configured_props).toEqual({ http: {} });
       });
 
       it.each(operations.filter(({ method }) => method !== 'GET').map(({ method, path }) => [method, path] as const))(

@@ -66,10 +66,19 @@ const entryPoint = (pattern: string, entry: EntryPoint): MethodDecorator => Mess
 /** The default group of the facts of a service. */
 const FACTS_GROUP = 'facts';
 
-/** The method handles this command or query: it receives the validated payload, and returns the reply or throws a SluiceError. */
-export const Handles = (
-  contract: Command<never, unknown> | Query<never, unknown> | { name: string; payload: Type<unknown> },
-): MethodDecorator => entryPoint(contract.name, { kind: 'handles', name: contract.name });
+/**
+ * The method handles this command or query: it receives the validated payload, and returns the reply or throws a SluiceError.
+ * @throws Error if the parameter's class is not that of the payload: Nest would drop the fields that it lacks
+ */
+export const Handles =
+  (contract: Command<never, unknown> | Query<never, unknown> | { name: string; payload: Type<unknown> }): MethodDecorator =>
+  (target, method, descriptor) => {
+    const [parameter] = (Reflect.getMetadata('design:paramtypes', target, method) ?? []) as Type<unknown>[];
+    if (parameter !== undefined && parameter !== contract.payload) {
+      throw new Error(`${target.constructor.name}.${String(method)} has to take a ${contract.payload.name}`);
+    }
+    entryPoint(contract.name, { kind: 'handles', name: contract.name })(target, method, descriptor);
+  };
 
 /**
  * The method handles one record at a time: in order for each key, concurrently with other keys. It receives the validated payload, or the LogRecord

@@ -44,7 +44,8 @@ export function checkPropValues(
   for (const prop of props) {
     const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;
     if (prop.type === TIMER) {
-      const schedule = value === undefined && kept[prop.name] ? kept[prop.name] : timerSchedule(prop, value, minSeconds);
+      const before = Object.hasOwn(kept, prop.name) ? kept[prop.name] : undefined;
+      const schedule = value === undefined && before ? before : timerSchedule(prop, value, minSeconds);
       if (typeof schedule === 'string') bad(prop.name, schedule);
       else if (schedule) schedules[prop.name] = schedule;
     } else if (prop.type.startsWith('$.interface.') && prop.type !== HTTP) {
@@ -57,6 +58,12 @@ export function checkPropValues(
     }
   }
   return { schedules, hasEndpoint: props.some(({ type }) => type === HTTP), problems };
+}
+
+/** The values that the user configured. Endpoints, which a client may send back as responses show them, and databases are set by Sluice. */
+export function configured(props: PropDefinition[], values: Record<string, unknown>): Record<string, unknown> {
+  const made = new Set(props.filter(({ type }) => type === HTTP || type === DB).map(({ name }) => name));
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !made.has(name)));
 }
 
 /** Types whose values come from the user. */

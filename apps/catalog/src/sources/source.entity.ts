@@ -112,7 +112,7 @@ function shownProps(row: SourceRow, values: Record<string, unknown>, endpointsUr
   const shown: Record<string, unknown> = {};
   for (const prop of propsOf(row)) {
     const { name, type } = prop;
-    const schedule = row.schedules[name];
+    const schedule = Object.hasOwn(row.schedules, name) ? row.schedules[name] : undefined;
     if (type === HTTP) shown[name] = endpointsUrl === null ? {} : endpointOf(row, endpointsUrl);
     else if (schedule)
       shown[name] = {

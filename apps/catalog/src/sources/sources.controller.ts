@@ -4,6 +4,7 @@ import {
   CreateSource,
   createSource,
   deleteSource,
+  GetSource,
   getSource,
   ListSources,
   listSources,
@@ -40,8 +41,8 @@ export class SourcesController {
   }
 
   @Handles(getSource)
-  get(@Payload() reference: SourceReference): Promise<Source> {
-    return this.sources.get(reference);
+  get(@Payload() request: GetSource): Promise<Source> {
+    return this.sources.get(request);
   }
 
   @Handles(deleteSource)

@@ -100,6 +100,18 @@ describe('the sources of an account', () => {
     });
   });
 
+  it('may have props that are named like members of every object', async () => {
+    described = describedAs({
+      configurable_props: [
+        { ...TIMER, name: 'constructor' },
+        { name: 'valueOf', type: 'string', secret: true },
+      ],
+    });
+    const { configured_props } = await create({ component_code: 'code', configured_props: { valueOf: 'x' } });
+    expect(configured_props).toEqual({ constructor: { cron: null, interval_seconds: 60 }, valueOf: '••••••••' });
+    expect((await update({ component_code: 'code' })).configured_props).toEqual(configured_props);
+  });
+
   it.each<[string, Partial<CreateSource>, string]>([
     [
       'an id before everything else',
@@ -218,6 +230,16 @@ describe('the sources of an account', () => {
       described = describedAs({ configurable_props: [{ ...TIMER, default: { intervalSeconds: 3600 } }] });
       const { configured_props } = await update({ component_code: 'slower' });
       expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 } });
+    });
+
+    it('does not take an endpoint that a client sends back for a configured prop', async () => {
+      const { configured_props } = await service.get({ owner_id: ME, id: ID });
+      await update({ component_code: 'code', configured_props });
+      described = describedAs({ configurable_props: [TIMER, { name: 'url', type: 'string' }] });
+      expect((await update({ component_code: 'other' })).configured_props).toEqual({
+        timer: configured_props['timer'],
+        url: 'https://a.test',
+      });
     });
 
     it('makes a source inactive, and announces it', async () => {

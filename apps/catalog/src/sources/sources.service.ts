@@ -36,7 +36,7 @@ import { ComponentsService } from '../components/components.service.js';
 import { announceChanges } from '../announcements/announce-changes.js';
 import type { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
-import { checkPropValues } from './prop-values.js';
+import { checkPropValues, configured } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
 import { NEW_MS, propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState, usesConnections } from './source.entity.js';
@@ -238,11 +238,15 @@ export class SourcesService {
       minSeconds: this.config.minIntervalSeconds,
       kept,
     });
-    const { values, uses, inline, ...connections } = connected(description.configurable_props, secrets.values, {
-      before: before ? this.stored(before) : {},
-      known,
-      box: this.box,
-    });
+    const { values, uses, inline, ...connections } = connected(
+      description.configurable_props,
+      configured(description.configurable_props, secrets.values),
+      {
+        before: before ? this.stored(before) : {},
+        known,
+        box: this.box,
+      },
+    );
     const first = [...secrets.problems, ...connections.problems];
     const named = new Set(first.map(({ field }) => field));
     const all = [...first, ...problems.filter(({ field }) => !named.has(field))];

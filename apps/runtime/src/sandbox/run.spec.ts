@@ -169,6 +169,13 @@ describe('running a component', () => {
         [['A', { cron: '* * * * *' }, null]],
       ],
       [
+        'has the defaults of props that are named like members of every object',
+        'this.$emit([this.constructor, this.toString])',
+        'props: { constructor: { type: "string", default: "A" }, toString: { type: "integer", default: 4 } },',
+        {},
+        [['A', 4]],
+      ],
+      [
         'takes a default through propDefinition',
         'this.$emit(this.a)',
         'props: { a: { propDefinition: [{ type: "app", propDefinitions: { x: { type: "string", default: "X" } } }, "x"] } },',

@@ -13,7 +13,7 @@ export function componentContext(component: Component, run: RunState): Members {
   for (const [name, method] of Object.entries(methods)) self[name] = bound(method, self);
   for (const [name, definition] of Object.entries(membersOf(component.props))) {
     const prop = resolveProp(name, definition);
-    self[name] = propValue(prop, run.job.props[name], run);
+    self[name] = propValue(prop, Object.hasOwn(run.job.props, name) ? run.job.props[name] : undefined, run);
   }
   self.$emit = (event: unknown, meta?: unknown) => emit(event, meta, run);
   return self;
