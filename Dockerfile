@@ -57,6 +57,11 @@ COPY scripts scripts
 COPY --from=build /app/dist dist
 COPY --chmod=0755 docker/sluice.sh /usr/local/bin/sluice
 COPY --chmod=0755 docker/healthcheck.sh /usr/local/bin/sluice-healthcheck
+# The services start from compiled code, which they cannot change. Node stores it for each user separately.
+RUN install -d -o 1000 -g 1000 .cache/compiled \
+  && setpriv --reuid=1000 --regid=1000 --clear-groups \
+    node --input-type=module --eval "import { compileBundles } from '/app/scripts/setup/bundles.mjs'; await compileBundles();" \
+  && chown -R root:root .cache && chmod -R a+rX,go-w .cache
 ENV NODE_ENV=production \
   KAFKAJS_NO_PARTITIONER_WARNING=1 \
   RUNNER_JAIL_ROOTS=/app/jail \

@@ -41,6 +41,7 @@ app() {
 case "${1-}" in
   gateway | catalog | routing | event-store | runtime)
     # Without SIGUSR1 nobody can open the inspector of a running service. One thread helps to collect garbage, as in scripts/processes/apps.mjs.
+    export NODE_COMPILE_CACHE="$root/.cache/compiled"
     app --disable-sigusr1 --v8-pool-size=1 "$root/dist/bundles/$1.js"
     ;;
   migrate) app "$root/scripts/migrate.mjs" ;;

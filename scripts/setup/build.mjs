@@ -5,7 +5,7 @@ import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
-import { APPS, bundleApps, bundleOf } from './bundles.mjs';
+import { APPS, bundleApps, bundleOf, compileBundles } from './bundles.mjs';
 
 const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
 const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
@@ -37,6 +37,7 @@ export async function ensureBuild({ say = console.log } = {}) {
     const { code, output } = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT });
     if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe build failed, see above.`);
     await bundleApps();
+    await compileBundles();
   });
   mkdirSync(inRoot('dist'), { recursive: true });
   writeFileSync(stampFile, JSON.stringify({ state, files }));

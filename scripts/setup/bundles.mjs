@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
+import { run } from '../shell/run.mjs';
+import { node24 } from './node24.mjs';
 
 /** @typedef {'gateway' | 'catalog' | 'routing' | 'event-store' | 'runtime'} App */
 
@@ -15,6 +18,9 @@ const FOLDER = inRoot('dist', 'bundles');
  * @param {App} app
  */
 export const bundleOf = (app) => join(FOLDER, `${app}.js`);
+
+/** Where Node finds what it has compiled before (`NODE_COMPILE_CACHE`). */
+export const COMPILED = inRoot('.cache', 'compiled');
 
 /** Modules that look for files beside them. */
 const STAY_IN_PLACE = ['jail-root-parts.js'];
@@ -69,6 +75,22 @@ export async function bundleApps() {
   });
   const dropped = warnings.find(({ id }) => id === 'ignored-bare-import');
   if (dropped) throw new ExplainedError(`A module must be listed in WITH_EFFECT of bundles.mjs. ${dropped.text}`);
+}
+
+/**
+ * Lets Node store the compiled bundles in {@link COMPILED}. Otherwise, each app compiles its bundle when it is started for the first time, which takes a third of the CPU time of a start, and
+ * leaves 5 to 9 MB in its process.
+ * @throws {ExplainedError} when Node cannot load a bundle
+ */
+export async function compileBundles() {
+  // Node compiles all modules before it evaluates the first one, which ends the process.
+  const modules = ['data:text/javascript,process.exit()', ...APPS.map((app) => pathToFileURL(bundleOf(app)).href)];
+  const program = modules.map((url) => `import ${JSON.stringify(url)};`).join('');
+  const { code, output } = await run(node24(), ['--input-type=module', '--eval', program], {
+    cwd: ROOT,
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILED },
+  });
+  if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe bundles could not be compiled, see above.`);
 }
 
 /** @type {import('esbuild').Plugin} */

@@ -35,9 +35,11 @@ export async function collectJailRootParts(modules: string[]): Promise<JailRootP
 /** Depends only on contents, because the files of a container image may not have the times of its build. */
 export async function fingerprint({ programs, guest, packages, npm, filter }: JailRootParts): Promise<string> {
   const hash = createHash('sha256');
+  // one for all files: the memory of a large buffer for each would not return to the system
+  const buffer = Buffer.alloc(1 << 20);
   for (const { name, file, libraries } of programs) {
     hash.update(JSON.stringify([name, libraries]));
-    for (const path of [file, ...libraries]) hash.update(await beginningOf(path));
+    for (const path of [file, ...libraries]) hash.update(await beginningOf(path, buffer));
   }
   hash.update(JSON.stringify([guest, [...packages, npm].map(({ to, version }) => [to, version])]));
   hash.update(filter ?? 'none');
@@ -45,12 +47,12 @@ export async function fingerprint({ programs, guest, packages, npm, filter }: Ja
   return hash.digest('hex').slice(0, 16);
 }
 
-/** The size and the first MiB, whose headers and build id differ between any two builds. Reading all of Node would take 0.2 s. */
-async function beginningOf(path: string): Promise<string> {
+/** The size and what fits into the buffer: in the first MiB, headers and build id differ between any two builds. Reading all of Node would take 0.2 s. */
+async function beginningOf(path: string, buffer: Buffer): Promise<string> {
   const file = await open(path);
   try {
     const { size } = await file.stat();
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(size, 1 << 20)), 0);
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
     return `${size} ${createHash('sha256').update(buffer.subarray(0, bytesRead)).digest('hex')}`;
   } finally {
     await file.close();
