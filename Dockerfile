@@ -60,7 +60,7 @@ COPY --chmod=0755 docker/healthcheck.sh /usr/local/bin/sluice-healthcheck
 # The services start from compiled code, which they cannot change. Node stores it for each user separately.
 RUN install -d -o 1000 -g 1000 .cache/compiled \
   && setpriv --reuid=1000 --regid=1000 --clear-groups \
-    node --input-type=module --eval "import { compileBundles } from '/app/scripts/setup/bundles.mjs'; await compileBundles();" \
+    node --input-type=module --eval "import { compileBundles } from '/app/scripts/setup/bundles.mjs'; process.exit((await compileBundles()) ? 0 : 1);" \
   && chown -R root:root .cache && chmod -R a+rX,go-w .cache
 ENV NODE_ENV=production \
   KAFKAJS_NO_PARTITIONER_WARNING=1 \

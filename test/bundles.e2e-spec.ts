@@ -31,13 +31,38 @@ needing('processes').describe('the bundle of a service', () => {
     expect(stderr).toContain(`code cache for ESM ${pathToFileURL(bundleOf(app)).href} was accepted`);
   });
 
-  it('names the lines of its sources in the stacks of errors', () => {
+  it('names the lines of its sources in the stacks of errors, also below packages', () => {
     const showing = join(folder, 'showing.cjs');
-    writeFileSync(showing, `process.on('exit', () => console.log(new Error('the end').stack));`);
-    const { stdout } = spawnSync(node24(), ['--require', showing, ...SOURCE_MAPS, bundleOf('catalog')], { env: {}, encoding: 'utf8' });
-    const source = inRoot('libs', 'service', 'src', 'run-service.ts');
-    const [, line, column] = new RegExp(`^    at die \\(${source}:(\\d+):(\\d+)\\)$`, 'm').exec(stdout) ?? [];
-    const lines = readFileSync(source, 'utf8').split('\n');
-    expect(lines.at(Number(line) - 1)?.slice(Number(column) - 1)).toBe('exit(1);');
+    // called by pino for each line of the log
+    const hook = `require('node:async_hooks').AsyncLocalStorage.prototype.getStore = () => console.error(new Error('here').stack);`;
+    writeFileSync(showing, hook);
+    const { stderr } = spawnSync(node24(), ['--require', showing, ...SOURCE_MAPS, bundleOf('catalog')], { env: {}, encoding: 'utf8' });
+    const [first = ''] = stderr.split(/\n(?=Error: here)/);
+    const frames = [...first.matchAll(/^ {4}at (?:\S+\.)?(\S+) \((.+):(\d+):(\d+)\)$/gm)].slice(1);
+    const called = frames.map(([, name, file = '', line, column]) => {
+      const code = file.startsWith(inRoot('libs')) ? readFileSync(file, 'utf8').split('\n') : [];
+      return [name, code.at(Number(line) - 1)?.slice(Number(column) - 1)];
+    });
+    expect(called).toEqual([
+      ['currentRequestId', 'getStore();'],
+      ['mixin', 'currentRequestId();'],
+      ['write', undefined],
+      [expect.any(String), undefined],
+      ['fatal', undefined],
+      ['logFatal', 'fatal(line);'],
+      ['die', 'logFatal(log, error, name);'],
+      ['runService', "die(log, error, 'service.not-started');"],
+    ]);
+  });
+
+  it('names the codes of Node in the stacks of its errors', () => {
+    const { stdout } = spawnSync(
+      node24(),
+      [...SOURCE_MAPS, '--eval', 'try { Buffer.alloc("1") } catch (error) { console.log(error.stack) }'],
+      {
+        encoding: 'utf8',
+      },
+    );
+    expect(stdout).toMatch(/^TypeError \[ERR_INVALID_ARG_TYPE\]: The "size" argument/);
   });
 });

@@ -112,6 +112,10 @@ export const keys = (world: () => World) =>
         const { body: list } = await reader.get('/users/me/sources');
         const { body: one } = await reader.get(`/sources/${source.id}`);
         for (const { configured_props } of [...list.data, one.data]) expect(configured_props).toEqual({ http: {} });
+        const id = await api.webhook('https://me:pass@example.com/x?y=1');
+        const [{ body: shown }, { body: all }] = [await reader.get(`/webhooks/${id}`), await reader.get('/users/me/webhooks')];
+        expect([shown.data.url, all.data[0].url]).toEqual(Array(2).fill('https://example.com/x?y=1'));
+        expect((await api.get(`/webhooks/${id}`)).body.data.url).toBe('https://me:pass@example.com/x?y=1');
       });
 
       it.each(operations.filter(({ method }) => method !== 'GET').map(({ method, path }) => [method, path] as const))(

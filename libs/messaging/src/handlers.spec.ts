@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { GetSource, getSource, SourceReference } from '#contracts';
 import { Handles } from './handlers.js';
 
-it('a method cannot handle a request as another class, which would drop fields of the request', () => {
+it('refuses a handler whose parameter is not the class of the request', () => {
   expect(() => {
     class Narrow {
       @Handles(getSource)

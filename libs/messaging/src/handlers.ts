@@ -66,28 +66,34 @@ const entryPoint = (pattern: string, entry: EntryPoint): MethodDecorator => Mess
 /** The default group of the facts of a service. */
 const FACTS_GROUP = 'facts';
 
-/**
- * The method handles this command or query: it receives the validated payload, and returns the reply or throws a SluiceError.
- * @throws Error if the parameter's class is not that of the payload: Nest would drop the fields that it lacks
- */
-export const Handles =
-  (contract: Command<never, unknown> | Query<never, unknown> | { name: string; payload: Type<unknown> }): MethodDecorator =>
+/** An entry point whose parameter must be of the class of the payload: Nest drops the fields that the parameter's class does not have. */
+const typedEntryPoint =
+  (pattern: string, payload: Type<unknown> | undefined, entry: EntryPoint): MethodDecorator =>
   (target, method, descriptor) => {
     const [parameter] = (Reflect.getMetadata('design:paramtypes', target, method) ?? []) as Type<unknown>[];
-    if (parameter !== undefined && parameter !== contract.payload) {
-      throw new Error(`${target.constructor.name}.${String(method)} has to take a ${contract.payload.name}`);
+    if (payload !== undefined && parameter !== undefined && parameter !== payload) {
+      throw new Error(`${target.constructor.name}.${String(method)} has to take a ${payload.name}`);
     }
-    entryPoint(contract.name, { kind: 'handles', name: contract.name })(target, method, descriptor);
+    entryPoint(pattern, entry)(target, method, descriptor);
   };
+
+/**
+ * The method handles this command or query: it receives the validated payload, and returns the reply or throws a SluiceError.
+ * @throws Error if its parameter is of another class
+ */
+export const Handles = (
+  contract: Command<never, unknown> | Query<never, unknown> | { name: string; payload: Type<unknown> },
+): MethodDecorator => typedEntryPoint(contract.name, contract.payload, { kind: 'handles', name: contract.name });
 
 /**
  * The method handles one record at a time: in order for each key, concurrently with other keys. It receives the validated payload, or the LogRecord
  * if the topic's records have no class, and may receive a record twice. It returns an Outcome. An error counts as `retry` if it is transient, as
  * `rejected` if the record is invalid, and otherwise as `rejected` after a few attempts.
  * group: its consumer group, without the service's name; by default the group of the service's facts.
+ * @throws Error if its parameter is of another class
  */
 export const Consumes = (source: Readable, group = FACTS_GROUP, settings: Lazy<ConsumerSettings> = {}): MethodDecorator =>
-  entryPoint(`${group} ${source.topic}`, { kind: 'consumes', source, group, settings });
+  typedEntryPoint(`${group} ${source.topic}`, source.payload, { kind: 'consumes', source, group, settings });
 
 /**
  * The method plans a batch of records of one topic, in order within each partition: it receives the validated payloads (or LogRecords). It returns the

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { SourceMap, type SourceMapPayload } from 'node:module';
+import { SourceMap, type SourceMapping, type SourceMapPayload } from 'node:module';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -28,28 +28,32 @@ function readMap(file: string): SourceMap | null {
   }
 }
 
-/** As V8 prints it. */
-const textOf = (site: unknown): string => String(site);
-
 /** One line of a stack, such as `Outbox.send (/sluice/libs/outbox/src/outbox.ts:20:5)`. */
-function describe(site: NodeJS.CallSite): string {
-  const text = textOf(site);
+function describe(site: NodeJS.CallSite & { toString(): string }): string {
+  const text = site.toString();
   const url = site.getFileName();
   const [line, column] = [site.getLineNumber(), site.getColumnNumber()];
   if (!url?.startsWith('file:') || line === null || column === null || PACKAGES.test(url)) return text;
-  const file = fileURLToPath(url);
-  const found = mapOf(file)?.findEntry(line - 1, column - 1);
-  // without a mapping in this line, the nearest one before it is found
-  if (!found || !('originalSource' in found) || found.generatedLine !== line - 1) return text;
-  const source = resolve(file, '..', found.originalSource);
-  return text.replace(`${url}:${line}:${column}`, () => `${source}:${found.originalLine + 1}:${found.originalColumn + 1}`);
+  try {
+    const file = fileURLToPath(url);
+    const found: Partial<SourceMapping> = mapOf(file)?.findEntry(line - 1, column - 1) ?? {};
+    const { originalSource, originalLine = 0, originalColumn = 0, generatedLine } = found;
+    // a part without a source, or the last mapping of an earlier line
+    if (originalSource === undefined || generatedLine !== line - 1) return text;
+    return text.replace(
+      `${url}:${line}:${column}`,
+      () => `${resolve(file, '..', originalSource)}:${originalLine + 1}:${originalColumn + 1}`,
+    );
+  } catch {
+    return text;
+  }
 }
 
-Error.prepareStackTrace = (error, sites) => {
-  const title = Error.prototype.toString.call(error);
-  try {
-    return [title, ...sites.map(describe)].join('\n    at ');
-  } catch {
-    return [title, ...sites.map(textOf)].join('\n    at ');
-  }
-};
+/** The first line of a stack. Like Node, it shows the codes of Node's errors. */
+function titleOf(error: Error): string {
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'string' && code.startsWith('ERR_')) return `${error.name} [${code}]: ${error.message}`;
+  return Error.prototype.toString.call(error);
+}
+
+Error.prepareStackTrace = (error, sites) => [titleOf(error), ...sites.map(describe)].join('\n    at ');

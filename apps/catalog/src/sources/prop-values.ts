@@ -60,7 +60,7 @@ export function checkPropValues(
   return { schedules, hasEndpoint: props.some(({ type }) => type === HTTP), problems };
 }
 
-/** The values that the user configured. Endpoints, which a client may send back as responses show them, and databases are set by Sluice. */
+/** Without endpoints and databases, which Sluice sets. A client may send back the endpoint of a response. */
 export function configured(props: PropDefinition[], values: Record<string, unknown>): Record<string, unknown> {
   const made = new Set(props.filter(({ type }) => type === HTTP || type === DB).map(({ name }) => name));
   return Object.fromEntries(Object.entries(values).filter(([name]) => !made.has(name)));

@@ -232,7 +232,7 @@ describe('the sources of an account', () => {
       expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 } });
     });
 
-    it('does not take an endpoint that a client sends back for a configured prop', async () => {
+    it('does not store an endpoint that a client sends back', async () => {
       const { configured_props } = await service.get({ owner_id: ME, id: ID });
       await update({ component_code: 'code', configured_props });
       described = describedAs({ configurable_props: [TIMER, { name: 'url', type: 'string' }] });

@@ -301,10 +301,14 @@ export class SourcesService {
     return withInline(this.stored(row), row.credentials, this.box);
   }
 
-  private stored({ id, configured_props }: SourceRow): Record<string, unknown> {
-    return typeof configured_props === 'string'
-      ? (JSON.parse(this.box.open(configured_props, propsContext(id))) as Record<string, unknown>)
-      : configured_props;
+  private stored(row: SourceRow): Record<string, unknown> {
+    const { id, configured_props } = row;
+    const values =
+      typeof configured_props === 'string'
+        ? (JSON.parse(this.box.open(configured_props, propsContext(id))) as Record<string, unknown>)
+        : configured_props;
+    // earlier versions stored endpoints that clients had sent back
+    return configured(propsOf(row), values);
   }
 
   private endpointsUrl(hidden = false): string | null {

@@ -14,7 +14,7 @@ import {
   type WebhookId,
 } from '#contracts';
 import { Messages } from '#messaging';
-import { OwnerId } from '../accounts/account.decorator.js';
+import { type Caller, mayReadSecrets, Me, OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
@@ -59,16 +59,21 @@ export class WebhooksController {
   @ApiOperation({ operationId: 'listWebhooks', summary: 'List your webhooks' })
   @RespondsWithPage(Webhook)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Query() page: ExternalIdQuery): Promise<Page<Webhook>> {
-    return this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
+  async list(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Query() page: ExternalIdQuery): Promise<Page<Webhook>> {
+    const { data, ...rest } = await this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
+    return { ...rest, data: data.map((webhook) => shownTo(caller, webhook)) };
   }
 
   @Get('webhooks/:id')
   @ApiOperation({ operationId: 'getWebhook', summary: 'Get a webhook' })
   @RespondsWith(Webhook)
   @Problems(404)
-  async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: Webhook }> {
-    return { data: await this.messages.request(getWebhook, { owner_id, id }, { key: owner_id }) };
+  async get(
+    @OwnerId() owner_id: UserId,
+    @Me() caller: Caller,
+    @Param('id', new IdPipe('webhook')) id: WebhookId,
+  ): Promise<{ data: Webhook }> {
+    return { data: shownTo(caller, await this.messages.request(getWebhook, { owner_id, id }, { key: owner_id })) };
   }
 
   @Put('webhooks/:id')
@@ -141,4 +146,12 @@ export class WebhooksController {
   ): Promise<{ data: RotatedWebhookSecret }> {
     return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id }, { key: owner_id }) };
   }
+}
+
+/** A caller that may not read secrets gets the URL without its user name and password. */
+function shownTo(caller: Caller, webhook: Webhook): Webhook {
+  if (mayReadSecrets(caller)) return webhook;
+  const url = new URL(webhook.url);
+  const hasCredentials = url.username !== '' || url.password !== '';
+  return hasCredentials ? { ...webhook, url: Object.assign(url, { username: '', password: '' }).href } : webhook;
 }

@@ -23,7 +23,12 @@ export function propArguments(definitions: PropDefinition[], given: string[]): R
     }
   }
   for (const { name, type, optional, default: value } of definitions)
-    if (/^(string|integer|boolean|object|any)(\[\])?$/.test(type) && optional !== true && value === undefined && !(name in values))
+    if (
+      /^(string|integer|boolean|object|any)(\[\])?$/.test(type) &&
+      optional !== true &&
+      value === undefined &&
+      !Object.hasOwn(values, name)
+    )
       problems.push(`the prop ${name} is required: --prop ${name}=…`);
   if (problems.length > 0) throw new Invalid(problems.join('\n'));
   return values;
@@ -33,13 +38,13 @@ export function propArguments(definitions: PropDefinition[], given: string[]): R
 function valueOf(type: string, text: string): unknown {
   if (type === 'string') return text;
   const value = parsed(text);
-  const isRight: Record<string, (value: unknown) => boolean> = {
-    integer: Number.isInteger,
-    boolean: (value) => typeof value === 'boolean',
-    object: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  };
+  const isRight = new Map<string, (value: unknown) => boolean>([
+    ['integer', Number.isInteger],
+    ['boolean', (value) => typeof value === 'boolean'],
+    ['object', (value) => typeof value === 'object' && value !== null && !Array.isArray(value)],
+  ]);
   if (type.endsWith('[]')) return Array.isArray(value) ? value : type === 'string[]' ? text.split(',') : undefined;
-  const isOfType = isRight[type];
+  const isOfType = isRight.get(type);
   if (isOfType) return isOfType(value) ? value : undefined;
   return value === undefined ? text : value;
 }

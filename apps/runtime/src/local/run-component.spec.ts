@@ -73,6 +73,7 @@ it.each<[string, PropDefinition[], Partial<LocalRunOptions>, string]>([
   ],
   ['a prop of another type', [TIMER, COUNT], { props: ['count=x'] }, '--prop count: the value must be of type integer'],
   ['a required prop that is missing', [TIMER, COUNT], {}, 'the prop count is required: --prop count=…'],
+  ['a missing one that is named like a member of every object', [{ ...COUNT, name: 'valueOf' }], {}, 'the prop valueOf is required'],
 ])('%s is a mistake of the caller, explained in one line', async (_, props, options, message) => {
   await expect(jobs(props, options)).rejects.toMatchObject({ code: 'invalid', message: expect.stringContaining(message) });
 });

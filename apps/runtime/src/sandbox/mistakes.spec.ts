@@ -40,6 +40,11 @@ describe('the warnings about a component', () => {
       ['1:49 `props.a` has the unknown type "date", so its values are not checked'],
     ],
     [
+      'a type that is named like a member of every object',
+      'export default { name: "n", props: { a: { type: "valueOf" } } }',
+      ['1:49 `props.a` has the unknown type "valueOf", so its values are not checked'],
+    ],
+    [
       'a response on an interface that allows none',
       'export default {\n  name: "n",\n  props: { http: "$.interface.http", b: { type: "$.interface.http", customResponse: false } },\n  run() {\n    this.http.respond({});\n    () => this["b"]?.respond({});\n  },\n}',
       [

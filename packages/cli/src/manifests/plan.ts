@@ -203,7 +203,7 @@ export class Plan {
     if (choice.body.component_url !== undefined) uncertain.push('component');
     else if (await this.isOtherComponent(found, choice)) changes.push('component');
     for (const [prop, value] of Object.entries(props)) {
-      const now = found.configured_props[prop];
+      const now = Object.hasOwn(found.configured_props, prop) ? found.configured_props[prop] : undefined;
       if (value === null) changes.push(`props.${prop}`);
       else if (JSON.stringify(now ?? null).includes(MASK)) uncertain.push(`props.${prop}`);
       else if (!isDeepStrictEqual(timerForm(value ?? null), timerForm(now ?? null))) changes.push(`props.${prop}`);

@@ -1,4 +1,4 @@
-import { SourceMap, type SourceMapPayload } from 'node:module';
+import { SourceMap, type SourceMapping, type SourceMapPayload } from 'node:module';
 
 /** Of the runtime's bundler, which starts outside of it. */
 const bundlerFolder = '/bundled/';
@@ -17,9 +17,10 @@ export function learnAuthorLines(url: string, code: string): void {
 export function withAuthorLines(stack: string): string {
   if (maps.size === 0) return stack;
   return stack.replace(/(component:\/\/\/\w+\/)component\.[jt]s:(\d+):(\d+)/g, (position, folder: string, line: string, column: string) => {
-    const found = mapOf(folder)?.findEntry(Number(line) - 1, Number(column) - 1);
-    if (!found || !('originalSource' in found)) return position;
-    return `${folder}${fileOf(found.originalSource)}:${found.originalLine + 1}:${found.originalColumn + 1}`;
+    const found: Partial<SourceMapping> = mapOf(folder)?.findEntry(Number(line) - 1, Number(column) - 1) ?? {};
+    const { originalSource, originalLine = 0, originalColumn = 0 } = found;
+    // what a bundler has added has no source
+    return originalSource === undefined ? position : `${folder}${fileOf(originalSource)}:${originalLine + 1}:${originalColumn + 1}`;
   });
 }
 

@@ -15,7 +15,7 @@ const propTypes = [
 /** Of other systems; the catalog explains what to use instead when a source is created. */
 const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
 /** Their names in other systems. */
-const otherNames: Record<string, string> = { number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' };
+const otherNames = new Map(Object.entries({ number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' }));
 
 /**
  * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, and a response that the interface does not allow.
@@ -52,7 +52,7 @@ function propMistakes(value: Syntax): ComponentWarning[] {
     if (type?.type !== 'Literal' || typeof type.value !== 'string' || propTypes.includes(type.value)) return [];
     if (foreignInterfaces.includes(type.value))
       return [warningAt(type, `\`props.${name}\`: no source can be created with ${type.value}; use $.interface.http or $.interface.timer`)];
-    const meant = otherNames[type.value] ?? nearest(type.value, propTypes);
+    const meant = otherNames.get(type.value) ?? nearest(type.value, propTypes);
     if (meant) return [warningAt(type, `\`props.${name}\` has the unknown type "${type.value}"; did you mean "${meant}"?`)];
     // types of other systems, such as `$.airtable.baseId`
     if (type.value.startsWith('$.')) return [];
