@@ -31,6 +31,14 @@ needing('processes').describe('the bundle of a service', () => {
     expect(stderr).toContain(`code cache for ESM ${pathToFileURL(bundleOf(app)).href} was accepted`);
   });
 
+  it.each(APPS)('does not load the certificates of all authorities before it connects with TLS: %s', (app) => {
+    const listing = join(folder, 'built-in.cjs');
+    writeFileSync(listing, `process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));`);
+    const { stderr } = spawnSync(node24(), ['--require', listing, bundleOf(app)], { env: {}, encoding: 'utf8' });
+    expect(stderr).toContain('NativeModule http\n');
+    expect(stderr).not.toContain('NativeModule tls\n');
+  });
+
   it('names the lines of its sources in the stacks of errors, also below packages', () => {
     const showing = join(folder, 'showing.cjs');
     // called by pino for each line of the log

@@ -68,7 +68,7 @@ export async function bundleApps() {
     sourcemap: 'linked',
     sourcesContent: false,
     external: STAY_INSTALLED,
-    plugins: [modulesInPlace, esModules, librariesInParts, optionalPackages, packagesWithoutMap],
+    plugins: [modulesInPlace, lateModules, esModules, librariesInParts, optionalPackages, packagesWithoutMap],
     logLevel: 'silent',
   }).catch(({ message }) => {
     throw new ExplainedError(`The apps could not be bundled. ${message}`);
@@ -99,6 +99,30 @@ const modulesInPlace = {
     onResolve({ filter: /^\./ }, ({ path, resolveDir }) =>
       STAY_IN_PLACE.includes(basename(path)) ? { path: relative(FOLDER, join(resolveDir, path)), external: true } : undefined,
     );
+  },
+};
+
+/**
+ * With `tls`, Node loads the certificates of all authorities: 4 MB in each process, also if it never connects with TLS. These modules are loaded when something in them is used,
+ * and `http` by `require`: an import evaluates all that it exports, such as `WebSocket`, for which Node loads `tls`.
+ * @type {import('esbuild').Plugin}
+ */
+const lateModules = {
+  name: 'late modules',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^(node:)?(http|https|http2|tls)$/ }, ({ path, namespace }) =>
+      namespace === 'late' ? { path, external: true } : { path: path.replace('node:', ''), namespace: 'late' },
+    );
+    onLoad({ filter: /^http$/, namespace: 'late' }, () => ({ contents: `module.exports = require('node:http');` }));
+    onLoad({ filter: /^/, namespace: 'late' }, async ({ path }) => {
+      const { default: all } = await import(`node:${path}`);
+      const members = Object.keys(all).map((name) => {
+        // undici reads these when it is loaded
+        const value = name === 'constants' ? JSON.stringify(all[name]) : `require('node:${path}').${name}`;
+        return `get ${name}() { return ${value}; }`;
+      });
+      return { contents: `module.exports = { ${members.join(', ')} };` };
+    });
   },
 };
 
