@@ -37,8 +37,7 @@ export async function ensureBuild({ say = console.log } = {}) {
     const { code, output } = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json'], { cwd: ROOT });
     if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe build failed, see above.`);
     await bundleApps();
-    if (!(await compileBundles()))
-      say(`  Node ${process.versions.node} could not compile the services in advance: their first start takes longer.`);
+    if (!(await compileBundles())) say('  The services could not be compiled in advance: their first start takes longer.');
   });
   mkdirSync(inRoot('dist'), { recursive: true });
   writeFileSync(stampFile, JSON.stringify({ state, files }));

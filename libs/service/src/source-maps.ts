@@ -3,7 +3,7 @@ import { SourceMap, type SourceMapping, type SourceMapPayload } from 'node:modul
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// Loaded by `--import`: the stacks of errors name lines of our sources. The support that Node has keeps each map that a stack has needed: 3 to 7 MB in each
+// Loaded by `--import`, so that the stacks of errors name lines of our sources. Node's own support keeps every map that it has parsed: 2 to 7 MB in each
 // service that had to wait for its stores. Packages are left out, as in the bundles of the apps: their maps only show where in its sources a package has thrown an error.
 
 /** The errors of a burst need the same maps. */
