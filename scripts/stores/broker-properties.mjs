@@ -29,8 +29,6 @@ transaction.state.log.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
-# A partition belongs to one thread of the coordinator: three others would only wake up.
-group.coordinator.threads=1
 
 # Topics are made by the migration, with the partitions and the timestamps that they need.
 auto.create.topics.enable=false
