@@ -80,9 +80,12 @@ export class AccountsInMemory implements Pick<
     return before - this.keys.length;
   }
 
-  async addKey(_session: unknown, key: Pick<StoredKey, 'id' | 'account_id' | 'prefix' | 'name' | 'scope' | 'hash'>): Promise<boolean> {
+  async addKey(
+    _session: unknown,
+    key: Pick<StoredKey, 'id' | 'account_id' | 'prefix' | 'name' | 'scope' | 'hash'> & { created_at?: Date },
+  ): Promise<boolean> {
     if (this.keys.some(({ id, hash }) => id === key.id || hash.equals(key.hash))) return false;
-    this.keys.push({ ...key, created_at: new Date(), last_used_at: null, revoked_at: null });
+    this.keys.push({ created_at: new Date(), ...key, last_used_at: null, revoked_at: null });
     return true;
   }
 

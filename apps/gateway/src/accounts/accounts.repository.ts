@@ -69,7 +69,10 @@ export class AccountsRepository {
   }
 
   /** Returns false if the key or its id exists already, perhaps for another account. */
-  async addKey(session: Session, key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'prefix' | 'name' | 'scope'>): Promise<boolean> {
+  async addKey(
+    session: Session,
+    key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'prefix' | 'name' | 'scope'> & { created_at?: Date },
+  ): Promise<boolean> {
     const insert = session.rows(ApiKeyRow).createQueryBuilder().insert().values(key).orIgnore().returning('id');
     const inserted = await insert.execute();
     return (inserted.raw as object[]).length === 1;

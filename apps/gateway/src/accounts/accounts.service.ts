@@ -126,15 +126,17 @@ export class AccountsService {
   ): Promise<NewApiKey> {
     const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
+    // a list shows the same second
+    const created_at = new Date();
     const isAdded = await this.database.transaction(async (transaction) => {
-      const added = await this.addKey(accountId, key, name, transaction, { id, scope });
+      const added = await this.addKey(accountId, key, name, transaction, { id, scope, created_at });
       if (added && (await this.accounts.countKeys(transaction, accountId)) > MAX_KEYS)
         throw new SluiceError('conflict', `the account has ${MAX_KEYS} API keys, which is the limit; revoke one of them`);
       return added;
     });
     // a repeated request whose first attempt failed after all: nobody has received that key
     if (!isAdded) await this.replaceKey(accountId, id, key);
-    return { ...apiKeyOf({ id, name, scope, prefix: apiKeyPrefix(key), created_at: new Date(), last_used_at: null }), key };
+    return { ...apiKeyOf({ id, name, scope, prefix: apiKeyPrefix(key), created_at, last_used_at: null }), key };
   }
 
   async pageOfKeys(accountId: UserId, { limit, after, before }: PageRequest): Promise<Page<ApiKey>> {
@@ -190,9 +192,9 @@ export class AccountsService {
     apiKey: string,
     name: string | null,
     session: Parameters<AccountsRepository['addKey']>[0],
-    { id = newId('apiKey'), scope = 'write' }: { id?: Id<'apiKey'>; scope?: KeyScope } = {},
+    { id = newId('apiKey'), scope = 'write', created_at = new Date() }: { id?: Id<'apiKey'>; scope?: KeyScope; created_at?: Date } = {},
   ): Promise<boolean> {
-    const key = { id, account_id: accountId, hash: apiKeyHash(apiKey), prefix: apiKeyPrefix(apiKey), name, scope };
+    const key = { id, account_id: accountId, hash: apiKeyHash(apiKey), prefix: apiKeyPrefix(apiKey), name, scope, created_at };
     return this.accounts.addKey(session, key);
   }
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type EmitterId, type ListenerId, newId, type UserId } from '#contracts';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { ReplayRow, ReplaysRepository } from './replays.repository.js';
@@ -83,6 +84,8 @@ it('keeps its progress when a replica that has lost the lease stores an older on
   const frozen = (await replays.claim())!;
   expect(await replays.save(frozen)).toBe(true);
   await routing.database.query("UPDATE replay SET leased_until = now() - interval '1 s'");
+  // leases that begin in the same millisecond are equal
+  await sleep(2);
   const next = (await replays.claim())!;
   expect(await replays.save(Object.assign(next, { offsets: { 0: 5 } }))).toBe(true);
   expect(await replays.save(frozen)).toBe(false);
