@@ -64,13 +64,8 @@ needing('processes').describe('the bundle of a service', () => {
   });
 
   it('names the codes of Node in the stacks of its errors', () => {
-    const { stdout } = spawnSync(
-      node24(),
-      [...SOURCE_MAPS, '--eval', 'try { Buffer.alloc("1") } catch (error) { console.log(error.stack) }'],
-      {
-        encoding: 'utf8',
-      },
-    );
+    const program = 'try { Buffer.alloc("1") } catch (error) { console.log(error.stack) }';
+    const { stdout } = spawnSync(node24(), [...SOURCE_MAPS, '--eval', program], { encoding: 'utf8' });
     expect(stdout).toMatch(/^TypeError \[ERR_INVALID_ARG_TYPE\]: The "size" argument/);
   });
 });

@@ -225,28 +225,20 @@ export class SourcesService {
   /** Throws Invalid if the values are not valid for the component. */
   private change(
     sourceId: SourceId,
-    { id, description }: ChosenComponent,
+    { id, description: { configurable_props: props } }: ChosenComponent,
     known: ConnectionRow[],
     { kept, slug, given, keptValues, before, ...wanted }: Wanted,
   ): Decided {
-    const secrets = keptSecrets(
-      description.configurable_props,
-      { given, kept: keptValues },
-      before && { props: propsOf(before), values: this.values(before) },
-    );
-    const { schedules, hasEndpoint, problems } = checkPropValues(description.configurable_props, secrets.values, {
+    const secrets = keptSecrets(props, { given, kept: keptValues }, before && { props: propsOf(before), values: this.values(before) });
+    const { schedules, hasEndpoint, problems } = checkPropValues(props, secrets.values, {
       minSeconds: this.config.minIntervalSeconds,
       kept,
     });
-    const { values, uses, inline, ...connections } = connected(
-      description.configurable_props,
-      configured(description.configurable_props, secrets.values),
-      {
-        before: before ? this.stored(before) : {},
-        known,
-        box: this.box,
-      },
-    );
+    const { values, uses, inline, ...connections } = connected(props, configured(props, secrets.values), {
+      before: before ? this.stored(before) : {},
+      known,
+      box: this.box,
+    });
     const first = [...secrets.problems, ...connections.problems];
     const named = new Set(first.map(({ field }) => field));
     const all = [...first, ...problems.filter(({ field }) => !named.has(field))];
