@@ -1,10 +1,11 @@
-// npm run bench:walk — the latency of the two flows: from produce to a webhook, and REST reads through Kafka.
+// npm run bench:walk — the two flows at low rates: latency and CPU from produce to a webhook, and of REST reads through Kafka.
 import { createServer } from 'node:http';
 import kafkajs from 'kafkajs';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
+import { cpuMs } from './lib/cpu.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
 
-const PER_SECOND = Number(process.env.BENCH_RATE ?? 100);
+const RATES = (process.env.BENCH_RATES ?? '100,500').split(',').map(Number);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 20);
 
 const system = await startOwnSystem();
@@ -19,6 +20,7 @@ const receiver = createServer((request, response) => {
     response.end();
     const { n } = JSON.parse(Buffer.concat(chunks).toString());
     awaited.get(n)?.(performance.now());
+    awaited.delete(n);
   });
 });
 await new Promise((resolve) => receiver.listen(0, '127.0.0.1', () => resolve(undefined)));
@@ -34,35 +36,38 @@ try {
   const webhook = await api('POST', `/webhooks?url=${encodeURIComponent(`http://127.0.0.1:${port}/`)}`);
   await api('POST', `/subscriptions?emitter_id=${source.id}&listener_id=${webhook.id}`);
 
-  /** @param {number} n */
-  const deliver = (n) =>
+  let sent = 0;
+  const deliver = () =>
     new Promise((resolve, reject) => {
+      const n = sent++;
       awaited.set(n, resolve);
       producer
         .send({ topic: 'events', acks: -1, messages: [{ key: source.id, value: JSON.stringify({ n, text: 'x'.repeat(200) }) }] })
         .catch(reject);
     });
-  const load = { perSecond: PER_SECOND, seconds: SECONDS };
-  await atRate({ perSecond: PER_SECOND, seconds: 5 }, (n) => deliver(-1 - n));
-  const delivery = quantiles(await atRate(load, deliver));
-  const reads = async (/** @type {string} */ path) => {
-    await atRate({ perSecond: PER_SECOND, seconds: 3 }, () => api('GET', path));
-    return quantiles(await atRate(load, () => api('GET', path)));
+  /** @type {Record<string, () => Promise<unknown>>} */
+  const kinds = {
+    produce_to_arrival: deliver,
+    users_me: () => api('GET', '/users/me'),
+    event_summaries: () => api('GET', `/sources/${source.id}/event_summaries`),
   };
-  const me = await reads('/users/me');
-  const summaries = await reads(`/sources/${source.id}/event_summaries`);
-  console.log(`produce → webhook at ${PER_SECOND}/s, ms:`, delivery);
-  console.log(`GET /users/me at ${PER_SECOND}/s, ms:`, me);
-  console.log(`GET event_summaries at ${PER_SECOND}/s, ms:`, summaries);
-  console.log(
-    JSON.stringify({
-      bench: 'walk',
-      per_second: PER_SECOND,
-      produce_to_arrival_ms: delivery,
-      users_me_ms: me,
-      event_summaries_ms: summaries,
-    }),
-  );
+  const processes = Object.entries(system.pids());
+  const cpu = () => processes.map(([, pid]) => cpuMs([pid]));
+  /** @type {Record<string, Record<string, unknown>>} */
+  const measured = {};
+  for (const [kind, call] of Object.entries(kinds)) {
+    measured[kind] = {};
+    for (const perSecond of RATES) {
+      await atRate({ perSecond, seconds: 5 }, call);
+      const before = cpu();
+      const { count, ...ms } = quantiles(await atRate({ perSecond, seconds: SECONDS }, call));
+      const by = Object.fromEntries(cpu().map((after, i) => [processes[i]?.[0], Math.round(((after - (before[i] ?? 0)) * 1000) / count)]));
+      const cpu_us = { total: Object.values(by).reduce((sum, each) => sum + each, 0), ...by };
+      console.log(`${kind} at ${perSecond}/s:`, { ms, cpu_us });
+      measured[kind][perSecond] = { ms, cpu_us };
+    }
+  }
+  console.log(JSON.stringify({ bench: 'walk', ...measured }));
 } finally {
   await producer.disconnect();
   receiver.close();

@@ -31,8 +31,9 @@ misused() {
   exit 2
 }
 
-app() {
-  exec node --import "$root/dist/libs/service/src/source-maps.js" "$@"
+# The stacks of its errors name the lines of our sources. Services translate what they log themselves.
+run() {
+  exec node --enable-source-maps "$@"
 }
 
 # sluice admin … is the same as in a repository.
@@ -42,25 +43,25 @@ case "${1-}" in
   gateway | catalog | routing | event-store | runtime)
     # Without SIGUSR1 nobody can open the inspector of a running service. One thread helps to collect garbage, as in scripts/processes/apps.mjs.
     export NODE_COMPILE_CACHE="$root/.cache/compiled"
-    app --disable-sigusr1 --v8-pool-size=1 "$root/dist/bundles/$1.js"
+    exec node --disable-sigusr1 --v8-pool-size=1 "$root/dist/bundles/$1.js"
     ;;
-  migrate) app "$root/scripts/migrate.mjs" ;;
-  account | key) app "$root/dist/apps/gateway/src/cli.js" "$@" ;;
-  registry) app "$root/dist/apps/catalog/src/cli.js" "$@" ;;
-  component) app "$root/dist/apps/runtime/src/cli.js" "$@" ;;
+  migrate) run "$root/scripts/migrate.mjs" ;;
+  account | key) run "$root/dist/apps/gateway/src/cli.js" "$@" ;;
+  registry) run "$root/dist/apps/catalog/src/cli.js" "$@" ;;
+  component) run "$root/dist/apps/runtime/src/cli.js" "$@" ;;
   kafka)
     [ "${2-}" = acls ] || misused "kafka ${2-}"
     shift 2
-    app "$root/scripts/kafka-acls.mjs" "$@"
+    run "$root/scripts/kafka-acls.mjs" "$@"
     ;;
   dead-letters)
     shift
-    app "$root/scripts/dead-letters.mjs" "$@"
+    run "$root/scripts/dead-letters.mjs" "$@"
     ;;
   secrets)
     case "${2-}" in
-      init) shift 2 && app "$root/scripts/init-secrets.mjs" "$@" ;;
-      rotate) app "$root/scripts/rotate-secrets.mjs" ;;
+      init) shift 2 && run "$root/scripts/init-secrets.mjs" "$@" ;;
+      rotate) run "$root/scripts/rotate-secrets.mjs" ;;
       *) misused "secrets ${2-}" ;;
     esac
     ;;

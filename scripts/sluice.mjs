@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { appEnvironment, SOURCE_MAPS } from './processes/apps.mjs';
+import { appEnvironment } from './processes/apps.mjs';
 import { dataFolder, findRunning, localInstance } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
@@ -97,7 +97,7 @@ async function runOperators({ program, usesStores }) {
   await ensureBuild({ say: console.error });
   const file = inRoot(...program);
   if (!existsSync(file)) throw new ExplainedError(`"${args[0]}" is not part of this installation: ${file} is missing.`);
-  return exitCode([...SOURCE_MAPS, file, ...args], {
+  return exitCode(['--enable-source-maps', file, ...args], {
     // a component in a file reaches what it will reach with npm start
     ...appEnvironment(usesStores ? addresses() : reachableHosts(readSettings(process.env))),
     SLUICE_API_KEY: process.env.SLUICE_API_KEY,

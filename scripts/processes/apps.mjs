@@ -1,7 +1,6 @@
-import { pathToFileURL } from 'node:url';
 import { APPS, bundleOf, COMPILED } from '../setup/bundles.mjs';
 import { node24 } from '../setup/node24.mjs';
-import { inRoot, ROOT } from '../shell/paths.mjs';
+import { ROOT } from '../shell/paths.mjs';
 import { forEachLine } from './lines.mjs';
 import { startServiceProcess } from './service-process.mjs';
 import { Supervisor } from './supervisor.mjs';
@@ -9,9 +8,6 @@ import { Supervisor } from './supervisor.mjs';
 export { APPS };
 
 /** @typedef {import('../setup/bundles.mjs').App} App */
-
-/** Arguments of Node: the stacks of errors name lines of our sources. */
-export const SOURCE_MAPS = ['--import', pathToFileURL(inRoot('dist', 'libs', 'service', 'src', 'source-maps.js')).href];
 
 /**
  * Without SIGUSR1 nobody can open the inspector of a running service. One thread helps to collect garbage and to compile: four of them would occupy 3 MB more in each
@@ -38,7 +34,7 @@ export function startApp({ app, env, log, pidFile, graceMs, onExit }) {
     name: app,
     kind: 'app',
     command: node24(),
-    args: [...SOURCE_MAPS, ...OPTIONS, bundleOf(app)],
+    args: [...OPTIONS, bundleOf(app)],
     spawn: { cwd: ROOT, env: appEnvironment(env), stdio: ['ignore', 'pipe', 'pipe', 'ipc'] },
     pidFile: pidFile?.(app),
     graceMs,

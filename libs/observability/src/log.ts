@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LoggerService } from '@nestjs/common';
 import { type Logger, pino } from 'pino';
+import { withSourcePositions } from './source-positions.js';
 
 /** One wide line per unit of work, named like a fact: `log.info({ delivery_id, status }, 'delivery.attempted')`. `error` means that a person must act. */
 export type Log = Logger;
@@ -17,7 +18,7 @@ export function createLog(service: string, level: string = process.env.SLUICE_LO
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
-    serializers: { err: describeError },
+    serializers: { err: describeError, stack: (stack: unknown) => (typeof stack === 'string' ? withSourcePositions(stack) : stack) },
     mixin: () => {
       const requestId = currentRequestId();
       return requestId === undefined ? {} : { request_id: requestId };
@@ -32,8 +33,12 @@ const QUOTING = new Set(['detail', 'where', 'internalQuery']);
 export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const isPlain = ([name, value]: [string, unknown]) => value !== null && typeof value !== 'object' && !QUOTING.has(name);
-  const plain = Object.entries(pino.stdSerializers.err(error)).filter(isPlain);
-  return { ...Object.fromEntries(plain), ...(error instanceof AggregateError && { aggregateErrors: error.errors.map(describeError) }) };
+  const described = pino.stdSerializers.err(error);
+  const plain = Object.entries(described).filter(isPlain);
+  return {
+    ...{ ...Object.fromEntries(plain), stack: withSourcePositions(described.stack) },
+    ...(error instanceof AggregateError && { aggregateErrors: error.errors.map(describeError) }),
+  };
 }
 
 const storage = new AsyncLocalStorage<string>();
