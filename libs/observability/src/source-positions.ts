@@ -39,6 +39,7 @@ export const withSourcePositions = (stack: string): string =>
   stack.replace(POSITION, (position, url: string, line: string, column: string) => {
     const found = mapOf(url)?.findEntry(Number(line) - 1, Number(column) - 1);
     // a part without a source, or the last mapping of an earlier line
-    if (!found || !('originalSource' in found) || found.originalSource === undefined || found.generatedLine !== Number(line) - 1) return position;
+    if (!found || !('originalSource' in found) || found.originalSource === undefined || found.generatedLine !== Number(line) - 1)
+      return position;
     return `${resolve(fileURLToPath(url), '..', found.originalSource)}:${found.originalLine + 1}:${found.originalColumn + 1}`;
   });
