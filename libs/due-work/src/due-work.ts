@@ -101,7 +101,8 @@ export abstract class DueWork implements OnApplicationBootstrap, BeforeApplicati
     const end = () => Math.min(Math.max(start + SHORTEST_MS, Math.min(start + ms, this.nextAt)), start + longest);
     for (let rest; !this.stopping && (rest = end() - performance.now()) > 0;) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, rest);
+        // a fraction of a millisecond would be cut off, and need a second timer
+        const timer = setTimeout(resolve, Math.ceil(rest));
         this.endPause = () => {
           clearTimeout(timer);
           resolve();

@@ -3,6 +3,7 @@ export { clientIdOf } from './dead-members.js';
 export { type ConsumerState, consumerStates } from './consumer-life.js';
 export { Consumers } from './consumers.js';
 export { deadLetterRecord } from './outcomes.js';
+export { eachSecond } from './each-second.js';
 export { Batch, Consumes, ConsumesBatch, Follows, Handles, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
 export { explainKafkaError, isTooLarge, reasonOf } from './kafka-errors.js';
 export { KafkaClient } from './kafka.js';

@@ -5,6 +5,7 @@ import runnerModule from 'kafkajs/src/consumer/runner.js';
 import queueModule from 'kafkajs/src/network/requestQueue/index.js';
 import encoderModule from 'kafkajs/src/protocol/encoder.js';
 import responseModule from 'kafkajs/src/protocol/requests/fetch/v11/response.js';
+import { eachSecond } from './each-second.js';
 import { decodeFetchResponse } from './fetch-response.js';
 
 /** A consumer's membership in its group, from a start to a stop. */
@@ -177,27 +178,26 @@ queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
 };
 
 const { destroy } = queue;
-const TIMEOUT_CHECK_MS = 500;
 /** The queues of open connections. */
 const open = new Set<RequestQueue>();
-let timeoutCheck: NodeJS.Timeout | undefined;
+let endTimeoutCheck: (() => void) | undefined;
 
 /**
  * kafkajs 2.2.4 looks ten times per second, with a timer for each connection, whether a request has exceeded its time limit, also while there are none. A
- * service has about ten connections. With this, one timer looks at all of them.
+ * service has about ten connections. With this, one timer looks at all of them, once per second.
  */
 queue.scheduleRequestTimeoutCheck = function (this: RequestQueue): void {
   if (!this.enforceRequestTimeout) return;
   open.add(this);
-  timeoutCheck ??= setInterval(endLateRequests, TIMEOUT_CHECK_MS).unref();
+  endTimeoutCheck ??= eachSecond(endLateRequests);
 };
 
 queue.destroy = function (this: RequestQueue): void {
   destroy.call(this);
   open.delete(this);
   if (open.size > 0) return;
-  clearInterval(timeoutCheck);
-  timeoutCheck = undefined;
+  endTimeoutCheck?.();
+  endTimeoutCheck = undefined;
 };
 
 function endLateRequests(): void {

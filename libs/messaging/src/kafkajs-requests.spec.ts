@@ -72,7 +72,7 @@ describe('the request queue of a kafkajs connection', () => {
     expect(jest.getTimerCount()).toBe(1);
     jest.advanceTimersByTime(999);
     expect(failed).toEqual([]);
-    jest.advanceTimersByTime(1000);
+    jest.advanceTimersByTime(1001);
     expect(failed).toEqual([0, 1].map((index) => expect.stringMatching(new RegExp(`^${index}: Request Produce.* timed out$`))));
     for (const queue of queues) queue.destroy();
     expect(jest.getTimerCount()).toBe(0);

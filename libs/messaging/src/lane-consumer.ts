@@ -3,6 +3,7 @@ import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
 import { committedProgress, type Position, progressMetadata } from './watermark.js';
 import { Gathering, SESSION_MS, WatchedConsumer } from './consumer-life.js';
+import { eachSecond } from './each-second.js';
 import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
@@ -29,8 +30,6 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
 }
 
 const COMMIT_EVERY_MS = 100;
-/** How often a consumer without work looks whether the process stood still, in ms: less than a session. */
-const IDLE_TICK_MS = 1000;
 const ASSIGN_PAUSE_MS = 500;
 /** How long a stop waits for the end of a rebalance, to commit finished records. */
 const ASSIGNED_IN_MS = 2000;
@@ -68,9 +67,10 @@ export class LaneConsumer {
   /** Counts the assignments. */
   private assignment = 0;
   private timer: NodeJS.Timeout | undefined;
+  private stopResting: () => void = () => {};
   /** The partitions whose records are being taken. */
   private taking = 0;
-  /** Whether it ticks rarely, because it has no work. */
+  /** Whether it has no work, and ticks once per second: less than a session, in which the process may have stood still. */
   private isResting = false;
   private committing: Promise<void> = Promise.resolve();
   /** In progress, or waiting for the one before. */
@@ -171,6 +171,9 @@ export class LaneConsumer {
       eachBatchAutoResolve: false,
       eachBatch: withEmptyBatches((payload) => this.eachBatch(payload)),
     });
+    this.stopResting = eachSecond(() => {
+      if (this.isResting) this.tickAndSchedule();
+    });
     this.scheduleTick();
   }
 
@@ -182,6 +185,7 @@ export class LaneConsumer {
     this.pause();
     await Promise.race([this.intake.lanes.waitUntilBelow(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
     clearTimeout(this.timer);
+    this.stopResting();
     // nothing can be committed during a rebalance: finished work would be repeated
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.commit();
@@ -199,11 +203,13 @@ export class LaneConsumer {
   private scheduleTick(): void {
     clearTimeout(this.timer);
     this.isResting = !this.intake.hasWork && !this.membership.isUnconfirmed;
-    const pause = this.isResting ? IDLE_TICK_MS : (this.options.commitEveryMs ?? COMMIT_EVERY_MS);
-    this.timer = setTimeout(() => {
-      this.tick();
-      this.scheduleTick();
-    }, pause);
+    if (this.isResting) return;
+    this.timer = setTimeout(() => this.tickAndSchedule(), this.options.commitEveryMs ?? COMMIT_EVERY_MS);
+  }
+
+  private tickAndSchedule(): void {
+    this.tick();
+    this.scheduleTick();
   }
 
   private tick(): void {

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type Database, Lookups } from '#database';
-import type { Consumers, GroupPosition, Position, Restores } from '#messaging';
+import { type Consumers, eachSecond, type GroupPosition, type Position, type Restores } from '#messaging';
 import { counter, type Log } from '#observability';
 
-const EVERY_MS = 1000;
 /** Periods that ended longer ago are kept as one. */
 const SEPARATE_MS = 30 * 24 * 3_600_000;
 /** statement_timestamp(): the same in the whole statement. */
@@ -41,7 +40,7 @@ export class DatabaseRestores implements Restores {
   private readonly positionLookups = new Lookups<string, Position>(
     async () => new Map((await this.positions()).map((each) => [keyOf(each), positionOf(each)])),
   );
-  private timer: NodeJS.Timeout | undefined;
+  private stopExtending: () => void = () => {};
   private readonly listeners: (() => Promise<void>)[] = [];
   private extending: Promise<void> | undefined;
 
@@ -55,7 +54,7 @@ export class DatabaseRestores implements Restores {
     this.database = database;
     await this.extendPeriod();
     await this.mergeOldPeriods();
-    this.timer = setInterval(() => void this.extendPeriod().catch(() => {}), EVERY_MS).unref();
+    this.stopExtending = eachSecond(() => void this.extendPeriod().catch(() => {}));
   }
 
   /**
@@ -67,7 +66,7 @@ export class DatabaseRestores implements Restores {
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.timer);
+    this.stopExtending();
     await this.extending?.catch(() => {});
   }
 

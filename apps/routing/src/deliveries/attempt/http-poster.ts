@@ -90,13 +90,15 @@ export class HttpPoster extends Poster {
     await this.agent.destroy();
   }
 
-  private expire(): void {
+  /** Returns whether requests are in progress. */
+  private expire(): boolean {
     const now = this.options.clock.now();
     // in the order in which they began, and with one time limit: the first that is still in time ends it
     for (const exchange of this.underWay) {
-      if (exchange.deadline > now) return;
+      if (exchange.deadline > now) break;
       exchange.expire(this.options.timeoutMs);
     }
+    return this.underWay.size > 0;
   }
 }
 

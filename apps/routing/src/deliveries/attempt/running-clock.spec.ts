@@ -23,6 +23,8 @@ describe('the clock of a running process', () => {
     ['does not need a tick to notice that', ['stop 40000'], 100],
   ] as [string, (number | string)[], number][])('%s', (_, steps, expected) => {
     const clock = new RunningClock();
+    // an attempt is in progress
+    clock.onTick(() => true);
     const start = clock.now();
     for (const step of steps) {
       if (typeof step === 'number') jest.advanceTimersByTime(step);
@@ -30,5 +32,34 @@ describe('the clock of a running process', () => {
     }
     expect(clock.now() - start).toBeCloseTo(expected, -2);
     clock.onApplicationShutdown();
+  });
+
+  it('ticks while a callback needs it, and wakes an idle process no more', () => {
+    const clock = new RunningClock();
+    let [ticks, needed] = [0, false];
+    const end = clock.onTick(() => {
+      ticks += 1;
+      return needed;
+    });
+    /** How often it ticks in the next second. */
+    const ticksOfASecond = () => {
+      ticks = 0;
+      jest.advanceTimersByTime(1000);
+      return ticks;
+    };
+    expect(ticksOfASecond()).toBe(0);
+    clock.now();
+    needed = true;
+    expect(ticksOfASecond()).toBe(10);
+    needed = false;
+    expect(ticksOfASecond()).toBe(1);
+    expect(jest.getTimerCount()).toBe(0);
+    clock.now();
+    // one tick later, it is not read any more
+    expect(ticksOfASecond()).toBe(2);
+    clock.now();
+    end();
+    expect(ticksOfASecond()).toBe(0);
+    expect(jest.getTimerCount()).toBe(0);
   });
 });

@@ -196,7 +196,7 @@ describe('a drainer', () => {
     await store.settle(WEBHOOK, [{ delivery: slow, delivered: true, attempts: [] }]);
     Object.assign(store.backlogs.get(WEBHOOK)!, { leaseId: 'lease' });
     const drained = drain();
-    await jest.advanceTimersByTimeAsync(100);
+    for (let turn = 0; turn < 10; turn++) await jest.advanceTimersByTimeAsync(10);
     expect(poster.posts).toBe(6);
     await jest.advanceTimersByTimeAsync(2000);
     await drained;

@@ -242,7 +242,8 @@ export class Dispatcher implements OnApplicationShutdown {
     this.log.info({ webhook_id: webhookId, reason, waiting: receiver.waiting.size }, 'webhook.spilled');
   }
 
-  private tick(): void {
+  /** Returns whether deliveries are in progress, or receivers are still known. */
+  private tick(): boolean {
     const slow = this.clock.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
     // in the order of their start
     for (const attempt of this.inFlight) {
@@ -251,6 +252,7 @@ export class Dispatcher implements OnApplicationShutdown {
     }
     if (this.pressed()) this.spillSlowReceivers();
     this.receivers.deleteIdle();
+    return this.inFlight.size > 0 || this.receivers.size > 0;
   }
 
   private spillSlowReceivers(): void {

@@ -1,3 +1,4 @@
+import { eachSecond } from '#messaging';
 import { FairSlots } from './fair-slots.js';
 import { closed, retired, type RunnerEnd } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
@@ -46,7 +47,6 @@ interface Tenant<P> {
 }
 
 const mostRunsPerProcess = 32;
-const sweepMs = 1000;
 const refillMs = 50;
 /** For this long after one was needed, all blank processes are kept ready. */
 const busyMs = 60_000;
@@ -74,7 +74,7 @@ export class RunnerPool<P extends PooledProcess> {
   /** Accounts take turns, and only those whose turn has come wait for one of the processes. */
   private readonly starts: FairSlots;
   private readonly processSlots: Slots;
-  private readonly sweeper: NodeJS.Timeout;
+  private readonly stopSweeping: () => void;
   private refillTimer: NodeJS.Timeout | undefined;
   private startingBlanks = 0;
   /** When a process was last needed, for a run or an inspection, in ms. */
@@ -96,8 +96,7 @@ export class RunnerPool<P extends PooledProcess> {
       waiting: Infinity,
     });
     this.processSlots = new Slots(settings.maxProcesses);
-    this.sweeper = setInterval(() => this.sweep(), sweepMs);
-    this.sweeper.unref();
+    this.stopSweeping = eachSecond(() => this.sweep());
   }
 
   get processes(): number {
@@ -175,7 +174,7 @@ export class RunnerPool<P extends PooledProcess> {
 
   async close(): Promise<void> {
     this.closed = true;
-    clearInterval(this.sweeper);
+    this.stopSweeping();
     clearTimeout(this.refillTimer);
     for (const process of this.all) process.stop(closed);
     // These stop as soon as they exist
