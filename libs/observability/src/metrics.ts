@@ -1,11 +1,20 @@
+import perfHooks from 'node:perf_hooks';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { EventLoopLag } from './event-loop-lag.js';
 
 /** The process's metrics, as `/metrics` shows them. Names begin with `sluice_`. */
 export const metrics = new Registry();
 
-/** Event-loop lag, memory and CPU of the process. */
-// the default precision of 10 ms wakes an idle process a hundred times a second: a third of a percent of a core
-export const collectProcessMetrics = (): void => collectDefaultMetrics({ register: metrics, eventLoopMonitoringPrecision: 100 });
+/** Event-loop lag, memory and CPU of the process. Call the returned function once per second. */
+export function collectProcessMetrics(): () => void {
+  const lag = new EventLoopLag();
+  const { monitorEventLoopDelay } = perfHooks;
+  // prom-client would also wake an idle process for each sample, and count the time between two samples as lag
+  perfHooks.monitorEventLoopDelay = () => lag as unknown as ReturnType<typeof monitorEventLoopDelay>;
+  collectDefaultMetrics({ register: metrics });
+  perfHooks.monitorEventLoopDelay = monitorEventLoopDelay;
+  return () => lag.look();
+}
 
 export const counter = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []): Counter<Label> =>
   new Counter({ name: `sluice_${name}`, help, labelNames, registers: [metrics] });

@@ -17,6 +17,7 @@ import { checkSealed, Database, DatabaseConfig, isTransient, outageOf, type Sche
 import {
   clientIdOf,
   Consumers,
+  eachSecond,
   explainKafkaError,
   KafkaClient,
   KafkaConfig,
@@ -72,7 +73,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
   process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
   try {
-    collectProcessMetrics();
+    eachSecond(collectProcessMetrics());
     checkConfig([...COMMON_SETTINGS, ...settings]);
     const config = ServiceConfig.read();
     const deadline = Date.now() + config.startupTimeoutMs;
