@@ -42,7 +42,7 @@ it('takes no samples while the process is idle', async () => {
   }
 });
 
-it('is a metric of the process', async () => {
+it('shows the lag of an idle process as 0 in its metrics', async () => {
   const look = collectProcessMetrics();
   const text = await metrics.metrics();
   expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds 0$/m);
