@@ -31,7 +31,7 @@ misused() {
   exit 2
 }
 
-# The stacks of its errors name the lines of our sources. Services translate what they log themselves.
+# Commands that end: the stacks of their errors name the lines of our sources. Services translate what they log themselves.
 run() {
   exec node --enable-source-maps "$@"
 }

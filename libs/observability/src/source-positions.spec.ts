@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -20,7 +20,7 @@ describe('the positions in a stack', () => {
   it('are those in the source, in each line that has one', () => {
     const file = fileWithMap('b c.js');
     const stack = `Error: at (file)\n    at run (${file}:2:6)\n    at async ${file}:2:40\n    at node:internal/a:2:6`;
-    expect(withSourcePositions(stack)).toBe(
+    expect(withSourcePositions(stack, file)).toBe(
       `Error: at (file)\n    at run (${source()}:3:1)\n    at async ${source()}:3:2\n    at node:internal/a:2:6`,
     );
   });
@@ -29,14 +29,18 @@ describe('the positions in a stack', () => {
     ['before the first position of its line that has a source', ':2:2'],
     ['in a line without a source', ':3:6'],
   ])('stay as they are %s', (_, position) => {
-    const stack = `Error\n    at run (${fileWithMap('b.js')}${position})`;
-    expect(withSourcePositions(stack)).toBe(stack);
+    const file = fileWithMap('b.js');
+    const stack = `Error\n    at run (${file}${position})`;
+    expect(withSourcePositions(stack, file)).toBe(stack);
   });
 
-  it('stay as they are in files without a map, in packages, and outside files', () => {
-    mkdirSync(join(folder, 'node_modules'));
-    for (const url of [pathToFileURL(join(folder, 'no.js')).href, fileWithMap('node_modules/p.js'), 'file:///%', 'https://example.com/a']) {
-      expect(withSourcePositions(`Error\n    at ${url}:2:6`)).toBe(`Error\n    at ${url}:2:6`);
-    }
+  it('stay as they are in a file without a map', () => {
+    const file = pathToFileURL(join(folder, 'none.js')).href;
+    expect(withSourcePositions(`Error\n    at ${file}:2:6`, file)).toBe(`Error\n    at ${file}:2:6`);
+  });
+
+  it.each(['file:///%', 'https://example.com/a', 'node:internal/a'])('stay as they are in other files: %s', (url) => {
+    const stack = `Error: ${fileWithMap('other.js')}:2:6\n    at ${url}:2:6`;
+    expect(withSourcePositions(stack, fileWithMap('b.js'))).toBe(stack);
   });
 });

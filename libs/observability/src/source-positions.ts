@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url';
 const KEPT_MS = 10_000;
 /** One position, such as `file:///sluice/dist/bundles/routing.js:7:1203`. */
 const POSITION = /(file:\/\/[^\s()]+):(\d+):(\d+)/g;
-const PACKAGES = '/node_modules/';
 
 /** By the URL of the file; null: it has none. */
 const maps = new Map<string, SourceMap | null>();
@@ -23,7 +22,6 @@ function mapOf(url: string): SourceMap | null {
 }
 
 function readMap(url: string): SourceMap | null {
-  if (url.includes(PACKAGES)) return null;
   try {
     return new SourceMap(JSON.parse(readFileSync(`${fileURLToPath(url)}.map`, 'utf8')) as SourceMapPayload);
   } catch {
@@ -32,11 +30,14 @@ function readMap(url: string): SourceMap | null {
 }
 
 /**
- * A stack in which positions in a bundle are those in our sources, such as `Outbox.send (/sluice/libs/outbox/src/outbox.ts:20:5)`. Positions
- * without a source, such as those in packages, stay as they are.
+ * A stack in which positions in a bundle are those in our sources, such as `Outbox.send (/sluice/libs/outbox/src/outbox.ts:20:5)`. Positions without a
+ * source, such as those in packages, stay as they are, and so do those in other files: a stack may contain text of strangers.
+ *
+ * @param bundle the URL of the file that this module is part of
  */
-export const withSourcePositions = (stack: string): string =>
+export const withSourcePositions = (stack: string, bundle = import.meta.url): string =>
   stack.replace(POSITION, (position, url: string, line: string, column: string) => {
+    if (url !== bundle) return position;
     const found = mapOf(url)?.findEntry(Number(line) - 1, Number(column) - 1);
     // a part without a source, or the last mapping of an earlier line
     if (!found || !('originalSource' in found) || found.originalSource === undefined || found.generatedLine !== Number(line) - 1)

@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { UserId } from '#contracts';
-import type { Task } from '#messaging';
+import { eachSecond, type Task } from '#messaging';
 import { eventIdOf } from '#events';
 import { counter, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
@@ -65,6 +65,7 @@ export class Dispatcher implements OnApplicationShutdown {
   /** Attempts that have left their lanes. */
   private readonly slow = new Set<Promise<void>>();
   private readonly stopTicking: () => void;
+  private readonly stopCleaning: () => void;
   /** Whether the memory for deliveries becomes scarce. */
   private pressed: () => boolean = () => false;
 
@@ -81,11 +82,13 @@ export class Dispatcher implements OnApplicationShutdown {
     private readonly clock: RunningClock,
   ) {
     this.stopTicking = clock.onTick(() => this.tick());
+    this.stopCleaning = eachSecond(() => this.receivers.deleteIdle());
   }
 
   // not earlier: until the lanes are empty, slow attempts must be parked
   onApplicationShutdown(): void {
     this.stopTicking();
+    this.stopCleaning();
   }
 
   /** Resolves when no attempt is in progress, including slow ones that have left their lanes. */
@@ -242,7 +245,7 @@ export class Dispatcher implements OnApplicationShutdown {
     this.log.info({ webhook_id: webhookId, reason, waiting: receiver.waiting.size }, 'webhook.spilled');
   }
 
-  /** Returns whether deliveries are in progress, or receivers are still known. */
+  /** Returns whether attempts are in progress. */
   private tick(): boolean {
     const slow = this.clock.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
     // in the order of their start
@@ -251,8 +254,7 @@ export class Dispatcher implements OnApplicationShutdown {
       attempt.parking ??= this.parkInFlight(attempt);
     }
     if (this.pressed()) this.spillSlowReceivers();
-    this.receivers.deleteIdle();
-    return this.inFlight.size > 0 || this.receivers.size > 0;
+    return this.inFlight.size > 0;
   }
 
   private spillSlowReceivers(): void {

@@ -179,10 +179,6 @@ export class ReceiverStates {
     return [];
   }
 
-  get size(): number {
-    return this.states.size;
-  }
-
   /** Deletes the states that a new one would equal. */
   deleteIdle(): void {
     for (const state of this.states.values()) if (state.idle) this.states.delete(state.webhookId);
