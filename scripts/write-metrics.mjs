@@ -69,6 +69,6 @@ function page(all) {
 | --- | --- | --- | --- | --- |
 ${rows.join('\n')}
 
-The metrics of the process, from \`prom-client\`, are there as well: \`process_cpu_seconds_total\`, \`process_resident_memory_bytes\`, \`process_open_fds\`, \`process_start_time_seconds\`, \`nodejs_eventloop_lag_p99_seconds\`, \`nodejs_heap_size_used_bytes\`, \`nodejs_gc_duration_seconds\` and others. The lag of the event loop is only sampled while the process works for more than 5 % of the time, otherwise it is 0.
+The metrics of the process, from \`prom-client\`, are there as well: \`process_cpu_seconds_total\`, \`process_resident_memory_bytes\`, \`process_open_fds\`, \`process_start_time_seconds\`, \`nodejs_eventloop_lag_p99_seconds\`, \`nodejs_heap_size_used_bytes\`, \`nodejs_gc_duration_seconds\` and others. The lag of the event loop is sampled ten times per second in a process that works, and once per second in an idle one.
 `;
 }

@@ -5,7 +5,7 @@ describe('work of each second', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  it('shares one timer, which ends with the last of it', () => {
+  it('shares one timer, which ends when nobody needs it any more', () => {
     const calls: string[] = [];
     const callAs = (name: string) => () => void calls.push(name);
     const endFirst = eachSecond(callAs('first'));
@@ -22,7 +22,7 @@ describe('work of each second', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('may be the same function twice', () => {
+  it('calls a function twice that was passed twice', () => {
     let calls = 0;
     const count = () => void (calls += 1);
     const ends = [eachSecond(count), eachSecond(count)];

@@ -1,7 +1,8 @@
-import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { createHistogram } from 'node:perf_hooks';
 
-const RESOLUTION_MS = 100;
-/** The share of the time in which the event loop works, below which it is not sampled. */
+const SAMPLE_MS = 100;
+const LOOK_MS = 1000;
+/** The share of the time in which the event loop works, below which it is sampled rarely. */
 const IDLE = 0.05;
 
 /** How long an event loop has worked and waited so far, in ms. */
@@ -11,55 +12,74 @@ interface LoopTimes {
 }
 
 /**
- * How late the event loop is, in ns, since the last reset: a histogram like those of `monitorEventLoopDelay`, without the time between two samples.
- * An idle process is not sampled, because each sample wakes it: without samples, all values are 0.
+ * How late timers are, because the event loop works or the process stands still: a histogram since the last reset, in ns. It has ten samples per second
+ * in a process that works, but one per second in an idle one, because each sample wakes it.
  */
 export class EventLoopLag {
-  private readonly delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  private last: LoopTimes;
+  private readonly lags = createHistogram();
+  private timer: NodeJS.Timeout | undefined;
+  private lastTimes: LoopTimes;
+  private lookedAt = performance.now();
 
   constructor(private readonly times: () => LoopTimes = () => performance.eventLoopUtilization()) {
-    this.last = times();
+    this.lastTimes = times();
   }
 
   get min(): number {
-    return this.lagOf(this.delays.min);
+    return this.lags.count === 0 ? 0 : this.lags.min;
   }
 
   get max(): number {
-    return this.lagOf(this.delays.max);
+    return this.lags.max;
   }
 
   get mean(): number {
-    return this.lagOf(this.delays.mean);
+    return this.lags.count === 0 ? 0 : this.lags.mean;
   }
 
   get stddev(): number {
-    return this.delays.count === 0 ? 0 : this.delays.stddev;
+    return this.lags.count === 0 ? 0 : this.lags.stddev;
   }
 
   percentile(percentile: number): number {
-    return this.lagOf(this.delays.percentile(percentile));
+    return this.lags.count === 0 ? 0 : this.lags.percentile(percentile);
   }
 
+  /** It always is: for prom-client, which expects this method. */
   enable(): boolean {
-    return this.delays.enable();
+    return true;
   }
 
   reset(): void {
-    this.delays.reset();
+    this.lags.reset();
   }
 
-  /** Call it once per second: decides whether the next second is sampled. */
+  /** Call it once per second. */
   look(): void {
+    const now = performance.now();
     const { active, idle } = this.times();
-    const [worked, rested] = [active - this.last.active, idle - this.last.idle];
-    this.last = { active, idle };
-    if (worked < IDLE * (worked + rested)) this.delays.disable();
-    else this.delays.enable();
+    const [worked, rested] = [active - this.lastTimes.active, idle - this.lastTimes.idle];
+    if (!this.timer) this.record(now - this.lookedAt - LOOK_MS);
+    this.lastTimes = { active, idle };
+    this.lookedAt = now;
+    if (worked < IDLE * (worked + rested)) {
+      clearTimeout(this.timer);
+      this.timer = undefined;
+    } else if (!this.timer) {
+      this.sampleNext();
+    }
   }
 
-  private lagOf(delay: number): number {
-    return this.delays.count === 0 ? 0 : Math.max(0, delay - RESOLUTION_MS * 1e6);
+  private sampleNext(): void {
+    const due = performance.now() + SAMPLE_MS;
+    this.timer = setTimeout(() => {
+      this.record(performance.now() - due);
+      this.sampleNext();
+    }, SAMPLE_MS).unref();
+  }
+
+  private record(ms: number): void {
+    // a histogram has no zeros
+    this.lags.record(Math.max(1, Math.round(ms * 1e6)));
   }
 }

@@ -18,7 +18,7 @@ export function createLog(service: string, level: string = process.env.SLUICE_LO
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
-    serializers: { err: describeError, stack: (stack: unknown) => (typeof stack === 'string' ? withSourcePositions(stack) : stack) },
+    serializers: { err: describeError, stack: (stack: unknown) => withSourcePositions(stack) },
     mixin: () => {
       const requestId = currentRequestId();
       return requestId === undefined ? {} : { request_id: requestId };
@@ -33,10 +33,9 @@ const QUOTING = new Set(['detail', 'where', 'internalQuery']);
 export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const isPlain = ([name, value]: [string, unknown]) => value !== null && typeof value !== 'object' && !QUOTING.has(name);
-  const described = pino.stdSerializers.err(error);
-  const plain = Object.entries(described).filter(isPlain);
+  const plain = Object.entries(pino.stdSerializers.err(error)).filter(isPlain);
   return {
-    ...{ ...Object.fromEntries(plain), stack: withSourcePositions(described.stack) },
+    ...Object.fromEntries(plain.map(([name, value]) => [name, name === 'stack' ? withSourcePositions(value) : value])),
     ...(error instanceof AggregateError && { aggregateErrors: error.errors.map(describeError) }),
   };
 }

@@ -18,10 +18,10 @@ describe('the positions in a stack', () => {
   const source = () => join(folder, '..', 'src', 'a.ts');
 
   it('are those in the source, in each line that has one', () => {
-    const file = fileWithMap('b c.js');
-    const stack = `Error: at (file)\n    at run (${file}:2:6)\n    at async ${file}:2:40\n    at node:internal/a:2:6`;
+    const file = fileWithMap('b (c).js');
+    const stack = `Error: at ${file}, ${file}:2\n    at run (${file}:2:6)\n    at async ${file}:2:40\n    at node:internal/a:2:6`;
     expect(withSourcePositions(stack, file)).toBe(
-      `Error: at (file)\n    at run (${source()}:3:1)\n    at async ${source()}:3:2\n    at node:internal/a:2:6`,
+      `Error: at ${file}, ${file}:2\n    at run (${source()}:3:1)\n    at async ${source()}:3:2\n    at node:internal/a:2:6`,
     );
   });
 
@@ -37,6 +37,10 @@ describe('the positions in a stack', () => {
   it('stay as they are in a file without a map', () => {
     const file = pathToFileURL(join(folder, 'none.js')).href;
     expect(withSourcePositions(`Error\n    at ${file}:2:6`, file)).toBe(`Error\n    at ${file}:2:6`);
+  });
+
+  it('are not expected in what is no text', () => {
+    expect(withSourcePositions([1])).toEqual([1]);
   });
 
   it.each(['file:///%', 'https://example.com/a', 'node:internal/a'])('stay as they are in other files: %s', (url) => {

@@ -8,8 +8,7 @@ import { fileURLToPath } from 'node:url';
 
 /** The errors of a burst need the same map, which takes a tenth of a second to parse. */
 const KEPT_MS = 10_000;
-/** One position, such as `file:///sluice/dist/bundles/routing.js:7:1203`. */
-const POSITION = /(file:\/\/[^\s()]+):(\d+):(\d+)/g;
+const POSITION = /^:(\d+):(\d+)/;
 
 /** By the URL of the file; null: it has none. */
 const maps = new Map<string, SourceMap | null>();
@@ -31,16 +30,27 @@ function readMap(url: string): SourceMap | null {
 
 /**
  * A stack in which positions in a bundle are those in our sources, such as `Outbox.send (/sluice/libs/outbox/src/outbox.ts:20:5)`. Positions without a
- * source, such as those in packages, stay as they are, and so do those in other files: a stack may contain text of strangers.
+ * source, such as those in packages, stay as they are, and so do those in other files: a stack may contain text from users. What is not a text is returned
+ * as it is.
  *
  * @param bundle the URL of the file that this module is part of
  */
-export const withSourcePositions = (stack: string, bundle = import.meta.url): string =>
-  stack.replace(POSITION, (position, url: string, line: string, column: string) => {
-    if (url !== bundle) return position;
-    const found = mapOf(url)?.findEntry(Number(line) - 1, Number(column) - 1);
-    // a part without a source, or the last mapping of an earlier line
-    if (!found || !('originalSource' in found) || found.originalSource === undefined || found.generatedLine !== Number(line) - 1)
-      return position;
-    return `${resolve(fileURLToPath(url), '..', found.originalSource)}:${found.originalLine + 1}:${found.originalColumn + 1}`;
+export function withSourcePositions(stack: unknown, bundle = import.meta.url): unknown {
+  if (typeof stack !== 'string') return stack;
+  const [before, ...positions] = stack.split(bundle);
+  const translated = positions.map((text) => {
+    const [at = '', line, column] = POSITION.exec(text) ?? [];
+    const source = sourceOf(bundle, Number(line), Number(column));
+    return source === undefined ? `${bundle}${text}` : `${source}${text.slice(at.length)}`;
   });
+  return [before, ...translated].join('');
+}
+
+/** undefined: it is in no source. */
+function sourceOf(bundle: string, line: number, column: number): string | undefined {
+  if (Number.isNaN(line)) return undefined;
+  const found = mapOf(bundle)?.findEntry(line - 1, column - 1);
+  // a part without a source, or the last position of an earlier line
+  if (!found || !('originalSource' in found) || found.originalSource === undefined || found.generatedLine !== line - 1) return undefined;
+  return `${resolve(fileURLToPath(bundle), '..', found.originalSource)}:${found.originalLine + 1}:${found.originalColumn + 1}`;
+}

@@ -74,7 +74,7 @@ export class HttpPoster extends Poster {
       });
       this.underWay.add(exchange);
       // closes the connection after the response
-      const reset = !this.connections.keeps(ownerId, origin, now) || undefined;
+      const reset = !this.connections.keeps(ownerId, origin, performance.now()) || undefined;
       try {
         this.agent.dispatch({ origin, path, method: 'POST', headers, body, reset }, exchange);
       } catch (error) {

@@ -34,7 +34,7 @@ describe('the clock of a running process', () => {
     clock.onApplicationShutdown();
   });
 
-  it('ticks while a callback needs it, and wakes an idle process no more', () => {
+  it('ticks while a callback needs it, and no longer wakes an idle process', () => {
     const clock = new RunningClock();
     let [ticks, needed] = [0, false];
     const end = clock.onTick(() => {

@@ -108,6 +108,7 @@ export class Drainer {
     } finally {
       lease.end();
       receiver.held -= 1;
+      this.receivers.deleteIfIdle(receiver);
     }
   }
 

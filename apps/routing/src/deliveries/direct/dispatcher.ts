@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { UserId } from '#contracts';
-import { eachSecond, type Task } from '#messaging';
+import type { Task } from '#messaging';
 import { eventIdOf } from '#events';
 import { counter, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
@@ -65,7 +65,6 @@ export class Dispatcher implements OnApplicationShutdown {
   /** Attempts that have left their lanes. */
   private readonly slow = new Set<Promise<void>>();
   private readonly stopTicking: () => void;
-  private readonly stopCleaning: () => void;
   /** Whether the memory for deliveries becomes scarce. */
   private pressed: () => boolean = () => false;
 
@@ -82,13 +81,11 @@ export class Dispatcher implements OnApplicationShutdown {
     private readonly clock: RunningClock,
   ) {
     this.stopTicking = clock.onTick(() => this.tick());
-    this.stopCleaning = eachSecond(() => this.receivers.deleteIdle());
   }
 
   // not earlier: until the lanes are empty, slow attempts must be parked
   onApplicationShutdown(): void {
     this.stopTicking();
-    this.stopCleaning();
   }
 
   /** Resolves when no attempt is in progress, including slow ones that have left their lanes. */
@@ -254,6 +251,7 @@ export class Dispatcher implements OnApplicationShutdown {
       attempt.parking ??= this.parkInFlight(attempt);
     }
     if (this.pressed()) this.spillSlowReceivers();
+    this.receivers.deleteIdle();
     return this.inFlight.size > 0;
   }
 

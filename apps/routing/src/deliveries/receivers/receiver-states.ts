@@ -181,6 +181,10 @@ export class ReceiverStates {
 
   /** Deletes the states that a new one would equal. */
   deleteIdle(): void {
-    for (const state of this.states.values()) if (state.idle) this.states.delete(state.webhookId);
+    for (const state of this.states.values()) this.deleteIfIdle(state);
+  }
+
+  deleteIfIdle({ idle, webhookId }: ReceiverState): void {
+    if (idle) this.states.delete(webhookId);
   }
 }
