@@ -9,7 +9,7 @@ describe('the lag of the event loop', () => {
     jest.useRealTimers();
   });
 
-  /** A process in which a second begins. `second` ends it, in which the event loop worked for so many ms and then blocked for so many further ones. */
+  /** A process, and a function that lets a second pass, in which its event loop works for `worked` ms and is then blocked for `blockedMs`. */
   const watched = () => {
     const times = { active: 0, idle: 0 };
     let blocked = 0;

@@ -39,7 +39,7 @@ describe('the positions in a stack', () => {
     expect(withSourcePositions(`Error\n    at ${file}:2:6`, file)).toBe(`Error\n    at ${file}:2:6`);
   });
 
-  it('are not expected in what is no text', () => {
+  it('are not expected in a stack that is not a text', () => {
     expect(withSourcePositions([1])).toEqual([1]);
   });
 

@@ -30,8 +30,8 @@ function readMap(url: string): SourceMap | null {
 
 /**
  * A stack in which positions in a bundle are those in our sources, such as `Outbox.send (/sluice/libs/outbox/src/outbox.ts:20:5)`. Positions without a
- * source, such as those in packages, stay as they are, and so do those in other files: a stack may contain text from users. What is not a text is returned
- * as it is.
+ * source, such as those in packages, stay as they are, and so do those in other files: a stack may contain text from users. A value
+ * that is not a text is returned unchanged.
  *
  * @param bundle the URL of the file that this module is part of
  */
