@@ -1,6 +1,6 @@
 // npm run bench:idle — CPU and memory of a system that has nothing to do, by process. Prints one JSON line.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cpuMs } from './lib/cpu.mjs';
+import { cpuByProcess } from './lib/cpu.mjs';
 import { pssMb } from './lib/memory.mjs';
 import { startOwnSystem } from '../scripts/temporary/own-system.mjs';
 
@@ -11,15 +11,16 @@ const SETTLE_SECONDS = Number(process.env.BENCH_SETTLE_SECONDS ?? 75);
 const system = await startOwnSystem();
 try {
   await sleep(SETTLE_SECONDS * 1000);
-  const pids = Object.entries(system.pids());
-  const before = pids.map(([, pid]) => cpuMs([pid]));
+  /** @type {Record<string, number | undefined>} */
+  const pids = system.pids();
+  const cpu = cpuByProcess(pids);
   const started = performance.now();
   await sleep(SECONDS * 1000);
   const elapsed = performance.now() - started;
-  const figures = pids.map(([name, pid], index) => ({
+  const figures = Object.entries(cpu()).map(([name, used]) => ({
     name,
-    cpu_percent: round(((cpuMs([pid]) - (before[index] ?? 0)) / elapsed) * 100),
-    pss_mb: round(pssMb([pid])),
+    cpu_percent: round((used / elapsed) * 100),
+    pss_mb: round(pssMb([pids[name]])),
   }));
   /** @param {'cpu_percent' | 'pss_mb'} figure */
   const total = (figure) => round(figures.reduce((sum, each) => sum + each[figure], 0));

@@ -5,7 +5,7 @@ import { createLog } from '../dist/libs/observability/src/index.js';
 import { ksuid } from '../dist/libs/contracts/src/index.js';
 import { eventRecord } from '../dist/libs/events/src/index.js';
 import { openConnections, postBytes } from './ingest/connections.mjs';
-import { cpuMs } from './lib/cpu.mjs';
+import { cpuByProcess } from './lib/cpu.mjs';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, median, quantiles } from './lib/quantiles.mjs';
 
@@ -114,13 +114,12 @@ try {
   for (let round = 0; round < ROUNDS; round++) {
     for (const [name, way] of Object.entries(ways)) {
       const found = (rounds[name] ??= { per_second: [], p50_ms: [], p99_ms: [], cpu_us: {} });
-      const pids = Object.entries(system.pids());
-      const before = pids.map(([, pid]) => cpuMs([pid]));
+      const cpu = cpuByProcess(system.pids());
       const { events, seconds } = await flood(way);
       // the store and the router are done with it too
       await new Promise((resolve) => setTimeout(resolve, 1000));
       found.per_second.push(events / seconds);
-      pids.forEach(([process, pid], index) => (found.cpu_us[process] ??= []).push(((cpuMs([pid]) - (before[index] ?? 0)) * 1000) / events));
+      for (const [process, used] of Object.entries(cpu())) (found.cpu_us[process] ??= []).push((used * 1000) / events);
       const { p50, p99 } = quantiles(await atRate({ perSecond: (RATE * way.share) / way.size, seconds: SECONDS }, way.send));
       found.p50_ms.push(p50);
       found.p99_ms.push(p99);

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import kafkajs from 'kafkajs';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
-import { cpuMs } from './lib/cpu.mjs';
+import { cpuByProcess } from './lib/cpu.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
 
 const RATES = (process.env.BENCH_RATES ?? '100,500').split(',').map(Number);
@@ -51,17 +51,15 @@ try {
     users_me: () => api('GET', '/users/me'),
     event_summaries: () => api('GET', `/sources/${source.id}/event_summaries`),
   };
-  const processes = Object.entries(system.pids());
-  const cpu = () => processes.map(([, pid]) => cpuMs([pid]));
   /** @type {Record<string, Record<string, unknown>>} */
   const measured = {};
   for (const [kind, call] of Object.entries(kinds)) {
     measured[kind] = {};
     for (const perSecond of RATES) {
       await atRate({ perSecond, seconds: 5 }, call);
-      const before = cpu();
+      const cpu = cpuByProcess(system.pids());
       const { count, ...ms } = quantiles(await atRate({ perSecond, seconds: SECONDS }, call));
-      const by = Object.fromEntries(cpu().map((after, i) => [processes[i]?.[0], Math.round(((after - (before[i] ?? 0)) * 1000) / count)]));
+      const by = Object.fromEntries(Object.entries(cpu()).map(([name, used]) => [name, Math.round((used * 1000) / count)]));
       const cpu_us = { total: Object.values(by).reduce((sum, each) => sum + each, 0), ...by };
       console.log(`${kind} at ${perSecond}/s:`, { ms, cpu_us });
       measured[kind][perSecond] = { ms, cpu_us };

@@ -14,6 +14,18 @@ export function cpuMs(pids) {
 }
 
 /**
+ * CPU time that each of these processes uses from now on, with its descendants.
+ *
+ * @param {Record<string, number | undefined>} pids by name
+ * @returns {() => Record<string, number>} so far, in ms, by name
+ */
+export function cpuByProcess(pids) {
+  const read = () => Object.entries(pids).map(([name, pid]) => /** @type {const} */ ([name, cpuMs([pid])]));
+  const before = Object.fromEntries(read());
+  return () => Object.fromEntries(read().map(([name, ms]) => [name, ms - (before[name] ?? 0)]));
+}
+
+/**
  * CPU seconds that processes have used so far; null if the system does not report them.
  * @param {number | string | undefined} process a process id, or the name that several processes share
  */
