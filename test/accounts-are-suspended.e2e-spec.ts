@@ -6,7 +6,7 @@ import { outsideKafka } from './support/outside-kafka.js';
 import { outsideProducer } from './support/producer.js';
 import { Receiver } from './support/receiver.js';
 import { joinSystem, type System } from './support/system.js';
-import { needing, topic } from './support/target.js';
+import { can, needing, topic } from './support/target.js';
 
 const CODE = `export default {
   name: 'Guest', key: 'guest-${Date.now()}',
@@ -129,7 +129,7 @@ needing('accounts', 'receiver').describe('an account', () => {
     expect((await other.api.get(`/components/${other.source.component_id}`)).body.data.code).toBe(CODE);
     await kafka.send({ topic: topic('workflows'), messages: [{ key: WORKFLOW, value: null }] });
     await kafka.disconnect();
-    if (!process.env.SLUICE_TEST_DATABASE_URL) return;
+    if (!can('processes') || !can('databases')) return;
     const left = async (text: string, allowed: string[]) => (await tablesWith(text)).filter((table) => !allowed.includes(table));
     await eventually(async () => {
       expect(await left(email, [])).toEqual([]);

@@ -165,7 +165,7 @@ describe('a deletion of events that another producer writes', () => {
 });
 
 it("the dead letters are counted by an operator's command", async () => {
-  const env = { ...process.env, DATABASE_URL: 'postgres://nowhere', KAFKA_BROKERS: system.brokers };
+  const env = { ...process.env, DATABASE_URL: 'postgres://nowhere', ...system.kafkaVariables };
   const run = (...args: string[]) =>
     promisify(execFile)(node24(), [inRoot('scripts/sluice.mjs'), 'admin', 'dead-letters', ...args], { env, maxBuffer: 2 ** 27 });
   const { stdout } = await run('--service', 'routing', '--since', '1h', '-n', '1000', '-o', 'ndjson');
@@ -191,7 +191,7 @@ needing('control', 'processes').it('the dead letters are counted by doctor in a 
   const folder = dataFolder(mkdtempSync(join(tmpdir(), 'sluice-doctor-')));
   writePidFile(folder.lock, process.pid);
   const addresses = { url: new URL(api.baseUrl).origin, kafka: system.brokers };
-  announce(folder, { DATABASE_URL: 'postgres://nowhere', KAFKA_BROKERS: system.brokers }, addresses);
+  announce(folder, { DATABASE_URL: 'postgres://nowhere', ...system.kafkaVariables }, addresses);
   writeFileSync(folder.apiKey, api.account.api_key);
   const none = { SLUICE_URL: undefined, SLUICE_API_KEY: undefined };
   const env = { ...process.env, ...none, SLUICE_DATA_DIR: folder.dir, XDG_CONFIG_HOME: folder.dir };
@@ -258,7 +258,8 @@ describe('a valid record of a later version', () => {
     const id = randomUUID();
     return {
       ...{ key: id, value, wrong, replies: true },
-      headers: { message, 'correlation-id': id, 'reply-to': repliesTopic('gateway') },
+      // a service may only reply to those that send requests to it
+      headers: { message, 'correlation-id': id, 'reply-to': repliesTopic(service === 'gateway' ? 'catalog' : 'gateway') },
       handled: { [service]: async () => expect(replies.get(id)).toEqual({ error: undefined }) },
     };
   };
@@ -266,7 +267,7 @@ describe('a valid record of a later version', () => {
   beforeAll(async () => {
     [replyConsumer, admin] = [kafka.consumer({ groupId: `test.${randomUUID()}` }), kafka.admin()];
     await Promise.all([replyConsumer.connect(), admin.connect()]);
-    await replyConsumer.subscribe({ topic: repliesTopic('gateway') });
+    await replyConsumer.subscribe({ topics: [repliesTopic('gateway'), repliesTopic('catalog')] });
     const joined = new Promise((resolve) => replyConsumer.on(replyConsumer.events.GROUP_JOIN, resolve));
     await replyConsumer.run({
       eachMessage: async ({ message: { headers = {} } }) =>

@@ -66,6 +66,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     apiUrl,
     endpointsUrl,
     brokers,
+    kafkaVariables: secured?.kafkaLogin('operator') ?? { KAFKA_BROKERS: brokers },
     apps,
     broker: {
       kill: async () => broker?.kill(),
@@ -87,7 +88,7 @@ export async function joinSharedSystem(): Promise<System> {
   const sluice = commands(() => env);
   const clients: Api[] = [];
   return {
-    ...{ apiUrl, endpointsUrl, brokers: env.KAFKA_BROKERS!, apps, broker, sluice },
+    ...{ apiUrl, endpointsUrl, brokers: env.KAFKA_BROKERS!, kafkaVariables: { KAFKA_BROKERS: env.KAFKA_BROKERS! }, apps, broker, sluice },
     account: async (email = newEmail()) => {
       clients.push(new Api(apiUrl, (await sluice('account', 'create', '--email', email)) as Api['account']));
       return clients.at(-1)!;

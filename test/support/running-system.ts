@@ -38,6 +38,7 @@ export async function joinRunningSystem(target: RunningTarget, { variables = {} 
     apiUrl: target.apiUrl,
     endpointsUrl: target.endpointsUrl,
     brokers: target.brokers,
+    kafkaVariables: { KAFKA_BROKERS: target.brokers, ...target.kafkaVariables },
     apps,
     broker: apps.broker,
     sluice,

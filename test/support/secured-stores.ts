@@ -23,6 +23,8 @@ export interface SecuredStores {
   caFile: string;
   /** The variables with which a service, or `migrate`, connects. */
   environment(user: App | 'migrate'): Record<string, string>;
+  /** Those with which a user connects to Kafka. */
+  kafkaLogin(user: App | 'migrate' | 'operator'): Record<string, string>;
   /** For the stories' own clients, which have all permissions. */
   client: kafkajs.KafkaConfig;
   /** Revokes a permission. */
@@ -47,7 +49,9 @@ export async function startSecuredStores(): Promise<SecuredStores> {
   await writeFile(keyStore, key + cert, { mode: 0o600 });
 
   const password = (): string => randomBytes(18).toString('hex');
-  const users = Object.fromEntries(['admin', ...[...APPS, 'migrate'].map((name) => `sluice-${name}`)].map((name) => [name, password()]));
+  const users = Object.fromEntries(
+    ['admin', ...[...APPS, 'migrate', 'operator'].map((name) => `sluice-${name}`)].map((name) => [name, password()]),
+  );
   const client: kafkajs.KafkaConfig = {
     brokers: [],
     ssl: { ca: cert },
@@ -87,19 +91,23 @@ export async function startSecuredStores(): Promise<SecuredStores> {
   const { stdout } = await run(node24(), [inRoot('scripts/kafka-acls.mjs'), '--format', 'json']);
   await withAdmin((admin) => admin.createAcls({ acl: (JSON.parse(stdout) as Grant[]).flatMap(aclEntries) }));
 
+  const kafkaLogin: SecuredStores['kafkaLogin'] = (user) => ({
+    KAFKA_BROKERS: broker.brokers,
+    KAFKA_SECURITY_PROTOCOL: 'sasl_ssl',
+    KAFKA_SASL_MECHANISM: 'scram-sha-512',
+    KAFKA_SASL_USERNAME: `sluice-${user}`,
+    KAFKA_SASL_PASSWORD: users[`sluice-${user}`]!,
+    KAFKA_SSL_CA_LOCATION: caFile,
+  });
   return {
     brokers: broker.brokers,
     caFile,
     client,
     stop,
+    kafkaLogin,
     environment: (user) => ({
       SLUICE_SECRETS_KEY: secretsKey,
-      KAFKA_BROKERS: broker.brokers,
-      KAFKA_SECURITY_PROTOCOL: 'sasl_ssl',
-      KAFKA_SASL_MECHANISM: 'scram-sha-512',
-      KAFKA_SASL_USERNAME: `sluice-${user}`,
-      KAFKA_SASL_PASSWORD: users[`sluice-${user}`]!,
-      KAFKA_SSL_CA_LOCATION: caFile,
+      ...kafkaLogin(user),
       DATABASE_URL: `postgres://postgres@localhost:${databasePort}/postgres?sslmode=verify-full&sslrootcert=${caFile}`,
       DATABASE_PASSWORD: decodeURIComponent(databasePassword),
     }),

@@ -12,6 +12,8 @@ export interface System {
   apiUrl: string;
   endpointsUrl: string;
   brokers: string;
+  /** The variables with which a command of the operator reaches and logs in to Kafka. */
+  kafkaVariables: Record<string, string>;
   /** A client with a new account or, without the CLI (`accounts`), with the account of the key. */
   account(email?: string): Promise<Api>;
   /** Runs a command of the operator's CLI; returns its output, parsed as JSON. Needs `accounts`. */
