@@ -1,38 +1,82 @@
-// npm run bench:idle — CPU and memory of a system that has nothing to do, by process. Prints one JSON line.
+// npm run bench:idle — CPU and memory of `npm start` when it has nothing to do, by process. Prints one JSON line.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { dataFolder } from '../scripts/launch/data-folder.mjs';
+import { APPS } from '../scripts/processes/apps.mjs';
+import { readPidFile } from '../scripts/processes/pid-file.mjs';
+import { node24 } from '../scripts/setup/node24.mjs';
+import { inRoot } from '../scripts/shell/paths.mjs';
+import { ownFolder } from '../scripts/temporary/own-stores.mjs';
+import { freePorts } from '../scripts/temporary/own-system.mjs';
 import { cpuByProcess } from './lib/cpu.mjs';
 import { pssMb } from './lib/memory.mjs';
-import { startOwnSystem } from '../scripts/temporary/own-system.mjs';
 
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 60);
 /** Until then, the start's own work has ended, and with it the processes that were ready for more of it. */
 const SETTLE_SECONDS = Number(process.env.BENCH_SETTLE_SECONDS ?? 75);
 
-const system = await startOwnSystem();
+const folder = dataFolder(join(await ownFolder(), 'data'));
+const launcher = spawn(node24(), [inRoot('scripts', 'start.mjs')], {
+  stdio: ['ignore', 'ignore', 'inherit'],
+  env: { ...process.env, ...(await ports()), SLUICE_DATA_DIR: folder.dir },
+});
+const ended = once(launcher, 'exit');
 try {
+  while (!existsSync(folder.running)) {
+    if (launcher.exitCode !== null) throw new Error('npm start has failed, see above');
+    await sleep(100);
+  }
   await sleep(SETTLE_SECONDS * 1000);
-  /** @type {Record<string, number | undefined>} */
-  const pids = system.pids();
+  const files = {
+    broker: join(folder.broker, 'broker.pid'),
+    postgres: join(folder.postgres, 'postgres.pid'),
+    ...Object.fromEntries(APPS.map((app) => [app, folder.appPidFile(app)])),
+  };
+  const parts = Object.fromEntries(Object.entries(files).map(([name, file]) => [name, readPidFile(file)?.pid]));
+  const pids = { all: launcher.pid, ...parts };
   const cpu = cpuByProcess(pids);
   const started = performance.now();
   await sleep(SECONDS * 1000);
   const elapsed = performance.now() - started;
-  const figures = Object.entries(cpu()).map(([name, used]) => ({
-    name,
-    cpu_percent: round((used / elapsed) * 100),
-    pss_mb: round(pssMb([pids[name]])),
-  }));
-  /** @param {'cpu_percent' | 'pss_mb'} figure */
-  const total = (figure) => round(figures.reduce((sum, each) => sum + each[figure], 0));
-  const processes = Object.fromEntries(figures.map(({ name, ...rest }) => [name, rest]));
+  const cpuPercent = withLauncher(Object.entries(cpu()).map(([name, ms]) => [name, (ms / elapsed) * 100]));
+  const pss = withLauncher(Object.entries(pids).map(([name, pid]) => [name, pssMb([pid])]));
+  const processes = Object.fromEntries(
+    Object.keys(cpuPercent.parts).map((name) => [name, { cpu_percent: round(cpuPercent.parts[name]), pss_mb: round(pss.parts[name]) }]),
+  );
   console.log(
-    JSON.stringify({ bench: 'idle', seconds: SECONDS, cpu_percent_of_a_core: total('cpu_percent'), pss_mb: total('pss_mb'), processes }),
+    JSON.stringify({
+      ...{ bench: 'idle', seconds: SECONDS, cpu_percent_of_a_core: round(cpuPercent.all), pss_mb: round(pss.all) },
+      processes,
+    }),
   );
 } finally {
-  await system.stop();
+  launcher.kill('SIGINT');
+  await ended;
 }
 
-/** @param {number} value */
-function round(value) {
+/** The launcher's figure is the rest: `all` includes its descendants. @param {[name: string, figure: number][]} figures */
+function withLauncher(figures) {
+  /** @type {Record<string, number>} */
+  const { all = 0, ...parts } = Object.fromEntries(figures);
+  return { all, parts: { ...parts, launcher: all - Object.values(parts).reduce((sum, figure) => sum + figure, 0) } };
+}
+
+/** Variables with free ports. */
+async function ports() {
+  const { http, endpoints, broker, postgres } = await freePorts();
+  const variables = {
+    SLUICE_HTTP_PORT: http,
+    SLUICE_ENDPOINTS_PORT: endpoints,
+    SLUICE_KAFKA_PORT: broker,
+    SLUICE_POSTGRES_PORT: postgres,
+  };
+  return Object.fromEntries(Object.entries(variables).map(([name, port]) => [name, String(port)]));
+}
+
+/** @param {number | undefined} value */
+function round(value = 0) {
   return Math.round(value * 10) / 10;
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { appEnvironment } from '../processes/apps.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
@@ -49,9 +51,20 @@ export function readKeptKey(keyFile) {
 export async function keyWorks(settings, key) {
   const url = `${apiUrl(settings)}/v1/users/me`;
   try {
-    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) });
-    return response.status !== 401;
+    return (await statusOf(url, key)) !== 401;
   } catch (error) {
     throw new ExplainedError(`The REST API does not respond at ${url}: ${/** @type {Error} */ (error).message}.`);
   }
+}
+
+/**
+ * With `node:http`, because this process runs as long as the system, and 10 MB that the first `fetch` needs would stay in its memory.
+ * @param {string} url
+ * @param {string} key
+ */
+async function statusOf(url, key) {
+  const request = get(url, { headers: { authorization: `Bearer ${key}` }, agent: false, signal: AbortSignal.timeout(10_000) });
+  const [response] = await once(request, 'response');
+  response.resume();
+  return response.statusCode;
 }
