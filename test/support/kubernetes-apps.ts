@@ -42,6 +42,8 @@ export class KubernetesApps implements Orchestrated {
     }
     await this.broker.start();
     await Promise.all(APPS.map((app) => this.whenReady(app)));
+    // a pod that is being stopped still handles records, with the variables of before
+    await Promise.all(APPS.map((app) => this.expectPods(app, 1)));
   }
 
   async kill(app: App): Promise<void> {
