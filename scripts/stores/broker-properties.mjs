@@ -61,6 +61,8 @@ log.index.size.max.bytes=1048576
 num.network.threads=2
 num.io.threads=4
 background.threads=2
+# The groups' topic has one partition, which one thread serves.
+group.coordinator.threads=1
 # No heartbeat records in the metadata log of an idle broker.
 metadata.max.idle.interval.ms=0
 `;
