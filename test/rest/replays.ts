@@ -119,6 +119,27 @@ export const replays = (world: () => World) =>
       expect((await api.get(`/replays/${data.id}`)).body.data.status).toBe('cancelled');
     });
 
+    it('are cancelled while a batch is delivered: it is delivered and counted, and nothing more', async () => {
+      const slow = await Receiver.start();
+      try {
+        slow.respondWith = () => new Promise((resolve) => setTimeout(resolve, 100, 200));
+        const listener = await api.webhook(slow.url);
+        await api.subscribe(emitter.id, listener, 'live');
+        const { data } = (await create({ listener_id: listener })).body;
+        const progress = async () => (await api.get(`/replays/${data.id}`)).body.data;
+        await eventually(async () => expect((await progress()).delivered).toBeGreaterThan(2));
+        const cancelled = (await api.delete(`/replays/${data.id}`)).body.data;
+        expect(cancelled).toMatchObject({ status: 'cancelled', failed: 0 });
+        expect(cancelled.delivered).toBeLessThan(20);
+        await eventually(async () => expect(await progress()).toEqual({ ...cancelled, delivered: 20 }));
+        await api.post(`/sources/${emitter.id}/events?event_name=live`, { live: 'last' });
+        await eventually(() => expect(slow.received.at(-1)?.body).toEqual({ live: 'last' }));
+        expect(slow.received).toHaveLength(21);
+      } finally {
+        await slow.close();
+      }
+    });
+
     it.each([
       ['no ends', { from: undefined, to: undefined }],
       ['an end that is not a time', { from: 'yesterday' }],

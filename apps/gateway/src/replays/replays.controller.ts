@@ -73,7 +73,7 @@ export class ReplaysController {
   @ApiOperation({
     operationId: 'cancelReplay',
     summary: 'Cancel a replay',
-    description: 'Returns its progress. A few deliveries that are under way are still made; a replay that is done stays so.',
+    description: 'Returns its progress. Up to 20 deliveries that are under way are still made and counted; a replay that is done stays so.',
   })
   @RespondsWith(Replay)
   @Problems(404)

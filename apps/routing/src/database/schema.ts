@@ -21,6 +21,7 @@ import { CountWakes1796947200004 } from './migrations/0007-count-wakes.js';
 import { PostponeEvents1796947200006 } from './migrations/0008-postpone-events.js';
 import { CountWaitingData1796947200008 } from './migrations/0009-count-waiting-data.js';
 import { IndexReplaysOfOwner1797033600000 } from './migrations/0010-index-replays-of-owner.js';
+import { CountCancelledReplays1797724800000 } from './migrations/0011-count-cancelled-replays.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -50,5 +51,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     PostponeEvents1796947200006,
     CountWaitingData1796947200008,
     IndexReplaysOfOwner1797033600000,
+    CountCancelledReplays1797724800000,
   ],
 });

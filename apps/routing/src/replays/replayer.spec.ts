@@ -15,12 +15,14 @@ afterEach(() => void replayer?.beforeApplicationShutdown());
 /** Lets one replay to a webhook have its turn until it ends. Returns what was stored last, and the steps of the turn. */
 async function turnOf({
   parked = [],
+  cancelled_at = null,
   read = async () => ({ events: [EVENT], offsets: {}, last: true }),
   waiting = () => 0,
   isFull = () => false,
   hasDue = () => false,
 }: {
   parked?: string[];
+  cancelled_at?: Date | null;
   read?: () => Promise<object>;
   /** How many parked deliveries wait for their first attempt. */
   waiting?: () => number;
@@ -28,7 +30,7 @@ async function turnOf({
   hasDue?: () => boolean;
 } = {}): Promise<{ saved: Saved; steps: string[] }> {
   const row = { id: 'rpl_1', owner_id: 'u_1', status: 'running', listener_id: 'wh_1', emitter_id: 'dc_1', offsets: {} };
-  const claimable = [{ ...row, parked, delivered: 0, failed: 0 }];
+  const claimable = [{ ...row, parked, cancelled_at, delivered: 0, failed: 0 }];
   const ended = Promise.withResolvers<Saved>();
   const steps: string[] = [];
   const replays = {
@@ -37,9 +39,11 @@ async function turnOf({
       if (restMs !== undefined) ended.resolve({ status, delivered, failed, restMs });
       return true;
     },
-    outcomes: async () => {
+    outcomes: async (row: ReplayRow) => {
+      if (row.parked.length === 0) return { waiting: 0, delivered: 0, failed: 0 };
       steps.push('looked');
-      return { waiting: waiting(), failed: 0 };
+      const still = waiting();
+      return { waiting: still, delivered: row.parked.length - still, failed: 0 };
     },
     hasDue: async () => hasDue(),
   };
@@ -66,8 +70,20 @@ it('a replay is cancelled if its emitter was deleted', async () => {
   expect(saved).toMatchObject({ status: 'cancelled', restMs: 0 });
 });
 
+it('a cancelled replay delivers nothing more, and counts what is parked', async () => {
+  const { saved, steps } = await turnOf({ parked: ['1-4096', '1-4097'], cancelled_at: new Date() });
+  expect(steps).toEqual(['looked']);
+  expect(saved).toEqual({ status: 'cancelled', delivered: 2, failed: 0, restMs: 0 });
+});
+
+it('a replay that was cancelled a minute ago ends without the deliveries that still wait', async () => {
+  const { saved } = await turnOf({ parked: ['1-4096', '1-4097'], cancelled_at: new Date(Date.now() - 61_000), waiting: () => 1 });
+  expect(saved).toEqual({ status: 'cancelled', delivered: 1, failed: 0, restMs: 0 });
+});
+
 it.each<[string, Parameters<typeof turnOf>[0], string[]]>([
   ['its deliveries wait for their first attempts', { parked: ['1-4096'], waiting: () => 1 }, ['looked']],
+  ['it was cancelled and its deliveries wait', { parked: ['1-4096'], cancelled_at: new Date(), waiting: () => 1 }, ['looked']],
   ['its account is full', { isFull: () => true }, []],
   ['live deliveries to its webhook are due', { hasDue: () => true }, []],
 ])('ends its turn at once if %s, without reading the log', async (_, state, expected) => {

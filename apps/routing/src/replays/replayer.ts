@@ -25,6 +25,8 @@ const REST_MS = 2000;
 const CHUNK = 500;
 /** Delivered at once: a live delivery may have to wait for as many. */
 const BATCH = 20;
+/** How long the deliveries of a cancelled replay are counted. */
+const COUNTED_FOR_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 /** A replay that this replica works on. */
@@ -44,6 +46,7 @@ type Step = 'waited' | 'read' | 'delivered';
  * Carries out replays in turns, one at a time, a few deliveries at a time. The accounts take turns, and then the replays of each:
  *
  *   claimed ─► wait until nothing live is due ─► park a batch ─► wait for its first attempts ─► …
+ *                                                                     cancelled ─► end it ◄─┘
  *
  * A turn that begins by waiting ends at once, and another one after a second of waiting: replays whose receivers do not respond cost others nothing.
  * The webhook's backlog delivers what is parked, at its rate, with the same message id as before. The progress of the replay is stored with each batch:
@@ -103,23 +106,25 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       waits = did === 'waited' ? waits + 1 : 0;
       if (waits > MAX_WAITS) restMs = REST_MS;
       else if (!isRunning(row) || this.stopping || Date.now() >= until) restMs = 0;
-      // false: it was cancelled, or another replica continues it
+      // false: it has ended, or another replica continues it
       if (!(await this.replays.save(row, { restMs }))) return;
       if (restMs === undefined && did !== 'read') await sleep(PAUSE_MS);
     }
     if (isRunning(row)) return;
-    this.logger.info({ replay_id: row.id, events: row.events, delivered: row.delivered, failed: row.failed }, 'replay.done');
+    const { id, status, events, delivered, failed } = row;
+    this.logger.info({ replay_id: id, events, delivered, failed }, `replay.${status}`);
   }
 
   private async step(work: Work): Promise<Step> {
     const { row } = work;
-    const { listener_id: listener } = row;
-    if (isId('webhook', listener) && row.parked.length > 0) {
-      const { waiting, failed } = await this.replays.outcomes(listener, row.parked);
-      if (waiting > 0) return 'waited';
-      row.delivered += row.parked.length - failed;
-      row.failed += failed;
-      row.parked = [];
+    const { waiting, delivered, failed } = await this.replays.outcomes(row);
+    if (waiting > 0 && !isOverdue(row)) return 'waited';
+    row.delivered += delivered;
+    row.failed += failed;
+    row.parked = [];
+    if (row.cancelled_at) {
+      row.status = 'cancelled';
+      return 'read';
     }
     if (work.ahead.length === 0 && !work.last) {
       // before the log is read, which takes long
@@ -136,7 +141,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     }
     if (await this.mustWait(row)) return 'waited';
     // this process may have stood still, and another replica may have delivered the batch
-    if (!(await this.replays.save(row))) return 'waited';
+    if (!(await this.replays.save(row)) || row.cancelled_at) return 'waited';
     const batch = work.ahead.slice(0, BATCH);
     await this.deliver(
       row,
@@ -188,5 +193,8 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
 /** The id of the run that a replay makes of a source for an event. */
 export const replayRunId = (id: ReplayId, place: EventPlace): string => `${id}-${eventIdOf(place)}`;
+
+/** Its receiver does not respond, or its webhook is not active: the deliveries that still wait are not counted. */
+const isOverdue = ({ cancelled_at }: ReplayRow): boolean => cancelled_at !== null && Date.now() - cancelled_at.getTime() > COUNTED_FOR_MS;
 
 const isRunning = ({ status }: ReplayRow): boolean => status === 'running';

@@ -17,7 +17,7 @@ import { EmitterDirectory } from '#emitters';
 import { Handles, Lanes } from '#messaging';
 import { LimitPerKey } from '#service';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
-import { progressOf, ReplaysRepository } from './replays.repository.js';
+import { ReplaysRepository } from './replays.repository.js';
 import { type ReplayedPart, ReplayLog } from './replay-log.js';
 
 /** Running replays of an account: they take turns with those of others. */
@@ -59,9 +59,9 @@ export class ReplaysController {
 
   @Handles(getReplay)
   async get(@Payload() { owner_id, id }: ReplayReference): Promise<ReplayProgress> {
-    const row = await this.replays.find(owner_id, id);
-    if (!row) throw new NotFound('replay', id);
-    return progressOf(row);
+    const progress = await this.replays.progress(owner_id, id);
+    if (!progress) throw new NotFound('replay', id);
+    return progress;
   }
 
   @Handles(cancelReplay)

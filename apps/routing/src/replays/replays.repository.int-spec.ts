@@ -103,6 +103,31 @@ it('counts the replays of an account that have not ended', async () => {
   expect(await replays.countRunning(owner)).toBe(1);
 });
 
+it('counts what is parked, also of a cancelled replay, which then ends', async () => {
+  await routing.database.query('TRUNCATE replay');
+  const owner = newId('user');
+  const webhook = await routing.webhook(owner);
+  const id = await add(owner, { listener_id: webhook });
+  const row = (await replays.claim())!;
+  // one waits, one has failed, and one has been delivered
+  expect(await replays.save(Object.assign(row, { delivered: 5, parked: ['1-1', '1-2', '1-3'] }))).toBe(true);
+  await routing.database.query(
+    `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, body, fresh, attempts, tries, due_at)
+     SELECT $1, 1, seq, 'dc_1', '', 'e', '1', seq = 1, '[]', seq - 1, now() FROM generate_series(1, 2) AS seq`,
+    [webhook],
+  );
+  const counted = { id, events: 1, delivered: 6, failed: 1 };
+  expect(await replays.progress(owner, id)).toEqual({ ...counted, status: 'running' });
+  await replays.cancel(owner, id);
+  expect(await replays.progress(owner, id)).toEqual({ ...counted, status: 'cancelled' });
+  expect(row.cancelled_at).toBeNull();
+  expect(await replays.save(row)).toBe(true);
+  expect(row.cancelled_at).toBeInstanceOf(Date);
+  expect(await replays.save(Object.assign(row, { status: 'done', parked: [] }), { restMs: 0 })).toBe(true);
+  expect(await replays.progress(owner, id)).toMatchObject({ status: 'cancelled', delivered: 5 });
+  expect(await replays.claim()).toBeUndefined();
+});
+
 it('a replay is cancelled when its emitter or its listener is deleted', async () => {
   const owner = newId('user');
   const [source, workflow] = [await routing.source(owner), await routing.workflow(owner)];

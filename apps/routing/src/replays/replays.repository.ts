@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, Index, LessThan, Not, PrimaryColumn, Repository } from 'typeorm';
-import type { EmitterId, ListenerId, ReplayId, ReplayProgress, UserId, WebhookId } from '#contracts';
+import { Column, Entity, Index, IsNull, LessThan, Not, PrimaryColumn, Repository } from 'typeorm';
+import { type EmitterId, isId, type ListenerId, type ReplayId, type ReplayProgress, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { parseEventId } from '#events';
 
@@ -36,6 +36,10 @@ export class ReplayRow {
   @Column('text', { default: 'running' })
   status!: ReplayProgress['status'];
 
+  /** When its owner cancelled it. It ends when what is parked has been attempted and counted. */
+  @Column('timestamptz', { nullable: true })
+  cancelled_at!: Date | null;
+
   @Column('integer')
   events!: number;
 
@@ -60,14 +64,6 @@ export class ReplayRow {
   @Column(CREATED_AT)
   created_at!: Date;
 }
-
-export const progressOf = ({ id, status, events, delivered, failed }: ReplayRow): ReplayProgress => ({
-  id,
-  status,
-  events,
-  delivered,
-  failed,
-});
 
 /** The end of a lease, which identifies it: in ms, the precision of a Date. */
 const LEASED_UNTIL = "date_trunc('milliseconds', now()) + interval '30 s'";
@@ -104,17 +100,31 @@ export class ReplaysRepository {
     return (await this.replays.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
+  /** What its owner sees, with the parked deliveries that were attempted meanwhile. */
+  async progress(ownerId: UserId, replayId: ReplayId): Promise<ReplayProgress | undefined> {
+    const row = await this.find(ownerId, replayId);
+    if (!row) return undefined;
+    const { id, status, cancelled_at, events } = row;
+    // of one that has ended, nothing is parked
+    const parked = status === 'running' ? await this.outcomes(row) : { delivered: 0, failed: 0 };
+    return {
+      ...{ id, status: cancelled_at ? 'cancelled' : status, events },
+      ...{ delivered: row.delivered + parked.delivered, failed: row.failed + parked.failed },
+    };
+  }
+
+  /** Nothing more of it is parked or published. */
   async cancel(ownerId: UserId, id: ReplayId): Promise<void> {
-    await this.replays.update({ owner_id: ownerId, id, status: 'running' }, { status: 'cancelled' });
+    await this.replays.update({ owner_id: ownerId, id, status: 'running' }, { cancelled_at: () => 'now()' });
   }
 
   async cancelAll(ownerId: UserId): Promise<void> {
     await this.replays.update({ owner_id: ownerId, status: 'running' }, { status: 'cancelled' });
   }
 
-  /** Those of the account that have not ended. */
+  /** Those of the account that have neither ended nor been cancelled. */
   countRunning(ownerId: UserId): Promise<number> {
-    return this.replays.countBy({ owner_id: ownerId, status: 'running' });
+    return this.replays.countBy({ owner_id: ownerId, status: 'running', cancelled_at: IsNull() });
   }
 
   /**
@@ -139,34 +149,36 @@ export class ReplaysRepository {
   }
 
   /**
-   * Stores how far it is and renews the lease. False if it was cancelled, or if the lease is lost.
+   * Stores how far it is and renews the lease, and learns whether its owner has cancelled it. False if it has ended, or if the lease is lost.
    * @param restMs ends the lease instead; the next turn begins after this time at the earliest
    */
   async save(row: ReplayRow, { restMs }: { restMs?: number } = {}): Promise<boolean> {
     const { id, status, delivered, failed, offsets, parked, leased_until } = row;
-    const { rows } = await this.database.query<Pick<ReplayRow, 'leased_until'>>({
+    const { rows } = await this.database.query<Pick<ReplayRow, 'status' | 'cancelled_at' | 'leased_until'>>({
       name: 'replay-save',
-      text: `UPDATE replay SET status = $2, delivered = $3, failed = $4, offsets = $5, parked = $6,
+      text: `UPDATE replay SET status = CASE WHEN cancelled_at IS NOT NULL AND $2 = 'done' THEN 'cancelled' ELSE $2 END, delivered = $3, failed = $4, offsets = $5, parked = $6,
                leased_until = coalesce(now() + $7 * interval '1 ms', ${LEASED_UNTIL})
              WHERE id = $1 AND status = 'running' AND leased_until = $8
-             RETURNING leased_until`,
+             RETURNING status, cancelled_at, leased_until`,
       values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), restMs ?? null, leased_until],
     });
     Object.assign(row, rows[0]);
     return rows.length === 1;
   }
 
-  /** The state of parked deliveries: how many wait for their first attempt, and how many have failed it. The others were delivered. */
-  async outcomes(webhookId: WebhookId, eventIds: string[]): Promise<{ waiting: number; failed: number }> {
-    const places = eventIds.map((id) => parseEventId(id) ?? { ms: 0, seq: 0 });
+  /** The state of the deliveries that are parked: how many wait for their first attempt, and how it ended for the others. */
+  async outcomes({ listener_id, parked }: ReplayRow): Promise<{ waiting: number; delivered: number; failed: number }> {
+    if (!isId('webhook', listener_id) || parked.length === 0) return { waiting: 0, delivered: 0, failed: 0 };
+    const places = parked.map((id) => parseEventId(id) ?? { ms: 0, seq: 0 });
     const { rows } = await this.database.query<{ waiting: number; failed: number }>({
       name: 'replay-outcomes',
       text: `SELECT count(*) FILTER (WHERE due_at IS NOT NULL AND tries = 0)::int AS waiting,
                     count(*) FILTER (WHERE due_at IS NULL OR tries > 0)::int AS failed
              FROM unnest($2::bigint[], $3::bigint[]) AS asked (ms, seq) JOIN parked_delivery p ON p.webhook_id = $1 AND p.ms = asked.ms AND p.seq = asked.seq`,
-      values: [webhookId, places.map(({ ms }) => ms), places.map(({ seq }) => seq)],
+      values: [listener_id, places.map(({ ms }) => ms), places.map(({ seq }) => seq)],
     });
-    return rows[0] ?? { waiting: 0, failed: 0 };
+    const { waiting, failed } = rows[0] ?? { waiting: 0, failed: 0 };
+    return { waiting, failed, delivered: parked.length - waiting - failed };
   }
 
   /** Whether the webhook has live deliveries that are due: those go first. */
