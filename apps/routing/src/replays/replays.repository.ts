@@ -100,7 +100,7 @@ export class ReplaysRepository {
     return (await this.replays.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
-  /** What its owner sees, with the parked deliveries that were attempted meanwhile. */
+  /** Its progress, with the parked deliveries that were attempted meanwhile. */
   async progress(ownerId: UserId, replayId: ReplayId): Promise<ReplayProgress | undefined> {
     const row = await this.find(ownerId, replayId);
     if (!row) return undefined;
