@@ -159,6 +159,8 @@ const serverSettings = (port, fast) => ({
   max_parallel_workers_per_gather: 0,
   jit: 'off',
   io_method: 'sync',
+  // with this method, more only occupy memory
+  io_max_concurrency: 8,
   max_logical_replication_workers: 0,
   random_page_cost: 1.1,
   // Few, even checkpoints: after each of them, the first write to a page writes the whole page.
