@@ -115,7 +115,7 @@ export class ReplaysRepository {
 
   /** Nothing more of it is parked or published. */
   async cancel(ownerId: UserId, id: ReplayId): Promise<void> {
-    await this.replays.update({ owner_id: ownerId, id, status: 'running' }, { cancelled_at: () => 'now()' });
+    await this.replays.update({ owner_id: ownerId, id, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
   }
 
   async cancelAll(ownerId: UserId): Promise<void> {
