@@ -1,4 +1,4 @@
-// npm run bench:idle — CPU and memory of `npm start` when it has nothing to do, by process. Prints one JSON line.
+// npm run bench:idle — CPU and memory of a system that `npm start` runs and that has nothing to do, by process, without npm's own. Prints one JSON line.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dataFolder } from '../scripts/launch/data-folder.mjs';
 import { APPS } from '../scripts/processes/apps.mjs';
+import { unwatch, watch } from '../scripts/processes/keeper.mjs';
 import { readPidFile } from '../scripts/processes/pid-file.mjs';
 import { node24 } from '../scripts/setup/node24.mjs';
 import { inRoot } from '../scripts/shell/paths.mjs';
@@ -18,30 +19,32 @@ const SECONDS = Number(process.env.BENCH_SECONDS ?? 60);
 /** Until then, the start's own work has ended, and with it the processes that were ready for more of it. */
 const SETTLE_SECONDS = Number(process.env.BENCH_SETTLE_SECONDS ?? 75);
 
+/** Unset, also if `.env` sets them: the benchmark has separate stores. */
+const OTHER_STORES = Object.fromEntries(
+  ['DATABASE_URL', 'DATABASE_URL_FILE', 'KAFKA_BROKERS', 'SLUICE_API_KEY', 'SLUICE_HEALTH_PORT'].map((name) => [name, '']),
+);
+
 const folder = dataFolder(join(await ownFolder(), 'data'));
 const launcher = spawn(node24(), [inRoot('scripts', 'start.mjs')], {
   stdio: ['ignore', 'ignore', 'inherit'],
-  env: { ...process.env, ...(await ports()), SLUICE_DATA_DIR: folder.dir },
+  env: { ...process.env, ...OTHER_STORES, ...(await ports()), SLUICE_DATA_DIR: folder.dir },
 });
 const ended = once(launcher, 'exit');
+// this process may be killed
+if (launcher.pid) watch(launcher.pid, 'SIGTERM');
 try {
   while (!existsSync(folder.running)) {
-    if (launcher.exitCode !== null) throw new Error('npm start has failed, see above');
+    if (launcher.exitCode !== null || launcher.signalCode !== null) throw new Error('npm start has failed, see above');
     await sleep(100);
   }
   await sleep(SETTLE_SECONDS * 1000);
-  const files = {
-    broker: join(folder.broker, 'broker.pid'),
-    postgres: join(folder.postgres, 'postgres.pid'),
-    ...Object.fromEntries(APPS.map((app) => [app, folder.appPidFile(app)])),
-  };
-  const parts = Object.fromEntries(Object.entries(files).map(([name, file]) => [name, readPidFile(file)?.pid]));
-  const pids = { all: launcher.pid, ...parts };
+  const pids = { all: launcher.pid, ...parts() };
   const cpu = cpuByProcess(pids);
   const started = performance.now();
   await sleep(SECONDS * 1000);
   const elapsed = performance.now() - started;
   const cpuPercent = withLauncher(Object.entries(cpu()).map(([name, ms]) => [name, (ms / elapsed) * 100]));
+  if (Object.entries(parts()).some(([name, pid]) => pid !== pids[name])) throw new Error('a process was restarted during the measurement');
   const pss = withLauncher(Object.entries(pids).map(([name, pid]) => [name, pssMb([pid])]));
   const processes = Object.fromEntries(
     Object.keys(cpuPercent.parts).map((name) => [name, { cpu_percent: round(cpuPercent.parts[name]), pss_mb: round(pss.parts[name]) }]),
@@ -55,6 +58,23 @@ try {
 } finally {
   launcher.kill('SIGINT');
   await ended;
+  if (launcher.pid) unwatch(launcher.pid);
+}
+
+/** The processes that have separate figures. @returns {Record<string, number>} */
+function parts() {
+  const files = {
+    broker: join(folder.broker, 'broker.pid'),
+    postgres: join(folder.postgres, 'postgres.pid'),
+    ...Object.fromEntries(APPS.map((app) => [app, folder.appPidFile(app)])),
+  };
+  return Object.fromEntries(
+    Object.entries(files).map(([name, file]) => {
+      const pid = readPidFile(file)?.pid;
+      if (pid === undefined) throw new Error(`${name} is not running`);
+      return [name, pid];
+    }),
+  );
 }
 
 /** The launcher's figure is the rest: `all` includes its descendants. @param {[name: string, figure: number][]} figures */
