@@ -53,7 +53,8 @@ export async function keyWorks(settings, key) {
   try {
     return (await statusOf(url, key)) !== 401;
   } catch (error) {
-    throw new ExplainedError(`The REST API does not respond at ${url}: ${/** @type {Error} */ (error).message}.`);
+    const { message, cause } = /** @type {Error & { cause?: Error }} */ (error);
+    throw new ExplainedError(`The REST API does not respond at ${url}: ${cause?.message ?? message}.`);
   }
 }
 
@@ -65,6 +66,8 @@ export async function keyWorks(settings, key) {
 async function statusOf(url, key) {
   const request = get(url, { headers: { authorization: `Bearer ${key}` }, agent: false, signal: AbortSignal.timeout(10_000) });
   const [response] = await once(request, 'response');
-  response.resume();
+  // the connection may end before the body
+  request.on('error', () => {});
+  response.on('error', () => {}).resume();
   return response.statusCode;
 }
