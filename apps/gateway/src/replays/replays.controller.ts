@@ -73,7 +73,8 @@ export class ReplaysController {
   @ApiOperation({
     operationId: 'cancelReplay',
     summary: 'Cancel a replay',
-    description: 'Returns its progress. Up to 20 deliveries that are under way are still made and counted; a replay that is done stays so.',
+    description:
+      'Returns its progress. Up to 20 deliveries that are under way are still made; those that are attempted within about a minute are counted. A replay that is done stays so.',
   })
   @RespondsWith(Replay)
   @Problems(404)

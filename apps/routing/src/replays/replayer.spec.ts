@@ -16,6 +16,7 @@ afterEach(() => void replayer?.beforeApplicationShutdown());
 async function turnOf({
   parked = [],
   cancelled_at = null,
+  cancelled = false,
   read = async () => ({ events: [EVENT], offsets: {}, last: true }),
   waiting = () => 0,
   isFull = () => false,
@@ -23,6 +24,8 @@ async function turnOf({
 }: {
   parked?: string[];
   cancelled_at?: Date | null;
+  /** Its owner cancels it while the log is read. */
+  cancelled?: boolean;
   read?: () => Promise<object>;
   /** How many parked deliveries wait for their first attempt. */
   waiting?: () => number;
@@ -35,7 +38,9 @@ async function turnOf({
   const steps: string[] = [];
   const replays = {
     claim: async () => claimable.pop(),
-    save: async ({ status, delivered, failed }: ReplayRow, { restMs }: { restMs?: number } = {}) => {
+    save: async (row: ReplayRow, { restMs }: { restMs?: number } = {}) => {
+      const { status, delivered, failed } = row;
+      if (cancelled) row.cancelled_at = new Date();
       if (restMs !== undefined) ended.resolve({ status, delivered, failed, restMs });
       return true;
     },
@@ -68,6 +73,12 @@ it('delivers, counts the outcome and is done', async () => {
 it('a replay is cancelled if its emitter was deleted', async () => {
   const { saved } = await turnOf({ read: () => Promise.reject(new NotFound('source', 'dc_1')) });
   expect(saved).toMatchObject({ status: 'cancelled', restMs: 0 });
+});
+
+it('a replay that is cancelled while the log is read delivers nothing', async () => {
+  const { saved, steps } = await turnOf({ cancelled: true });
+  expect(steps).toEqual(['read']);
+  expect(saved).toEqual({ status: 'cancelled', delivered: 0, failed: 0, restMs: 0 });
 });
 
 it('a cancelled replay delivers nothing more, and counts what is parked', async () => {

@@ -141,7 +141,9 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     }
     if (await this.mustWait(row)) return 'waited';
     // this process may have stood still, and another replica may have delivered the batch
-    if (!(await this.replays.save(row)) || row.cancelled_at) return 'waited';
+    if (!(await this.replays.save(row))) return 'waited';
+    // the next step ends it
+    if (row.cancelled_at) return 'read';
     const batch = work.ahead.slice(0, BATCH);
     await this.deliver(
       row,
@@ -194,7 +196,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 /** The id of the run that a replay makes of a source for an event. */
 export const replayRunId = (id: ReplayId, place: EventPlace): string => `${id}-${eventIdOf(place)}`;
 
-/** Its receiver does not respond, or its webhook is not active: the deliveries that still wait are not counted. */
+/** Its receiver is slow or failing, or its webhook is not active: the deliveries that still wait are not counted. */
 const isOverdue = ({ cancelled_at }: ReplayRow): boolean => cancelled_at !== null && Date.now() - cancelled_at.getTime() > COUNTED_FOR_MS;
 
 const isRunning = ({ status }: ReplayRow): boolean => status === 'running';

@@ -123,7 +123,12 @@ it('counts what is parked, also of a cancelled replay, which then ends', async (
   expect(row.cancelled_at).toBeNull();
   expect(await replays.save(row)).toBe(true);
   expect(row.cancelled_at).toBeInstanceOf(Date);
-  expect(await replays.save(Object.assign(row, { status: 'done', parked: [] }), { restMs: 0 })).toBe(true);
+  const { cancelled_at } = row;
+  await replays.cancel(owner, id);
+  expect(await replays.save(row, { restMs: 0 })).toBe(true);
+  const again = (await replays.claim())!;
+  expect(again).toEqual({ ...row, cancelled_at, leased_until: again.leased_until, created_at: undefined });
+  expect(await replays.save(Object.assign(again, { status: 'done', parked: [] }), { restMs: 0 })).toBe(true);
   expect(await replays.progress(owner, id)).toMatchObject({ status: 'cancelled', delivered: 5 });
   expect(await replays.claim()).toBeUndefined();
 });
@@ -141,6 +146,6 @@ it('a replay is cancelled when its emitter or its listener is deleted', async ()
   ];
   for (const id of [source, workflow, listening]) await routing.directory.learn(routing.state(owner, id, { deleted: true, version: 2 }));
   await routing.webhooksService.delete({ owner_id: owner, id: webhook });
-  const statuses = await Promise.all(ids.map(async (id) => (await replays.find(owner, id))?.status));
+  const statuses = await Promise.all(ids.map(async (id) => (await replays.progress(owner, id))?.status));
   expect(statuses).toEqual(['cancelled', 'cancelled', 'cancelled', 'cancelled', 'running']);
 });

@@ -67,14 +67,20 @@ export class ReplayRow {
 
 /** The end of a lease, which identifies it: in ms, the precision of a Date. */
 const LEASED_UNTIL = "date_trunc('milliseconds', now()) + interval '30 s'";
+/** Named, because a prepared statement with `*` fails when a migration adds a column. */
+const CLAIMED =
+  'id, owner_id, emitter_id, stream, listener_id, from_id, to_id, status, events, delivered, failed, offsets, parked, cancelled_at, leased_until';
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
 /** Cancels the running replays from a deleted emitter, or to a deleted listener. Last in a long transaction: the replica that works on one waits for it. */
 export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | ListenerId): Promise<void> {
-  await transaction.query(`UPDATE replay SET status = 'cancelled' WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`, [
-    id,
-  ]);
+  // with a listener, its parked deliveries are deleted: nothing more can be counted
+  await transaction.query(
+    `UPDATE replay SET status = CASE WHEN listener_id = $1 THEN 'cancelled' ELSE status END, cancelled_at = coalesce(cancelled_at, now())
+     WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`,
+    [id],
+  );
 }
 
 /** The only writer of the table `replay`. */
@@ -105,7 +111,7 @@ export class ReplaysRepository {
     const row = await this.find(ownerId, replayId);
     if (!row) return undefined;
     const { id, status, cancelled_at, events } = row;
-    // of one that has ended, nothing is parked
+    // of one that has ended, nothing more is counted
     const parked = status === 'running' ? await this.outcomes(row) : { delivered: 0, failed: 0 };
     return {
       ...{ id, status: cancelled_at ? 'cancelled' : status, events },
@@ -113,13 +119,13 @@ export class ReplaysRepository {
     };
   }
 
-  /** Nothing more of it is parked or published. */
+  /** No further batch of it begins. */
   async cancel(ownerId: UserId, id: ReplayId): Promise<void> {
     await this.replays.update({ owner_id: ownerId, id, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
   }
 
   async cancelAll(ownerId: UserId): Promise<void> {
-    await this.replays.update({ owner_id: ownerId, status: 'running' }, { status: 'cancelled' });
+    await this.replays.update({ owner_id: ownerId, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
   }
 
   /** Those of the account that have neither ended nor been cancelled. */
@@ -142,14 +148,14 @@ export class ReplaysRepository {
              UPDATE replay SET leased_until = ${LEASED_UNTIL} WHERE id = (
                SELECT id FROM replay WHERE status = 'running' AND leased_until < now() AND owner_id = (SELECT owner_id FROM next)
                ORDER BY leased_until LIMIT 1 FOR UPDATE SKIP LOCKED
-             ) RETURNING *`,
+             ) RETURNING ${CLAIMED}`,
       values: [],
     });
     return rows[0];
   }
 
   /**
-   * Stores how far it is and renews the lease, and learns whether its owner has cancelled it. False if it has ended, or if the lease is lost.
+   * Stores how far it is and renews the lease; sets `cancelled_at` of the row. False if it has ended, or if the lease is lost.
    * @param restMs ends the lease instead; the next turn begins after this time at the earliest
    */
   async save(row: ReplayRow, { restMs }: { restMs?: number } = {}): Promise<boolean> {

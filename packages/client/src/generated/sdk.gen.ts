@@ -756,7 +756,7 @@ export class Operations extends HeyApiClient {
     /**
      * Cancel a replay
      *
-     * Returns its progress. Up to 20 deliveries that are under way are still made and counted; a replay that is done stays so.
+     * Returns its progress. Up to 20 deliveries that are under way are still made; those that are attempted within about a minute are counted. A replay that is done stays so.
      */
     public cancelReplay<ThrowOnError extends boolean = true>(options: Options<CancelReplayData, ThrowOnError>): RequestResult<CancelReplayResponses, CancelReplayErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<CancelReplayResponses, CancelReplayErrors, ThrowOnError, 'data'>({
