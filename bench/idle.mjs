@@ -10,6 +10,8 @@ import { unwatch, watch } from '../scripts/processes/keeper.mjs';
 import { readPidFile } from '../scripts/processes/pid-file.mjs';
 import { node24 } from '../scripts/setup/node24.mjs';
 import { inRoot } from '../scripts/shell/paths.mjs';
+import { brokerPidFile } from '../scripts/stores/broker.mjs';
+import { postgresPidFile } from '../scripts/stores/postgres.mjs';
 import { ownFolder } from '../scripts/temporary/own-stores.mjs';
 import { freePorts } from '../scripts/temporary/own-system.mjs';
 import { cpuByProcess } from './lib/cpu.mjs';
@@ -43,16 +45,23 @@ try {
   const started = performance.now();
   await sleep(SECONDS * 1000);
   const elapsed = performance.now() - started;
-  const cpuPercent = withLauncher(Object.entries(cpu()).map(([name, ms]) => [name, (ms / elapsed) * 100]));
+  const used = cpu();
   if (Object.entries(parts()).some(([name, pid]) => pid !== pids[name])) throw new Error('a process was restarted during the measurement');
-  const pss = withLauncher(Object.entries(pids).map(([name, pid]) => [name, pssMb([pid])]));
-  const processes = Object.fromEntries(
-    Object.keys(cpuPercent.parts).map((name) => [name, { cpu_percent: round(cpuPercent.parts[name]), pss_mb: round(pss.parts[name]) }]),
-  );
+  const figures = Object.entries(pids).map(([name, pid]) => ({
+    name,
+    cpu_percent: ((used[name] ?? 0) / elapsed) * 100,
+    pss_mb: pssMb([pid]),
+  }));
+  const [all, ...others] = figures;
+  /** The launcher's figure is the rest: those of `all` include its descendants. @param {'cpu_percent' | 'pss_mb'} figure */
+  const ofLauncher = (figure) => others.reduce((rest, each) => rest - each[figure], all?.[figure] ?? 0);
+  const processes = [...others, { name: 'launcher', cpu_percent: ofLauncher('cpu_percent'), pss_mb: ofLauncher('pss_mb') }];
   console.log(
     JSON.stringify({
-      ...{ bench: 'idle', seconds: SECONDS, cpu_percent_of_a_core: round(cpuPercent.all), pss_mb: round(pss.all) },
-      processes,
+      ...{ bench: 'idle', seconds: SECONDS, cpu_percent_of_a_core: round(all?.cpu_percent), pss_mb: round(all?.pss_mb) },
+      processes: Object.fromEntries(
+        processes.map(({ name, cpu_percent, pss_mb }) => [name, { cpu_percent: round(cpu_percent), pss_mb: round(pss_mb) }]),
+      ),
     }),
   );
 } finally {
@@ -64,8 +73,8 @@ try {
 /** The processes that have separate figures. @returns {Record<string, number>} */
 function parts() {
   const files = {
-    broker: join(folder.broker, 'broker.pid'),
-    postgres: join(folder.postgres, 'postgres.pid'),
+    broker: brokerPidFile(folder.broker),
+    postgres: postgresPidFile(folder.postgres),
     ...Object.fromEntries(APPS.map((app) => [app, folder.appPidFile(app)])),
   };
   return Object.fromEntries(
@@ -77,23 +86,15 @@ function parts() {
   );
 }
 
-/** The launcher's figure is the rest: `all` includes its descendants. @param {[name: string, figure: number][]} figures */
-function withLauncher(figures) {
-  /** @type {Record<string, number>} */
-  const { all = 0, ...parts } = Object.fromEntries(figures);
-  return { all, parts: { ...parts, launcher: all - Object.values(parts).reduce((sum, figure) => sum + figure, 0) } };
-}
-
 /** Variables with free ports. */
 async function ports() {
   const { http, endpoints, broker, postgres } = await freePorts();
-  const variables = {
-    SLUICE_HTTP_PORT: http,
-    SLUICE_ENDPOINTS_PORT: endpoints,
-    SLUICE_KAFKA_PORT: broker,
-    SLUICE_POSTGRES_PORT: postgres,
+  return {
+    SLUICE_HTTP_PORT: String(http),
+    SLUICE_ENDPOINTS_PORT: String(endpoints),
+    SLUICE_KAFKA_PORT: String(broker),
+    SLUICE_POSTGRES_PORT: String(postgres),
   };
-  return Object.fromEntries(Object.entries(variables).map(([name, port]) => [name, String(port)]));
 }
 
 /** @param {number | undefined} value */

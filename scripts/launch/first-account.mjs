@@ -59,7 +59,7 @@ export async function keyWorks(settings, key) {
 }
 
 /**
- * With `node:http`, because this process runs as long as the system, and 10 MB that the first `fetch` needs would stay in its memory.
+ * Uses `node:http`: the first `fetch` of a process takes 10 MB of memory, and this process runs as long as the system.
  * @param {string} url
  * @param {string} key
  */

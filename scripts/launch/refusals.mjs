@@ -31,7 +31,7 @@ export async function checkPorts(settings) {
  */
 export async function checkApiKey(apiKey) {
   if (!apiKey) return;
-  // imported only then: it comes with the contracts and the packages that validate them, which stay in the memory of this process
+  // imported late: it loads the contracts and the packages that validate them, which stay in the memory of this process
   const { isMistypedKey, MISTYPED } = await import(inRoot('dist', 'apps', 'gateway', 'src', 'accounts', 'api-key.js'));
   if (isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
 }

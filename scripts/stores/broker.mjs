@@ -67,7 +67,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
     kind: 'store',
     ...{ command, args },
     spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd] },
-    pidFile: pidFile(dir),
+    pidFile: brokerPidFile(dir),
     graceMs: GRACE_MS,
   });
   output.close();
@@ -91,7 +91,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
  * @param {string} dir
  */
 export async function stopLeftoverBroker(dir) {
-  const stopped = await stopLeftover(pidFile(dir), { graceMs: GRACE_MS });
+  const stopped = await stopLeftover(brokerPidFile(dir), { graceMs: GRACE_MS });
   await removeContainer(dir);
   return stopped;
 }
@@ -109,7 +109,7 @@ const dataOf = (dir) => join(dir, 'data');
 export const hasStorage = (dir) => existsSync(join(dataOf(dir), 'meta.properties'));
 
 /** @param {string} dir */
-const pidFile = (dir) => join(dir, 'broker.pid');
+export const brokerPidFile = (dir) => join(dir, 'broker.pid');
 
 // A small heap, and only the first compiler: beside five apps on two cores, memory and a quick start
 // matter most. The young generation is small because all of it is used sooner or later. Huge pages save 5 to 10 % of

@@ -56,7 +56,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
     command: account.prefix[0] ?? postgres,
     args: [...[...account.prefix, postgres].slice(1), '-D', data, ...settings],
     spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd], ...account.ids },
-    pidFile: pidFile(dir),
+    pidFile: postgresPidFile(dir),
     stopSignal: STOP,
     killSignal: 'SIGQUIT',
     graceMs: GRACE_MS,
@@ -89,7 +89,7 @@ export const hasCluster = (dir) => existsSync(join(dataOf(dir), 'PG_VERSION'));
  * Stops the server that a killed launcher has left running on this folder.
  * @param {string} dir
  */
-export const stopLeftoverPostgres = (dir) => stopLeftover(pidFile(dir), { signal: STOP, graceMs: GRACE_MS });
+export const stopLeftoverPostgres = (dir) => stopLeftover(postgresPidFile(dir), { signal: STOP, graceMs: GRACE_MS });
 
 /** @param {string} dir */
 export const postgresLog = (dir) => join(dir, 'postgres.log');
@@ -98,7 +98,7 @@ export const postgresLog = (dir) => join(dir, 'postgres.log');
 const dataOf = (dir) => join(dir, 'data');
 
 /** @param {string} dir */
-const pidFile = (dir) => join(dir, 'postgres.pid');
+export const postgresPidFile = (dir) => join(dir, 'postgres.pid');
 
 /** @param {string} dir @param {'crt' | 'key'} kind */
 const tlsFile = (dir, kind) => join(dir, `server.${kind}`);
@@ -159,7 +159,7 @@ const serverSettings = (port, fast) => ({
   max_parallel_workers_per_gather: 0,
   jit: 'off',
   io_method: 'sync',
-  // with this method, more only occupy memory
+  // more handles would only occupy memory: with `sync`, a process waits for each read
   io_max_concurrency: 8,
   max_logical_replication_workers: 0,
   random_page_cost: 1.1,

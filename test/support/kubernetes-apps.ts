@@ -42,7 +42,7 @@ export class KubernetesApps implements Orchestrated {
     }
     await this.broker.start();
     await Promise.all(APPS.map((app) => this.whenReady(app)));
-    // a pod that is being stopped still handles records, with the variables of before
+    // a pod that is being stopped still handles records, with its previous variables
     await Promise.all(APPS.map((app) => this.expectPods(app, 1)));
   }
 

@@ -12,7 +12,7 @@ export interface System {
   apiUrl: string;
   endpointsUrl: string;
   brokers: string;
-  /** The variables with which a command of the operator reaches and logs in to Kafka. */
+  /** The variables that an operator's command needs to connect and log in to Kafka. */
   kafkaVariables: Record<string, string>;
   /** A client with a new account or, without the CLI (`accounts`), with the account of the key. */
   account(email?: string): Promise<Api>;

@@ -56,7 +56,7 @@ describe('the lag of the event loop', () => {
     expect(shown(lag)).toEqual([0, 0, 0]);
   });
 
-  it('is 0 in each of its values while there are no samples since the last reset', () => {
+  it('has the value 0 in every metric if nothing was sampled since the last reset', () => {
     const { lag, second } = watched();
     second(60, 300);
     lag.reset();

@@ -127,7 +127,7 @@ it('counts what is parked, also of a cancelled replay, which then ends', async (
   await replays.cancel(owner, id);
   expect(await replays.save(row, { restMs: 0 })).toBe(true);
   const again = (await replays.claim())!;
-  expect(again).toEqual({ ...row, cancelled_at, leased_until: again.leased_until, created_at: undefined });
+  expect(again).toEqual({ ...row, cancelled_at, leased_until: again.leased_until });
   expect(await replays.save(Object.assign(again, { status: 'done', parked: [] }), { restMs: 0 })).toBe(true);
   expect(await replays.progress(owner, id)).toMatchObject({ status: 'cancelled', delivered: 5 });
   expect(await replays.claim()).toBeUndefined();

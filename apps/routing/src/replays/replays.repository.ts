@@ -36,7 +36,7 @@ export class ReplayRow {
   @Column('text', { default: 'running' })
   status!: ReplayProgress['status'];
 
-  /** When its owner cancelled it. It ends when what is parked has been attempted and counted. */
+  /** When it was cancelled. Its status changes later: once its parked deliveries have been attempted and counted. */
   @Column('timestamptz', { nullable: true })
   cancelled_at!: Date | null;
 
@@ -69,7 +69,7 @@ export class ReplayRow {
 const LEASED_UNTIL = "date_trunc('milliseconds', now()) + interval '30 s'";
 /** Named, because a prepared statement with `*` fails when a migration adds a column. */
 const CLAIMED =
-  'id, owner_id, emitter_id, stream, listener_id, from_id, to_id, status, events, delivered, failed, offsets, parked, cancelled_at, leased_until';
+  'id, owner_id, emitter_id, stream, listener_id, from_id, to_id, status, events, delivered, failed, offsets, parked, cancelled_at, leased_until, created_at';
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
@@ -106,7 +106,7 @@ export class ReplaysRepository {
     return (await this.replays.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
-  /** Its progress, with the parked deliveries that were attempted meanwhile. */
+  /** Includes the parked deliveries that have been attempted and are not stored as counted yet. */
   async progress(ownerId: UserId, replayId: ReplayId): Promise<ReplayProgress | undefined> {
     const row = await this.find(ownerId, replayId);
     if (!row) return undefined;
@@ -119,13 +119,17 @@ export class ReplaysRepository {
     };
   }
 
-  /** No further batch of it begins. */
-  async cancel(ownerId: UserId, id: ReplayId): Promise<void> {
-    await this.replays.update({ owner_id: ownerId, id, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
+  /** The replay begins no further batch. */
+  cancel(ownerId: UserId, id: ReplayId): Promise<void> {
+    return this.cancelRunning({ owner_id: ownerId, id });
   }
 
-  async cancelAll(ownerId: UserId): Promise<void> {
-    await this.replays.update({ owner_id: ownerId, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
+  cancelAll(ownerId: UserId): Promise<void> {
+    return this.cancelRunning({ owner_id: ownerId });
+  }
+
+  private async cancelRunning(which: { owner_id: UserId; id?: ReplayId }): Promise<void> {
+    await this.replays.update({ ...which, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
   }
 
   /** Those of the account that have neither ended nor been cancelled. */
