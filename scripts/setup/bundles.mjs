@@ -52,7 +52,7 @@ const require = requireOf(import.meta.url), __filename = import.meta.filename, _
  */
 export async function bundleApps() {
   // Here, because the first start installs it
-  const { build } = await import('esbuild');
+  const { build, stop } = await import('esbuild');
   const { warnings } = await build({
     absWorkingDir: ROOT,
     entryPoints: Object.fromEntries(APPS.map((app) => [app, inRoot('dist', 'apps', app, 'src', 'main.js')])),
@@ -70,9 +70,12 @@ export async function bundleApps() {
     external: STAY_INSTALLED,
     plugins: [modulesInPlace, lateModules, esModules, librariesInParts, optionalPackages, packagesWithoutMap],
     logLevel: 'silent',
-  }).catch(({ message }) => {
-    throw new ExplainedError(`The apps could not be bundled. ${message}`);
-  });
+  })
+    .catch(({ message }) => {
+      throw new ExplainedError(`The apps could not be bundled. ${message}`);
+    })
+    // otherwise esbuild's process and its 600 MB remain for as long as Sluice runs
+    .finally(stop);
   const dropped = warnings.find(({ id }) => id === 'ignored-bare-import');
   if (dropped) throw new ExplainedError(`A module must be listed in WITH_EFFECT of bundles.mjs. ${dropped.text}`);
 }
