@@ -18,7 +18,7 @@ import { node24 } from './setup/node24.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
 import { hasCluster, postgresEnvironment, postgresLog, startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
-import { checkApiKey, checkPorts, checkServices } from './launch/refusals.mjs';
+import { checkPorts, checkServices } from './launch/refusals.mjs';
 import { liveServices } from './processes/service-process.mjs';
 import { writeSecret } from './shell/secret-file.mjs';
 import { newSecretsKey } from './shell/secrets-key.mjs';
@@ -62,7 +62,6 @@ async function start() {
 
   const [, build] = await Promise.all([settings.kafkaBrokers ? undefined : ensureKafka(), ensureDependencies().then(() => ensureBuild())]);
   await goOn();
-  await checkApiKey(settings.apiKey);
   await checkKeptFiles(folder, settings, process.env);
   const isFirst = !started.folder;
   const hash = startHash(build, process.env);

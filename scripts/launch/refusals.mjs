@@ -26,18 +26,7 @@ export async function checkPorts(settings) {
 }
 
 /**
- * A key with a typo would be stored and never work.
- * @param {string | undefined} apiKey
- */
-export async function checkApiKey(apiKey) {
-  if (!apiKey) return;
-  // imported late: it loads the contracts and the packages that validate them, which stay in the memory of this process
-  const { isMistypedKey, MISTYPED } = await import(inRoot('dist', 'apps', 'gateway', 'src', 'accounts', 'api-key.js'));
-  if (isMistypedKey(apiKey)) throw new ExplainedError(`SLUICE_API_KEY ${MISTYPED}.`);
-}
-
-/**
- * Checks the variables of the services and the jail of components, as the services do when they start.
+ * Checks the variables of the services, the first API key and the jail of components, as those that use them do.
  * @param {Settings} settings
  */
 export async function checkServices(settings) {
@@ -50,13 +39,16 @@ export async function checkServices(settings) {
   try {
     const { code, output } = await run(node24(), [inRoot('scripts', 'check-services.mjs')], {
       cwd: ROOT,
-      env: appEnvironment({
-        ...{ SLUICE_DATA_DIR: folder ?? settings.dataDir, SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts },
-        // stand for what the start chooses
-        ...(!settings.kafkaBrokers && { ...EMBEDDED_KAFKA }),
-        ...(!settings.databaseUrl && { DATABASE_URL: 'postgres://postgres@127.0.0.1/postgres' }),
-        ...(!hasSecretsKey && { SLUICE_SECRETS_KEY: newSecretsKey() }),
-      }),
+      env: {
+        ...appEnvironment({
+          ...{ SLUICE_DATA_DIR: folder ?? settings.dataDir, SLUICE_ALLOW_PRIVATE_HOSTS: settings.allowPrivateHosts },
+          // stand for what the start chooses
+          ...(!settings.kafkaBrokers && { ...EMBEDDED_KAFKA }),
+          ...(!settings.databaseUrl && { DATABASE_URL: 'postgres://postgres@127.0.0.1/postgres' }),
+          ...(!hasSecretsKey && { SLUICE_SECRETS_KEY: newSecretsKey() }),
+        }),
+        SLUICE_API_KEY: settings.apiKey,
+      },
     });
     if (code !== 0) throw new ExplainedError(output.trimEnd());
   } finally {

@@ -86,11 +86,12 @@ const UNREADY_GRACE_MS = 2000;
  * Resolves when a service that has just been started is ready. Ends the service if that fails, or if the start is stopped.
  *
  * @param {ServiceProcess} service
- * @param {Promise<void>} ready
+ * @param {(over: AbortSignal) => Promise<void>} becomeReady `over`: nobody waits for it any more
  * @param {AbortSignal} [stopped]
  * @returns {Promise<Exit | null>} how it ended; null: it is ready
  */
-export async function untilReady(service, ready, stopped) {
+export async function untilReady(service, becomeReady, stopped) {
+  const over = new AbortController();
   /** @type {Promise<never>} */
   const isStopped = new Promise((_, reject) => {
     const fail = () => reject(new Error(`${service.name} was stopped before it was ready`));
@@ -98,10 +99,12 @@ export async function untilReady(service, ready, stopped) {
     stopped?.addEventListener('abort', fail, { once: true });
   });
   try {
-    return await Promise.race([ready.then(() => null), service.exited, isStopped]);
+    return await Promise.race([becomeReady(over.signal).then(() => null), service.exited, isStopped]);
   } catch (error) {
     await service.stop(UNREADY_GRACE_MS);
     throw error;
+  } finally {
+    over.abort();
   }
 }
 

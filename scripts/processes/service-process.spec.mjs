@@ -4,7 +4,7 @@ import { startServiceProcess, untilReady } from './service-process.mjs';
 
 /** @type {import('./service-process.mjs').ServiceProcess} */
 let service;
-const never = new Promise(() => {});
+const never = () => new Promise(() => {});
 
 /** @param {string} program @param {'ignore' | 'pipe'} stdio */
 const start = (program, stdio = 'ignore') =>
@@ -15,7 +15,20 @@ describe('a service that is being started', () => {
   afterEach(() => service.kill());
 
   test('is ready', async () => {
-    expect(await untilReady(service, Promise.resolve(), new AbortController().signal)).toBeNull();
+    expect(await untilReady(service, async () => {}, new AbortController().signal)).toBeNull();
+  });
+
+  test('is no longer waited for once it has ended', async () => {
+    /** @type {AbortSignal | undefined} */
+    let over;
+    const ready = untilReady(service, (signal) => {
+      over = signal;
+      return never();
+    });
+    expect(over?.aborted).toBe(false);
+    await service.kill();
+    await ready;
+    expect(over?.aborted).toBe(true);
   });
 
   test('ends when the start is stopped, even if it ignores that', async () => {
@@ -30,7 +43,7 @@ describe('a service that is being started', () => {
   });
 
   test('ends when it does not become ready, which is the error', async () => {
-    await expect(untilReady(service, Promise.reject(new Error('not after 90 s')))).rejects.toThrow('not after 90 s');
+    await expect(untilReady(service, () => Promise.reject(new Error('not after 90 s')))).rejects.toThrow('not after 90 s');
     expect(await service.exited).toMatchObject({ signal: 'SIGTERM' });
   });
 });

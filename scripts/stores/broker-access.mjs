@@ -7,8 +7,6 @@ import { hasStorage } from './broker.mjs';
 import { BROKER_USER, keptPort, loginProperties } from './broker-properties.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { loadKafkajs } from './kafka-ready.mjs';
-import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 
 /** The user that the services log in as. */
@@ -68,12 +66,10 @@ export async function brokerAccess(dir, port) {
       bootstrap,
       client: { sasl: { mechanism: 'plain', username: BROKER_USER, password: ownPassword } },
       properties: () => accessProperties({ port, servicesPort, controllerPort, password: ownPassword }),
-      prepare: async () => {
-        if (await grantPublicTopics(bootstrap, services)) return;
-        // The first start, data of a version without logins, or a password file that was removed or emptied
-        await setPassword(dir, bootstrap, ownPassword, password);
-        if (!(await grantPublicTopics(bootstrap, services)))
-          throw new ExplainedError(`The broker does not accept the password in ${passwordFile}.`);
+      services: {
+        login: services,
+        passwordFile,
+        setPassword: () => setPassword(dir, bootstrap, ownPassword, password),
       },
     },
   };
@@ -90,62 +86,6 @@ listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort},CON
 advertised.listeners=PLAINTEXT://127.0.0.1:${port},SERVICES://127.0.0.1:${servicesPort}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SERVICES:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
 ${loginProperties({ brokerListener: 'SERVICES', clientListener: 'SERVICES', superUser: SERVICES_USER, password })}`;
-}
-
-/**
- * Idempotent.
- * @param {string} brokers
- * @param {import('./broker.mjs').BrokerSecurity['client']} client
- * @returns {Promise<boolean>} false: the broker does not know this login
- */
-async function grantPublicTopics(brokers, client) {
-  const { Kafka, logLevel } = await loadKafkajs();
-  const admin = new Kafka({
-    ...client,
-    brokers: [brokers],
-    clientId: 'sluice-start',
-    logLevel: logLevel.NOTHING,
-    retry: { retries: 0 },
-  }).admin();
-  try {
-    await admin.connect();
-    await admin.createAcls({ acl: await publicAcls() });
-    return true;
-  } catch (error) {
-    if (/** @type {Error} */ (error).name === 'KafkaJSSASLAuthenticationError') return false;
-    throw error;
-  } finally {
-    await admin.disconnect().catch(() => {});
-  }
-}
-
-/** The permissions of clients that do not log in. */
-async function publicAcls() {
-  const { AclOperationTypes: may, AclPermissionTypes, AclResourceTypes: kind, ResourcePatternTypes: pattern } = await loadKafkajs();
-  // Not all contracts, which stay in the memory of this process with the packages that validate them
-  const contracts = inRoot('dist', 'libs', 'contracts', 'src');
-  const [{ SERVICES }, names] = await Promise.all([import(join(contracts, 'contract.js')), import(join(contracts, 'topic-names.js'))]);
-  const { EVENTS_TOPIC, WORKFLOWS_TOPIC, WORKFLOW_TRIGGERS_TOPIC, groupPrefix } = names;
-  const { ALLOW, DENY } = AclPermissionTypes;
-  /** @typedef {[resource: number, name: string, pattern: number, permission: number, operations: number[]]} Rule */
-  /** @type {Rule[]} */
-  const rules = [
-    [kind.TOPIC, EVENTS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.WRITE, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
-    [kind.TOPIC, WORKFLOWS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.WRITE, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
-    [kind.TOPIC, WORKFLOW_TRIGGERS_TOPIC, pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DESCRIBE_CONFIGS]],
-    [kind.TRANSACTIONAL_ID, '*', pattern.LITERAL, ALLOW, [may.WRITE, may.DESCRIBE]],
-    [kind.GROUP, '*', pattern.LITERAL, ALLOW, [may.READ, may.DESCRIBE, may.DELETE]],
-    // An outsider that commits an offset in a service's group could make it skip events
-    ...SERVICES.map(
-      (/** @type {string} */ service) => /** @type {Rule} */ ([kind.GROUP, groupPrefix(service), pattern.PREFIXED, DENY, [may.ALL]]),
-    ),
-  ];
-  return rules.flatMap(([resourceType, resourceName, resourcePatternType, permissionType, operations]) =>
-    operations.map((operation) => ({
-      ...{ resourceType, resourceName, resourcePatternType, permissionType, operation },
-      ...{ principal: 'User:ANONYMOUS', host: '*' },
-    })),
-  );
 }
 
 /**

@@ -2,17 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { kafkaCommand, removeContainer } from '../setup/kafka.mjs';
-import { brokerProperties, keptPort, OFFSETS_SEGMENT_BYTES } from './broker-properties.mjs';
+import { brokerProperties, keptPort } from './broker-properties.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { isKafkaReady, limitOffsetsTopic, storesGroups } from './kafka-ready.mjs';
+import { callInOwnProcess } from '../processes/own-process.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
+import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf, untilReady } from '../processes/service-process.mjs';
 
-// After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
-const PATIENCE_MS = 90_000;
 // A graceful stop takes 1 s. A broker that is killed during it checks all its logs at the next start.
 const GRACE_MS = 20_000;
 
@@ -23,7 +21,10 @@ const GRACE_MS = 20_000;
  * @property {Record<string, string>} users of SCRAM, with their passwords; created when the storage is formatted
  * @property {{ ssl?: { ca: string }, sasl?: import('kafkajs').SASLOptions }} client how the readiness check logs in
  * @property {string} [bootstrap] the listener that requires this login; default: `port` of localhost, which a certificate can name
- * @property {() => Promise<void>} [prepare] runs before clients connect
+ * @property {ServicesLogin} [services] with it, clients without a login get the public topics
+ *
+ * A login that the broker may not know yet.
+ * @typedef {{ login: BrokerSecurity['client'], passwordFile: string, setPassword(): Promise<void> }} ServicesLogin
  */
 
 /**
@@ -75,15 +76,25 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   void broker.exited.then(({ code }) => ended?.(hasServed && code !== null));
 
   const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
-  const prepare = async () => {
-    await untilServes(brokers, broker, logFile, { client: security?.client, mayFailGroups: !wasStopped });
-    await security?.prepare?.();
-    await limitOffsetsTopic(brokers, OFFSETS_SEGMENT_BYTES, security?.client);
-  };
-  const exit = await untilReady(broker, prepare(), stopped);
+  const ready = (/** @type {AbortSignal} */ over) => prepare({ brokers, logFile, mayFailGroups: !wasStopped, security, over });
+  const exit = await untilReady(broker, ready, stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
   hasServed = true;
   return { ...broker, brokers };
+}
+
+/**
+ * Resolves when clients can use the broker.
+ * @param {{ brokers: string, logFile: string, mayFailGroups: boolean, security: BrokerSecurity | undefined, over: AbortSignal }} options
+ */
+async function prepare({ brokers, logFile, mayFailGroups, security, over }) {
+  const broker = { brokers, logFile, client: security?.client, services: security?.services?.login };
+  const module = inRoot('scripts', 'stores', 'prepare-broker.mjs');
+  if (await callInOwnProcess(module, { ...broker, mayFailGroups }, over)) return;
+  // The first start, data of a version without logins, or a password file that was removed or emptied
+  await security?.services?.setPassword();
+  if (!(await callInOwnProcess(module, { ...broker, mayFailGroups: false }, over)))
+    throw new ExplainedError(`The broker does not accept the password in ${security?.services?.passwordFile}.`);
 }
 
 /**
@@ -140,27 +151,5 @@ function newClusterId() {
   for (;;) {
     const id = randomBytes(16).toString('base64url');
     if (!id.startsWith('-')) return id;
-  }
-}
-
-/**
- * Resolves when the broker responds and consumer groups work, which is some time after its port opens.
- * @param {string} brokers
- * @param {import('../processes/service-process.mjs').ServiceProcess} broker
- * @param {string} logFile
- * @param {{ client: BrokerSecurity['client'] | undefined, mayFailGroups: boolean }} options `mayFailGroups`: see {@link storesGroups}
- */
-async function untilServes(brokers, broker, logFile, { client, mayFailGroups }) {
-  const deadline = Date.now() + PATIENCE_MS;
-  let ended = false;
-  void broker.exited.then(() => (ended = true));
-  while (!((await isKafkaReady(brokers, client)) && (!mayFailGroups || (await storesGroups(brokers, client))))) {
-    if (ended) throw new Error('the broker has ended');
-    if (Date.now() > deadline) {
-      throw new ExplainedError(
-        `The broker does not respond, or consumers cannot join groups, after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`,
-      );
-    }
-    await sleep(100);
   }
 }

@@ -2,21 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ExplainedError } from '../shell/explained-error.mjs';
+import { callInOwnProcess } from '../processes/own-process.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
 import { postgresAccount } from './postgres-account.mjs';
 import { postgresBinaries } from '../setup/postgres-binaries.mjs';
+import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { describeExit, openLogFile, startServiceProcess, tailOf, untilReady } from '../processes/service-process.mjs';
 
-// After kill -9 it replays its write-ahead log, up to max_wal_size of it.
-const PATIENCE_MS = 120_000;
 const GRACE_MS = 20_000;
 // For PostgreSQL, SIGTERM means "wait until every client has left", SIGINT "close their connections and stop", SIGQUIT "stop at once".
 const STOP = 'SIGINT';
-/** An SQLSTATE. */
-const WRONG_PASSWORD = '28P01';
 
 /**
  * Starts the embedded PostgreSQL on 127.0.0.1 only, with all of its files in one folder.
@@ -64,7 +61,9 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   output.close();
 
   const url = serverUrl(dir, port);
-  const exit = await untilReady(server, untilServes(url, server, { logFile, password: passwordFile(dir) }), stopped);
+  const ready = (/** @type {AbortSignal} */ over) =>
+    callInOwnProcess(inRoot('scripts', 'stores', 'wait-for-postgres.mjs'), { url, logFile, passwordFile: passwordFile(dir) }, over);
+  const exit = await untilReady(server, ready, stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
   return { ...server, url };
 }
@@ -186,45 +185,4 @@ async function removeStalePidFile(data) {
   const pid = (await readFile(file, 'utf8')).split('\n')[0];
   const command = await run('ps', ['-o', 'args=', '-p', String(pid)]);
   if (!command.missing && !command.output.includes(data)) await rm(file, { force: true });
-}
-
-/**
- * @param {string} url
- * @param {import('../processes/service-process.mjs').ServiceProcess} server
- * @param {{ logFile: string, password: string }} files
- */
-async function untilServes(url, server, { logFile, password }) {
-  const deadline = Date.now() + PATIENCE_MS;
-  let ended = false;
-  void server.exited.then(() => (ended = true));
-  for (;;) {
-    const failure = await loginFailure(url);
-    if (failure === null) return;
-    if (/** @type {{ code?: string }} */ (failure).code === WRONG_PASSWORD)
-      throw new ExplainedError(`PostgreSQL does not accept the password in ${password}: restore the file from a backup.`);
-    if (ended) throw new Error('PostgreSQL has ended');
-    if (Date.now() > deadline)
-      throw new ExplainedError(`PostgreSQL does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
-    await sleep(50);
-  }
-}
-
-/**
- * Why a PostgreSQL server does not accept our login; null if it does.
- * @param {string} url
- * @returns {Promise<Error | null>}
- */
-async function loginFailure(url) {
-  const { Client } = (await import('pg')).default;
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2000 });
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    await client.query('SELECT 1');
-    return null;
-  } catch (error) {
-    return /** @type {Error} */ (error);
-  } finally {
-    await client.end().catch(() => {});
-  }
 }

@@ -1,0 +1,43 @@
+// Runs in a separate process: waits until a broker can be used, and sets what clients need there.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { respondToCaller } from '../processes/own-process.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+import { OFFSETS_SEGMENT_BYTES } from './broker-properties.mjs';
+import { isKafkaReady, limitOffsetsTopic, storesGroups } from './kafka-ready.mjs';
+import { grantPublicTopics } from './public-topics.mjs';
+
+// After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
+const PATIENCE_MS = 90_000;
+
+/**
+ * @typedef {object} Broker
+ * @property {string} brokers "host:port"
+ * @property {string} logFile
+ * @property {import('./broker.mjs').BrokerSecurity['client']} [client]
+ * @property {boolean} mayFailGroups see {@link storesGroups}
+ * @property {import('./broker.mjs').BrokerSecurity['client']} [services] the login that grants the public topics to clients without one; default: they get no topic
+ */
+
+// returns false if the broker does not know the login of the services
+respondToCaller(async (/** @type {Broker} */ { services, ...broker }) => {
+  await untilServes(broker);
+  if (services && !(await grantPublicTopics(broker.brokers, services))) return false;
+  await limitOffsetsTopic(broker.brokers, OFFSETS_SEGMENT_BYTES, broker.client);
+  return true;
+});
+
+/**
+ * Resolves when the broker responds and consumer groups work, which is some time after its port opens.
+ * @param {Broker} broker
+ */
+async function untilServes({ brokers, logFile, client, mayFailGroups }) {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!((await isKafkaReady(brokers, client)) && (!mayFailGroups || (await storesGroups(brokers, client))))) {
+    if (Date.now() > deadline) {
+      throw new ExplainedError(
+        `The broker does not respond, or consumers cannot join groups, after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`,
+      );
+    }
+    await sleep(100);
+  }
+}

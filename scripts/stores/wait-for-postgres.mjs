@@ -1,0 +1,44 @@
+// Runs in a separate process: waits until a PostgreSQL server accepts our login.
+import pg from 'pg';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { respondToCaller } from '../processes/own-process.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
+
+// After kill -9 it replays its write-ahead log, up to max_wal_size of it.
+const PATIENCE_MS = 120_000;
+/** An SQLSTATE. */
+const WRONG_PASSWORD = '28P01';
+
+/** @typedef {{ url: string, passwordFile: string, logFile: string }} Server */
+
+respondToCaller(async (/** @type {Server} */ { url, passwordFile, logFile }) => {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const failure = await loginFailure(url);
+    if (failure === null) return;
+    if (/** @type {{ code?: string }} */ (failure).code === WRONG_PASSWORD)
+      throw new ExplainedError(`PostgreSQL does not accept the password in ${passwordFile}: restore the file from a backup.`);
+    if (Date.now() > deadline)
+      throw new ExplainedError(`PostgreSQL does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
+    await sleep(50);
+  }
+});
+
+/**
+ * Why a PostgreSQL server does not accept our login; null if it does.
+ * @param {string} url
+ * @returns {Promise<Error | null>}
+ */
+async function loginFailure(url) {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+    return null;
+  } catch (error) {
+    return /** @type {Error} */ (error);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
