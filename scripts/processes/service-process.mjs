@@ -36,16 +36,14 @@ export const liveServices = () => [...live];
  * @param {NodeJS.Signals} [options.killSignal]
  * @param {number} [options.graceMs]
  * @returns {ServiceProcess}
+ * @throws if `pidFile` cannot be written; then nothing is left running
  */
 export function startServiceProcess(options) {
   const { name, kind, command, args, pidFile, stopSignal = 'SIGTERM', killSignal = 'SIGKILL', graceMs = 10_000 } = options;
   // Detached = a separate session: Ctrl-C in the terminal reaches only the launcher, which then stops everything in order.
   const child = spawn(command, args, { ...options.spawn, detached: true });
   const pid = child.pid ?? 0;
-  if (pid) {
-    if (pidFile) writePidFile(pidFile, pid);
-    watch(pid, stopSignal);
-  }
+  if (pid) watch(pid, stopSignal);
   /** @type {Promise<Exit>} */
   const exited = new Promise((resolve) => {
     child.once('error', (error) => pid || resolve({ code: null, signal: null, error }));
@@ -76,7 +74,22 @@ export function startServiceProcess(options) {
     if (pid) unwatch(pid);
     if (pidFile) removePidFile(pidFile);
   });
+  if (pid && pidFile) recordOrKill(pidFile, service);
   return service;
+}
+
+/**
+ * A process that a later start could not find, for instance because the disk is full, must not remain.
+ * @param {string} pidFile
+ * @param {ServiceProcess} service
+ */
+function recordOrKill(pidFile, service) {
+  try {
+    writePidFile(pidFile, service.pid);
+  } catch (error) {
+    void service.kill();
+    throw error;
+  }
 }
 
 // For a service that is not ready: nobody uses it yet.

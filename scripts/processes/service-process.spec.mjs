@@ -1,6 +1,9 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { startServiceProcess, untilReady } from './service-process.mjs';
+import { liveServices, startServiceProcess, untilReady } from './service-process.mjs';
 
 /** @type {import('./service-process.mjs').ServiceProcess} */
 let service;
@@ -51,4 +54,15 @@ describe('a service that is being started', () => {
 test('a service that ends by itself is not ready', async () => {
   start('process.exit(3)');
   expect(await untilReady(service, never)).toMatchObject({ code: 3 });
+});
+
+test('a service whose pid file cannot be written is killed, because nobody would find it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'));
+  const args = ['-e', 'setInterval(() => {}, 1000)'];
+  const options = { command: process.execPath, args, spawn: {}, pidFile: join(folder, 'not there', 'service.pid') };
+  const before = liveServices();
+  expect(() => startServiceProcess({ name: 'test', kind: 'store', ...options })).toThrow(/ENOENT/);
+  const [unrecorded] = liveServices().filter((each) => !before.includes(each));
+  expect(await unrecorded?.exited).toMatchObject({ signal: 'SIGKILL' });
+  rmSync(folder, { recursive: true });
 });

@@ -28,16 +28,11 @@ function read(file) {
 }
 
 /**
- * Writes all or nothing, because half a secret would be kept. The mode is set separately because the umask restricts the mode of a new file.
  * @param {string} file
  * @param {string} secret
  */
 function write(file, secret) {
-  const draft = `${file}.new`;
-  rmSync(draft, { force: true });
-  writeFileSync(draft, `${secret}\n`, { mode: 0o400 });
-  chmodSync(draft, 0o440);
-  renameSync(draft, file);
+  writeWhole(file, secret, 0o440);
 }
 
 /**
@@ -46,7 +41,19 @@ function write(file, secret) {
  * @param {string} text
  */
 export function writeSecret(file, text) {
-  writeFileSync(file, `${text}\n`, { mode: 0o600 });
-  // The mode above applies to a new file only.
-  chmodSync(file, 0o600);
+  writeWhole(file, text, 0o600);
+}
+
+/**
+ * Writes all or nothing, because half a secret would be kept. The mode is set separately because the umask restricts the mode of a new file.
+ * @param {string} file
+ * @param {string} text
+ * @param {number} mode
+ */
+function writeWhole(file, text, mode) {
+  const draft = `${file}.new`;
+  rmSync(draft, { force: true });
+  writeFileSync(draft, `${text}\n`, { mode: 0o400 });
+  chmodSync(draft, mode);
+  renameSync(draft, file);
 }

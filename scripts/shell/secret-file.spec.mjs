@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { keepSecret } from './secret-file.mjs';
+import { keepSecret, writeSecret } from './secret-file.mjs';
 
 describe('a file with a secret', () => {
   const dir = mkdtempSync(join(tmpdir(), 'sluice-secret-'));
@@ -36,5 +36,16 @@ describe('a file with a secret', () => {
     writeFileSync(file, '');
     expect(keepSecret(file, { given: undefined, generate })).toBe('created');
     expect(readFileSync(file, 'utf8')).toBe('generated\n');
+  });
+
+  it('is written as a whole: if that fails, it keeps its content', () => {
+    writeSecret(file, 'first');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    mkdirSync(`${file}.new`);
+    expect(() => writeSecret(file, 'second')).toThrow();
+    expect(readFileSync(file, 'utf8')).toBe('first\n');
+    rmSync(`${file}.new`, { recursive: true });
+    writeSecret(file, 'second');
+    expect(readFileSync(file, 'utf8')).toBe('second\n');
   });
 });
