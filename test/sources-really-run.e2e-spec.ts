@@ -34,14 +34,15 @@ describe('a source', () => {
     await expectEvents(source, [0, 1, 2, 3, 4, 5, 6, 7]);
   });
 
-  it('runs several at a time if its component sets concurrency', async () => {
+  it('runs several at a time if its component sets concurrency, from its first runs on', async () => {
     // each waits until there are three of them, for ten seconds at most
-    const source = await api.source(`let running = 0, most = 0; export default { name: 'parallel', concurrency: 3,
-      async run(e) { most = Math.max(most, ++running); for (let n = 0; e > 0 && most < 3 && n < 500; n++) await new Promise((r) => setTimeout(r, 20));
+    const source =
+      await api.source(`let running = 0, most = 0; export default { name: 'parallel', concurrency: 3, props: { http: '$.interface.http' },
+      async run() { most = Math.max(most, ++running); for (let n = 0; most < 3 && n < 500; n++) await new Promise((r) => setTimeout(r, 20));
         this.$emit(most); running--; } }`);
-    await runNow(source, 0);
-    await eventually(async () => expect(await events(source)).toHaveLength(1));
-    for (let n = 1; n <= 6; n++) await runNow(source, n);
+    await Promise.all([runNow(source, 0), call(source, '1'), call(source, '2')]);
+    await expectEvents(source, [3, 3, 3]);
+    for (let n = 3; n <= 6; n++) await runNow(source, n);
     await eventually(async () => expect(await events(source)).toHaveLength(7));
     expect(Math.max(...(await events(source)))).toBe(3);
   });

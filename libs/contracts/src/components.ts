@@ -42,6 +42,13 @@ export interface ComponentDescription {
   packages?: Record<string, string>;
 }
 
+/** More runs than an account ever has in progress. */
+const MANY_RUNS = 1000;
+
+/** How many runs of a source with the component may be in progress. With dedupe one: the emits of one run decide which emits of the next are duplicates. */
+export const runsAtATime = ({ dedupe, concurrency }: Pick<ComponentDescription, 'dedupe' | 'concurrency'>): number =>
+  dedupe === null ? Math.min(concurrency, MANY_RUNS) : 1;
+
 /** A component as the API returns it. Times are Unix seconds. */
 export interface Component {
   id: ComponentId;

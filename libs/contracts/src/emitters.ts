@@ -33,6 +33,8 @@ export interface Deployment {
   name_slug: string;
   /** The hooks that the component defines; only these are run. Absent: unknown, so all of them are requested. */
   hooks?: Hook[];
+  /** How many of its runs may be in progress at a time. Absent: unknown, so one. */
+  runs_at_a_time?: number;
 }
 
 /** The whole state of an emitter after a change. The highest `version` is the current one. */

@@ -1,5 +1,16 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation, Unique } from 'typeorm';
-import type { ComponentId, ConnectionId, EmitterState, PropDefinition, Schedule, Source, SourceId, StoredProps, UserId } from '#contracts';
+import {
+  type ComponentId,
+  type ConnectionId,
+  type EmitterState,
+  type PropDefinition,
+  runsAtATime,
+  type Schedule,
+  type Source,
+  type SourceId,
+  type StoredProps,
+  type UserId,
+} from '#contracts';
 import { endpointUrl } from '#config';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 import { ComponentRow, unixSeconds } from '../components/component.entity.js';
@@ -156,6 +167,7 @@ export const sourceState = (row: SourceRow, { deleted = false } = {}): EmitterSt
     endpoint_key: endpointProp(row) ? row.endpoint_key : null,
     name_slug: row.name_slug,
     hooks: row.component.inspected.description.hooks,
+    runs_at_a_time: runsAtATime(row.component.inspected.description),
   },
 });
 

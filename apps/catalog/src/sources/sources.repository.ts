@@ -86,14 +86,16 @@ export class SourcesRepository {
   }
 
   /**
-   * Adds the descriptions to rows: the hooks, and the names, types and secrecy of the props. A whole description may have 256 KB, and a hundred rows may
+   * Adds the descriptions to rows: the hooks, how many runs are allowed at a time, and the names, types and secrecy of the props. A whole description may have 256 KB, and a hundred rows may
    * have the same one.
    */
   private async described(rows: SourceRow[]): Promise<SourceRow[]> {
     if (rows.length === 0) return rows;
-    const found = await this.database.query<Pick<ComponentDescription, 'hooks' | 'configurable_props'> & { hash: string }>({
+    const found = await this.database.query<
+      Pick<ComponentDescription, 'hooks' | 'dedupe' | 'concurrency' | 'configurable_props'> & { hash: string }
+    >({
       name: 'descriptions-in-short',
-      text: `SELECT hash, description->'hooks' AS hooks, coalesce((
+      text: `SELECT hash, description->'hooks' AS hooks, description->>'dedupe' AS dedupe, description->'concurrency' AS concurrency, coalesce((
                SELECT json_agg(json_build_object('name', prop->'name', 'type', prop->'type', 'secret', prop->'secret') ORDER BY nth)
                FROM json_array_elements(description->'configurable_props') WITH ORDINALITY AS props (prop, nth)
              ), '[]') AS configurable_props

@@ -19,6 +19,7 @@ import { NameAccountsOfWaitingEmits1796860800001 } from './migrations/0005-name-
 import { NameAccountsOfRetriedRuns1796860800002 } from './migrations/0006-name-accounts-of-retried-runs.js';
 import { SuspendAccounts1796947200001 } from './migrations/0007-suspend-accounts.js';
 import { CountWaitingData1796947200009 } from './migrations/0008-count-waiting-data.js';
+import { RunsAtATime1796947200010 } from './migrations/0009-runs-at-a-time.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -45,5 +46,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     NameAccountsOfRetriedRuns1796860800002,
     SuspendAccounts1796947200001,
     CountWaitingData1796947200009,
+    RunsAtATime1796947200010,
   ],
 });

@@ -48,6 +48,10 @@ export class DeploymentRow implements Deployment {
   /** The hooks that the component has; absent: unknown. */
   @Column('text', { array: true, nullable: true })
   hooks?: Hook[];
+
+  /** How many of its runs may be in progress at a time; absent: unknown, so one. */
+  @Column('int', { nullable: true })
+  runs_at_a_time?: number;
 }
 
 /** The next tick of a timer; see TimersRepository. */

@@ -56,13 +56,14 @@ export class DeploymentsRepository {
     if (rows.length === 0) return;
     await transaction.query({
       name: 'deployments-put',
-      text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks, suspended)
-             SELECT source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks, coalesce(suspended, false)
+      text: `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks, runs_at_a_time, suspended)
+             SELECT source_id, owner_id, active, version, code_hash, configured_props, credentials, schedules, endpoint_key, name_slug, hooks, runs_at_a_time,
+                    coalesce(suspended, false)
              FROM json_populate_recordset(NULL::deployment, $1)
              ON CONFLICT (source_id) DO UPDATE SET owner_id = excluded.owner_id, active = excluded.active, version = excluded.version,
                code_hash = excluded.code_hash, configured_props = excluded.configured_props, credentials = excluded.credentials,
                schedules = excluded.schedules, endpoint_key = excluded.endpoint_key, name_slug = excluded.name_slug, hooks = excluded.hooks,
-               suspended = excluded.suspended, kills_in_row = 0`,
+               runs_at_a_time = excluded.runs_at_a_time, suspended = excluded.suspended, kills_in_row = 0`,
       values: [JSON.stringify(rows)],
     });
   }

@@ -86,7 +86,10 @@ describe('the endpoints of sources', () => {
         { provide: EmitterDirectory, useValue: { learn, learnt: async () => learning } },
         { provide: CodeCache, useValue: { description } },
         { provide: RunsService, useValue: { execute } },
-        { provide: RunLanes, useValue: { executeHere: (_run: RunRequest, run: () => Promise<RunStatus | null>) => run() } },
+        {
+          provide: RunLanes,
+          useValue: { executeHere: (_run: RunRequest, _atATime: number, run: () => Promise<RunStatus | null>) => run() },
+        },
         { provide: RunQueue, useValue: { isFull: async () => (await database, isFull) } },
         { provide: Messages, useValue: messages },
         { provide: Quotas, useValue: { allow: isAllowed, allowRequest: isAllowed, notify } },

@@ -124,7 +124,7 @@ export class EndpointsService {
     };
     const { configurable_props } = await this.codes.description(deployment.owner_id, deployment.code_hash);
     const respondsItself = configurable_props.some(({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true);
-    if (respondsItself) return this.runHere(run, closed);
+    if (respondsItself) return this.runHere(run, deployment.runs_at_a_time ?? 1, closed);
     return within(STORED_WITHIN_MS, this.store(run, deployment.version), tooLate);
   }
 
@@ -141,14 +141,14 @@ export class EndpointsService {
   }
 
   /** Executed by the replica that holds the request, because only this replica can forward the component's response. */
-  private async runHere(run: DueRun, closed: Promise<void>): Promise<EndpointResponse> {
+  private async runHere(run: DueRun, atATime: number, closed: Promise<void>): Promise<EndpointResponse> {
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return 'busy';
     // the hooks of a change that is being applied run first
     await this.directory.learnt(run.source_id);
     return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
-        .executeHere(run, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome }))
+        .executeHere(run, atATime, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome }))
         .then(async (status) => resolve(status === null ? await this.notRun(run) : endOf(status)))
         .catch(reject)
         // a response occupies memory until its client has read it

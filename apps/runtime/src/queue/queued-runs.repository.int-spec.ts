@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
+import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { QueuedRunsRepository } from './queued-runs.repository.js';
 
 const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
@@ -14,7 +15,7 @@ beforeAll(async () => {
   queue = new QueuedRunsRepository(fresh.database);
 });
 afterAll(() => fresh?.drop());
-beforeEach(() => fresh.database.query('TRUNCATE queued_run, queue_lease, emitter'));
+beforeEach(() => fresh.database.query('TRUNCATE queued_run, queue_lease, emitter, deployment CASCADE'));
 
 const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): RunRequest => ({
   run_id,
@@ -26,14 +27,14 @@ const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): Run
 });
 const next = async (taken: string[] = [], perSource = 8, limit = 32) =>
   (await queue.next(ALICE, taken, { perSource, limit, after: '' })).runs;
-const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ run_id }) => run_id);
+const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ request }) => request.run_id);
 
 describe('queued runs', () => {
   it('come back as they were, in the order of arrival', async () => {
     const whole = run('r1', A, { event: '{"a":"\\u00e9"}', hops: 2 });
     await queue.add([whole, run('r2', B)]);
     await queue.add([run('r3')]);
-    expect(await next()).toEqual([whole, run('r2', B), run('r3')]);
+    expect((await next()).map(({ request }) => request)).toEqual([whole, run('r2', B), run('r3')]);
   });
 
   it('wait once, however often they are added', async () => {
@@ -54,7 +55,7 @@ describe('queued runs', () => {
     let [after, calls] = ['', 0];
     do {
       const next = await queue.next(ALICE, [], { perSource: 8, limit: 100, after });
-      found.push(...next.runs.map(({ run_id }) => run_id));
+      found.push(...next.runs.map(({ request }) => request.run_id));
       after = next.after;
       calls += 1;
     } while (after !== '');
@@ -89,10 +90,30 @@ describe('the state that a batch of runs needs', () => {
          ('dc_a', 'u_alice', 'source', false, false, 1, 1), ('dc_b', 'u_alice', 'source', true, false, 1, 1), ('dc_c', 'u_bob', 'source', true, true, 1, 1)`,
     );
     await queue.add([run('r1')]);
-    const { inactive, waiting, unknown } = await queue.obstacles([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
+    const { inactive, waiting, unknown } = await queue.conditions([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
     expect([...inactive].sort()).toEqual(['dc_a', 'dc_c']);
     expect([...waiting]).toEqual([ALICE]);
     expect(unknown).toEqual(['dc_unknown']);
+  });
+
+  it('includes how many runs of a source may be in progress, also of those that wait', async () => {
+    const deployment = {
+      owner_id: ALICE,
+      active: true,
+      version: 1,
+      code_hash: 'h',
+      configured_props: {},
+      schedules: {},
+      endpoint_key: null,
+    };
+    const deployed = (source_id: SourceId, runs_at_a_time?: number) => ({ ...deployment, source_id, name_slug: 's', runs_at_a_time });
+    await fresh.database.transaction((transaction) =>
+      new DeploymentsRepository(fresh.database).put(transaction, [deployed(A, 3), deployed(B, 1), deployed('dc_c')]),
+    );
+    expect((await queue.conditions([A, B, 'dc_c', 'dc_unknown'], [])).atATime).toEqual({ [A]: 3 });
+    expect((await queue.conditions([B], [])).atATime).toEqual({});
+    await queue.add([run('r1'), run('r2', B), run('r3', 'dc_c'), run('r4', 'dc_unknown')]);
+    expect((await next()).map(({ at_a_time }) => at_a_time)).toEqual([3, 1, 1, 1]);
   });
 });
 

@@ -66,14 +66,23 @@ export interface NextRuns {
   after: string;
 }
 
-/** The reasons for which runs of a batch do not start now. */
-export interface Obstacles {
+/** A run that waits. */
+export interface WaitingRun {
+  request: RunRequest;
+  /** How many runs of its source may be in progress. */
+  at_a_time: number;
+}
+
+/** The conditions under which the runs of a batch start. */
+export interface Conditions {
   /** Sources that are deleted or inactive. */
   inactive: Set<SourceId>;
   /** Accounts with waiting runs: a new run waits behind them. */
   waiting: Set<UserId>;
   /** Sources whose facts have not arrived. */
   unknown: SourceId[];
+  /** How many runs of a source may be in progress, if it is more than one. */
+  atATime: Partial<Record<SourceId, number>>;
 }
 
 /** The only writer of the tables `queued_run` and `queue_lease`. Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
@@ -81,17 +90,23 @@ export interface Obstacles {
 export class QueuedRunsRepository {
   constructor(private readonly database: Database) {}
 
-  async obstacles(sourceIds: SourceId[], accountIds: UserId[]): Promise<Obstacles> {
-    const { rows } = await this.database.query<{ inactive: SourceId[]; waiting: UserId[]; unknown: SourceId[] }>({
-      name: 'queue-obstacles',
+  async conditions(sourceIds: SourceId[], accountIds: UserId[]): Promise<Conditions> {
+    const { rows } = await this.database.query<{
+      inactive: SourceId[];
+      waiting: UserId[];
+      unknown: SourceId[];
+      at_a_time: Conditions['atATime'] | null;
+    }>({
+      name: 'queue-conditions',
       // one statement per batch of the topic, because every run needs it
       text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS inactive,
                     ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting,
-                    ARRAY(SELECT new.id FROM unnest($1::text[]) AS new (id) WHERE NOT EXISTS (SELECT FROM emitter WHERE id = new.id)) AS unknown`,
+                    ARRAY(SELECT new.id FROM unnest($1::text[]) AS new (id) WHERE NOT EXISTS (SELECT FROM emitter WHERE id = new.id)) AS unknown,
+                    (SELECT json_object_agg(source_id, runs_at_a_time) FROM deployment WHERE source_id = ANY($1) AND runs_at_a_time > 1) AS at_a_time`,
       values: [sourceIds, accountIds],
     });
-    const { inactive, waiting, unknown } = rows[0]!;
-    return { inactive: new Set(inactive), waiting: new Set(waiting), unknown };
+    const { inactive, waiting, unknown, at_a_time } = rows[0]!;
+    return { inactive: new Set(inactive), waiting: new Set(waiting), unknown, atATime: at_a_time ?? {} };
   }
 
   /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. */
@@ -111,8 +126,8 @@ export class QueuedRunsRepository {
    *
    * @returns `after` for the next call: '' if it has looked at the last source
    */
-  async next(accountId: UserId, taken: string[], { perSource, limit, after }: NextRuns): Promise<{ runs: RunRequest[]; after: string }> {
-    const { rows } = await this.database.query<{ requests: RunRequest[] | null; sources: number; last: string | null }>({
+  async next(accountId: UserId, taken: string[], { perSource, limit, after }: NextRuns): Promise<{ runs: WaitingRun[]; after: string }> {
+    const { rows } = await this.database.query<{ runs: WaitingRun[] | null; sources: number; last: string | null }>({
       name: 'queue-next',
       // steps from source to source, because 100 000 waiting runs of one source may precede the first run of another; only the chosen requests are read
       text: `WITH RECURSIVE source (id) AS (
@@ -129,11 +144,12 @@ export class QueuedRunsRepository {
                WHERE oldest.run_id <> ALL($2) ORDER BY oldest.seq LIMIT $4
              )
              SELECT (SELECT count(*)::int FROM walked) AS sources, (SELECT max(id) FROM walked) AS last,
-                    (SELECT json_agg(request ORDER BY seq) FROM queued_run WHERE seq = ANY (ARRAY(SELECT seq FROM chosen))) AS requests`,
+                    (SELECT json_agg(json_build_object('request', request, 'at_a_time', coalesce(runs_at_a_time, 1)) ORDER BY seq)
+                     FROM queued_run LEFT JOIN deployment USING (source_id) WHERE seq = ANY (ARRAY(SELECT seq FROM chosen))) AS runs`,
       values: [accountId, taken, perSource, limit, after],
     });
-    const [{ requests, sources, last } = { requests: null, sources: 0, last: null }] = rows;
-    return { runs: requests ?? [], after: sources === WALKED ? (last ?? '') : '' };
+    const [{ runs, sources, last } = { runs: null, sources: 0, last: null }] = rows;
+    return { runs: runs ?? [], after: sources === WALKED ? (last ?? '') : '' };
   }
 
   /** Those of these runs that wait. */

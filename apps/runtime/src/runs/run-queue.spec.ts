@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { listFullInRouting, listFullInRuntime, type RunRequest, type SourceId, Unavailable, type UserId } from '#contracts';
 import type { EmitterDirectory } from '#emitters';
-import type { Consumers } from '#messaging';
+import type { Consumers, Task } from '#messaging';
 import { createLog } from '#observability';
 import type { FullAccounts, WaitingData } from '#waiting-data';
 import type { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
@@ -17,22 +17,28 @@ const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
 let find: ((ids: string[]) => void) | undefined;
 /** The sources that the service does not know. */
 let unknown: SourceId[];
+let atATime: Partial<Record<SourceId, number>>;
 let fullInRouting: boolean;
 let fullInRuntime: boolean;
 let fullOfEmits: boolean;
 let queued: RunRequest[];
-let pushed: number;
+/** The lanes of the runs from the database. */
+let pushed: string[];
 let queue: RunQueue;
 
 beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
-  [queued, pushed] = [[], 0];
+  [queued, pushed] = [[], []];
   [unknown, find] = [[], undefined];
+  atATime = {};
   const rows: Partial<QueuedRunsRepository> = {
-    obstacles: async () => ({ inactive: new Set(), waiting: new Set(queued.map(({ owner_id }) => owner_id)), unknown }),
+    conditions: async () => ({ inactive: new Set(), waiting: new Set(queued.map(({ owner_id }) => owner_id)), unknown, atATime }),
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
-    next: async (id, taken) => ({ runs: queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id)), after: '' }),
+    next: async (id, taken) => {
+      const waiting = queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id));
+      return { runs: waiting.map((request) => ({ request, at_a_time: atATime[request.source_id] ?? 1 })), after: '' };
+    },
     release: async () => {},
     accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
   };
@@ -41,13 +47,13 @@ beforeEach(() => {
     find(ids);
   };
   const directory = { find: look } as unknown as EmitterDirectory;
-  const consumers = { isStopping: () => false, push: () => void (pushed += 1) } as unknown as Consumers;
+  const consumers = { isStopping: () => false, push: (_: string, { lane }: Task) => void pushed.push(lane) } as unknown as Consumers;
   const own = { isFullOf: (table: string, id: UserId) => fullOfEmits && table === 'waiting_emit' && id === ALICE } as WaitingData;
   const full = {
     isFullIn: ({ name }, id) =>
       id === ALICE && ((name === listFullInRouting.name && fullInRouting) || (name === listFullInRuntime.name && fullInRuntime)),
   } as FullAccounts;
-  const lanes = { laneOf: () => ({ lane: 'a', group: 'a' }) } as unknown as RunLanes;
+  const lanes = { laneOf: (_: RunRequest, n: number) => ({ lane: `one of ${n}`, group: 'a' }) } as unknown as RunLanes;
   queue = new RunQueue(
     rows as QueuedRunsRepository,
     directory,
@@ -80,11 +86,11 @@ it.each<[string, () => void]>([
   expect(queued).toEqual([run(ALICE)]);
   await queue.look();
   await settled();
-  expect(pushed).toBe(0);
+  expect(pushed).toEqual([]);
   [fullInRouting, fullOfEmits] = [false, false];
   await queue.look();
   await settled();
-  expect(pushed).toBe(1);
+  expect(pushed).toEqual(['one of 1']);
 });
 
 it('the first run of a source whose fact has not arrived waits behind the runs of its hooks', async () => {
@@ -106,4 +112,14 @@ it('runs of a source whose fact has not arrived start while the catalog does not
 it('runs of an account start although its waiting runs make it full: they empty the queue', async () => {
   fullInRuntime = true;
   expect(await started()).toEqual([ALICE, BOB]);
+});
+
+it('runs of a source that allows several at a time share that many lanes, whether they waited or not', async () => {
+  atATime = { dc_1: 3 };
+  const [[task] = []] = await queue.plan([run(ALICE)]);
+  expect(task?.lane).toBe('one of 3');
+  queued.push(run(BOB));
+  await queue.look();
+  await settled();
+  expect(pushed).toEqual(['one of 3']);
 });

@@ -11,7 +11,7 @@ import { RunLanes, RUNS_GROUP } from './run-lanes.js';
 import { RunsService } from './runs.service.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QueueSignal } from '../queue/queue-signal.js';
-import { type Obstacles, QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { type Conditions, QueuedRunsRepository, type WaitingRun } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 32;
@@ -83,7 +83,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   async plan(due: RunRequest[]): Promise<Task[][]> {
     const sources = [...new Set(due.map(({ source_id }) => source_id))];
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
-    const { inactive, waiting } = await this.obstacles(sources, accounts);
+    const { inactive, waiting, atATime } = await this.conditions(sources, accounts);
     for (const id of accounts) if (this.emitsTooMuch(id)) waiting.add(id);
     const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
     const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
@@ -106,15 +106,15 @@ export class RunQueue implements BeforeApplicationShutdown {
       throw error;
     }
     this.drop(toDrop!);
-    return due.map((run, index) => (verdicts[index] === 'run' ? [this.task(run)] : []));
+    return due.map((run, index) => (verdicts[index] === 'run' ? [this.task(run, atATime[run.source_id] ?? 1)] : []));
   }
 
-  private async obstacles(sources: SourceId[], accounts: UserId[]): Promise<Obstacles> {
-    const found = await this.queue.obstacles(sources, accounts);
+  private async conditions(sources: SourceId[], accounts: UserId[]): Promise<Conditions> {
+    const found = await this.queue.conditions(sources, accounts);
     if (found.unknown.length === 0) return found;
     // the hooks of a new source run first. If the catalog does not respond in time, these runs look the source up again in their lanes
     await this.directory.find(found.unknown).catch(() => {});
-    return this.queue.obstacles(sources, accounts);
+    return this.queue.conditions(sources, accounts);
   }
 
   /** Renews the leases, and looks for waiting runs that no replica executes because theirs was killed. */
@@ -180,10 +180,10 @@ export class RunQueue implements BeforeApplicationShutdown {
     this.log.info({ runs: runs.length, by_source: bySource, reason: 'the source is not active' }, 'runs.dropped');
   }
 
-  private task(run: RunRequest): Task {
+  private task(run: RunRequest, atATime: number): Task {
     const end = () => this.leave(run);
     return {
-      ...this.lanes.laneOf(run),
+      ...this.lanes.laneOf(run, atATime),
       run: async (release) => {
         const status = await this.runs.execute(run, { onOutcome: release });
         // one that was executed has left the queue in the transaction that stored its outcome
@@ -195,8 +195,8 @@ export class RunQueue implements BeforeApplicationShutdown {
   }
 
   /** A run that has not begun when the service stops stays in the table. */
-  private queuedTask(run: RunRequest): Task {
-    const task = this.task(run);
+  private queuedTask({ request: run, at_a_time }: WaitingRun): Task {
+    const task = this.task(run, at_a_time);
     return { ...task, run: async (release) => (this.consumers.isStopping(RUNS_GROUP) ? this.leave(run) : task.run(release)) };
   }
 
@@ -256,9 +256,10 @@ export class RunQueue implements BeforeApplicationShutdown {
     if (limit <= 0) return;
     if (performance.now() - account.leasedAt >= LEASE_KNOWN_MS && !(await this.lease(id, account))) return;
     for (const run of await this.next(id, account, limit)) {
-      account.stored.add(run.run_id);
+      const { run_id } = run.request;
+      account.stored.add(run_id);
       // a run that Kafka has delivered again is in its lane already
-      if (!account.direct.has(run.run_id)) this.consumers.push(RUNS_GROUP, this.queuedTask(run));
+      if (!account.direct.has(run_id)) this.consumers.push(RUNS_GROUP, this.queuedTask(run));
     }
     account.refillBelow = account.stored.size === 0 ? 0 : Math.max(1, Math.ceil(readyOf(account) / 2));
     if (account.stored.size > 0) return;
@@ -275,7 +276,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   }
 
   /** The next runs, of sources behind those of the last call; behind the last source, it begins again. */
-  private async next(id: UserId, account: Account, limit: number): Promise<RunRequest[]> {
+  private async next(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
     for (;;) {
       const { after } = account;
       const next = await this.queue.next(id, [...account.stored], { perSource: READY_PER_SOURCE, limit, after });

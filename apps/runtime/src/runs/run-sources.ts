@@ -50,9 +50,6 @@ export class RunSources {
 const hookedState = ({ source_id, owner_id, hook }: RunRequest): DeployedState | undefined =>
   hook && { source_id, owner_id, active: true, version: hook.version, deployment: hook.deployment };
 
-/** With dedupe one at a time, whatever the component allows: the emits of one run decide which emits of the next are duplicates. */
-export const runsAtATime = ({ dedupe, concurrency }: ComponentDescription): number => (dedupe === null ? concurrency : 1);
-
 /** Whether the state that one run leaves matters to the next one, or a request may be executed by another replica than the other runs. */
 export const keepsOrder = ({ dedupe, concurrency, configurable_props }: ComponentDescription): boolean =>
   dedupe !== null ||

@@ -9,16 +9,7 @@ import { isLarge, RUN_UNITS, type StateBefore } from './run-cost.js';
 import { RunResults, type StoredSource } from './run-results.js';
 import { errorLine, overQuota, withoutCode } from './run-effects.js';
 import type { DueRun } from './run-events.js';
-import { RunLanes } from './run-lanes.js';
-import {
-  eventOfTimer,
-  keepsOrder,
-  respondsWhenStored,
-  runsAtATime,
-  type RunSource,
-  RunSources,
-  type SourceWithoutCode,
-} from './run-sources.js';
+import { eventOfTimer, keepsOrder, respondsWhenStored, type RunSource, RunSources, type SourceWithoutCode } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
 
@@ -40,7 +31,6 @@ export class RunsService {
     private readonly sources: RunSources,
     private readonly quotas: Quotas,
     private readonly pace: AccountPace,
-    private readonly lanes: RunLanes,
     private readonly locks: SourceLocks,
     private readonly sandbox: SandboxRuns,
     private readonly results: RunResults,
@@ -60,7 +50,6 @@ export class RunsService {
       await this.results.storeMissingHook(request);
       return null;
     }
-    this.lanes.learn(state.source_id, runsAtATime(description));
     const run = dueRun(request, source);
     // hooks set up and clean up: they run over quota, too
     if (!run.hook && !(await this.quotas.allow(state.owner_id))) {

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { endpointUrl } from '#config';
-import { EVENTS_TOPIC } from '#contracts';
+import { EVENTS_TOPIC, runsAtATime } from '#contracts';
 import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
@@ -9,7 +9,7 @@ import { RuntimeConfig } from '../runtime.config.js';
 import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { ComponentConsole } from './component-console.js';
 import { type DueRun, errorRecord } from './run-events.js';
-import { runsAtATime, type RunSource } from './run-sources.js';
+import { type RunSource } from './run-sources.js';
 
 const DEACTIVATE_MS = 10_000;
 
