@@ -17,6 +17,16 @@ export function isTransient(error: unknown): boolean {
   return LOST_CONNECTION.test(message);
 }
 
+/**
+ * Whether a prepared statement with `*` was prepared before a migration of the next version added a column. Its connection cannot run it again; another one
+ * can.
+ */
+export function isOutdatedPlan(error: unknown): boolean {
+  // the message is in the language of the server
+  const { code, routine } = (error ?? {}) as { code?: unknown; routine?: unknown };
+  return code === '0A000' && routine === 'RevalidateCachedQuery';
+}
+
 /** The cause of a transient error, for users. */
 export const outageOf = (error: unknown): string =>
   (error as { code?: unknown } | null)?.code === DISK_FULL ? 'the disk of the database is full' : 'the database does not respond';

@@ -102,6 +102,19 @@ describe('the database', () => {
     await db.database.rows(Note).delete({ id: 'e' });
   });
 
+  it('runs statements that were prepared before a migration has added a column, on their own and in transactions', async () => {
+    const { database } = db;
+    const all = { name: 'all-notes', text: 'SELECT * FROM note ORDER BY id', values: [] };
+    const inTransaction = () => database.transaction((transaction) => transaction.query(all));
+    await Promise.all([database.query(all), database.query(all), inTransaction(), inTransaction()]);
+    const connections = database.pool.totalCount;
+    await database.query('ALTER TABLE note ADD COLUMN later int DEFAULT 7');
+    const results = await Promise.all([database.query(all), inTransaction(), database.query(all), inTransaction()]);
+    expect(results.map(({ rows }) => rows[0])).toEqual(Array(4).fill({ id: 'a', size: 2 ** 40, later: 7 }));
+    expect(database.pool.totalCount).toBeLessThanOrEqual(connections);
+    await database.query('ALTER TABLE note DROP COLUMN later');
+  });
+
   it('gives the connection back when the server ends it in the middle of a transaction', async () => {
     const { database } = db;
     const broken = database.transaction((transaction) => transaction.query('SELECT pg_terminate_backend(pg_backend_pid())'));

@@ -1,6 +1,7 @@
 import type { Pool, PoolClient, QueryResult, QueryResultRow } from 'pg';
 import { DataSource, type EntityTarget, type ObjectLiteral, type QueryRunner, type Repository } from 'typeorm';
 import { type Connection, dataSourceOptions, extendSilence } from './data-source.js';
+import { isOutdatedPlan } from './database-errors.js';
 import type { Schema } from './schema.js';
 
 /** If this host disappears, the server ends the session after this time and frees its locks, also if it has sent a response that was not acknowledged. */
@@ -80,15 +81,17 @@ export class Database implements Session {
   }
 
   /** Runs one statement on any connection. */
-  readonly query = ((...statement: Parameters<Pool['query']>) => this.pool.query(...statement)) as Session['query'];
+  readonly query = ((...statement: Parameters<Pool['query']>) =>
+    // the pool closes the connection of a statement that has failed
+    unlessOutdated(() => this.pool.query(...statement) as unknown as Promise<QueryResult>)) as Session['query'];
 
   rows<Entity extends ObjectLiteral>(entity: EntityTarget<Entity>): Repository<Entity> {
     return this.dataSource.getRepository(entity);
   }
 
-  /** Runs `work` in one transaction: commits when it returns, rolls back when it throws. */
+  /** Runs `work` in one transaction: commits when it returns, rolls back when it throws. After a migration of the next version, it may run `work` again. */
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const { result, transaction } = await this.inTransaction(work);
+    const { result, transaction } = await unlessOutdated(() => this.inTransaction(work));
     // its connection is back in the pool: what follows can need one
     await transaction.committed();
     return result;
@@ -106,6 +109,8 @@ export class Database implements Session {
     } catch (error) {
       // The roll-back of a broken connection fails too; the pool drops such a connection.
       await runner.rollbackTransaction().catch(() => {});
+      // the pool drops a connection that is being closed
+      if (isOutdatedPlan(error)) void transaction?.client.end();
       throw error;
     } finally {
       transaction?.ended();
@@ -122,6 +127,17 @@ export class Database implements Session {
     } catch (error) {
       client.release(true);
       throw error;
+    }
+  }
+}
+
+/** Repeats what fails because of statements that its connection prepared before a migration. Each such failure closes a connection. */
+async function unlessOutdated<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isOutdatedPlan(error)) throw error;
     }
   }
 }
