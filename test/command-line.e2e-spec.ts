@@ -242,6 +242,39 @@ needing('receiver').describe('webhooks', () => {
     down.child.kill();
   });
 
+  it('subscribe delivers events to a URL, which gets one webhook, and unsubscribe ends it', async () => {
+    await cli.output('deploy', 'manual', '--name', 'subscribed');
+    const { id } = await source('subscribed');
+    const url = `${receiver.url}subscribed`;
+    const first = await cli.run(['subscribe', 'subscribed', url, '--name', 'mailbox']);
+    expect(first).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringMatching(/^created webhook mailbox \(wh_\w+\); sluice secret mailbox/),
+    });
+    expect(first.stderr).toContain(`${url} gets the events of subscribed\n`);
+    const again = await cli.json('subscribe', 'subscribed', url);
+    expect(await cli.json('subscribe', 'subscribed', 'mailbox')).toEqual(again);
+    expect(await cli.json('subscribe', 'subscribed', 'mailbox', '--stream', '$errors')).toMatchObject({
+      emitter_id: id,
+      event_name: '$errors',
+    });
+    expect(await cli.json('list', 'subscriptions')).toEqual(expect.arrayContaining([again]));
+    await cli.output('publish', 'subscribed', '-d', '1');
+    const received = () => receiver.received.filter(({ path }) => path === '/subscribed');
+    await eventually(() => expect(received()).toHaveLength(1));
+    expect(await cli.run(['unsubscribe', 'subscribed', 'mailbox'])).toMatchObject({
+      code: 0,
+      stderr: 'mailbox no longer gets the events of subscribed\n',
+    });
+    expect(await cli.json('unsubscribe', 'subscribed', url, '--stream', '$errors')).toMatchObject({ emitter_id: id, deleted: true });
+    expect((await api.get('/users/me/subscriptions')).body.data.filter(({ emitter_id }: any) => emitter_id === id)).toEqual([]);
+    expect((await cli.run(['unsubscribe', 'subscribed', 'mailbox'])).code).toBe(4);
+    expect((await cli.run(['subscribe', 'subscribed', 'mailbox', '--name', 'x'])).code).toBe(2);
+    expect((await cli.run(['subscribe', 'subscribed', 'https://'])).code).toBe(2);
+    expect((await cli.run(['subscribe', 'subscribed', 'nothing'])).code).toBe(4);
+  });
+
   it('deliveries, retry, recover, replay and verify work on real deliveries', async () => {
     const webhook = await api.webhook(`${receiver.url}delivered`);
     await cli.output('deploy', 'manual', '--name', 'delivered');

@@ -16,6 +16,12 @@ export const EXAMPLES: Record<string, string[]> = {
   list: ['sluice list', 'sluice list webhooks -o json', 'sluice list components --search http'],
   get: ['sluice get orders', 'sluice get webhook inbox -o json'],
   delete: ['sluice delete source orders', 'sluice delete webhook inbox --yes'],
+  subscribe: [
+    'sluice subscribe orders https://example.com/hooks --name inbox',
+    "sluice subscribe orders inbox --stream '*'",
+    "sluice subscribe 'dc_*' inbox --stream '$errors'",
+  ],
+  unsubscribe: ['sluice unsubscribe orders inbox'],
   on: ['sluice on orders', 'sluice on webhook inbox'],
   off: ['sluice off orders'],
   events: ['sluice events orders', "sluice events orders --stream '*' --follow", 'sluice events orders -n 1 -o json'],

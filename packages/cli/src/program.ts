@@ -114,6 +114,15 @@ function addResourceCommands(command: AddCommand): void {
   command('delete <name...>', 'delete one resource', async () => (await resources()).remove)
     .alias('rm')
     .option('-y, --yes', 'do not ask');
+  const subscriptions = () => import('./resources/subscribe.js');
+  command(
+    'subscribe <emitter> <listener|url>',
+    'deliver the events of a source or workflow to a webhook, source or workflow',
+    async () => (await subscriptions()).subscribe,
+  )
+    .option(...STREAM)
+    .option('-n, --name <name>', 'the name of the webhook that a new URL gets; default: its host');
+  command('unsubscribe <emitter> <listener>', 'end a subscription', async () => (await subscriptions()).unsubscribe).option(...STREAM);
   command('on <name...>', 'switch a source or webhook on', async () => (await resources()).switchOn);
   command('off <name...>', 'switch a source or webhook off', async () => (await resources()).switchOff);
 }

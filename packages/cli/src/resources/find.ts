@@ -18,6 +18,13 @@ export async function findEmitter(sluice: SluiceClient, text: string): Promise<s
   return /^p_\w+$/.test(text) ? text : (await findSource(sluice, text)).id;
 }
 
+const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];
+
+/** The id of a webhook, source or workflow. */
+export async function findListener(sluice: SluiceClient, text: string): Promise<string> {
+  return /^p_\w+$/.test(text) ? text : (await findAmong(sluice, LISTENERS, text)).item.id;
+}
+
 /** Searches all kinds. */
 export const findAny = (sluice: SluiceClient, text: string): Promise<Found> => findAmong(sluice, KINDS, text);
 

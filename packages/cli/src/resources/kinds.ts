@@ -54,7 +54,7 @@ export const SOURCES: Kind<Source> = {
 
 export const WEBHOOKS: Kind<Webhook> = {
   name: 'webhook',
-  howToCreate: 'sluice apply --file webhook.yaml, or sluice api createWebhook name=inbox url=https://…',
+  howToCreate: 'sluice subscribe SOURCE https://… --name inbox',
   prefix: 'wh_',
   columns: [ID, ['NAME', ({ name }) => name], ['STATE', state], ['URL', ({ url }) => url]],
   list: (sluice) => sluice.each((query) => sluice.listWebhooks({ query })),
@@ -66,7 +66,7 @@ export const WEBHOOKS: Kind<Webhook> = {
 
 const SUBSCRIPTIONS: Kind<Subscription> = {
   name: 'subscription',
-  howToCreate: 'sluice api createSubscription emitter_id=dc_… listener_id=wh_…',
+  howToCreate: 'sluice subscribe SOURCE WEBHOOK',
   prefix: 'sub_',
   columns: [
     ID,

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/client';
-import { findAmong, findEmitter, findWebhook } from '../resources/find.js';
-import { type Kind, SOURCES, WEBHOOKS } from '../resources/kinds.js';
+import { findEmitter, findListener, findWebhook } from '../resources/find.js';
 import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
@@ -87,7 +86,7 @@ const NOW = '9999999999999-0';
 /** `sluice replay EMITTER LISTENER --from TIME|EVENT_ID`: delivers past events once more, and shows the progress. */
 export async function replay(session: Session, emitter: string, listener: string, options: ReplayOptions): Promise<void> {
   const emitter_id = await findEmitter(session.sluice, emitter);
-  const listener_id = /^p_\w+$/.test(listener) ? listener : (await findAmong(session.sluice, LISTENERS, listener)).item.id;
+  const listener_id = await findListener(session.sluice, listener);
   const body = { emitter_id, listener_id, event_name: options.stream, from: options.from, to: options.to ?? NOW, dry_run: options.dryRun };
   const { data } = await session.sluice.createReplay({ body }).catch(usageErrorOf('from')).catch(usageErrorOf('to'));
   if (!('id' in data))
@@ -106,5 +105,3 @@ export async function replay(session: Session, emitter: string, listener: string
     session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);
   if (progress.failed > 0) throw new CliError(`${progress.failed} first attempts failed; they are retried on the usual schedule`);
 }
-
-const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];

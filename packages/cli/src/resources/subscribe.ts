@@ -1,0 +1,58 @@
+import type { SluiceClient, Webhook } from '@sluice/client';
+import { usageError } from '../session/errors.js';
+import type { Session } from '../session/session.js';
+import { findEmitter, findListener } from './find.js';
+import { WEBHOOKS } from './kinds.js';
+
+interface SubscriptionOptions {
+  stream?: string;
+}
+
+/** Several emitters at once: all sources, all workflows, or both by the id of the account. */
+const EMITTERS = /^(dc_\*|p_\*|u_\w+)$/;
+const URL_TEXT = /^https?:/i;
+
+/** `sluice subscribe EMITTER LISTENER|URL`: a URL without a webhook gets one. Subscribing again changes nothing. */
+export async function subscribe(
+  session: Session,
+  emitter: string,
+  listener: string,
+  { stream, name }: SubscriptionOptions & { name?: string },
+): Promise<void> {
+  const { sluice } = session;
+  const isUrl = URL_TEXT.test(listener);
+  if (name !== undefined && !isUrl) throw usageError('--name is for the webhook of a URL');
+  const emitter_id = await emitterOf(sluice, emitter);
+  const listener_id = isUrl ? await webhookOf(session, listener, name) : await findListener(sluice, listener);
+  const { data } = await sluice.createSubscription({ query: { emitter_id, listener_id, event_name: stream } });
+  session.note(`${listener} gets ${eventsOf(emitter, stream)}`);
+  if (session.format !== 'table') session.item(data[0]);
+}
+
+/** `sluice unsubscribe EMITTER LISTENER` */
+export async function unsubscribe(session: Session, emitter: string, listener: string, { stream }: SubscriptionOptions): Promise<void> {
+  const { sluice } = session;
+  const emitter_id = await emitterOf(sluice, emitter);
+  const listener_id = await findListener(sluice, listener);
+  await sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name: stream } });
+  session.note(`${listener} no longer gets ${eventsOf(emitter, stream)}`);
+  if (session.format !== 'table') session.item({ emitter_id, listener_id, event_name: stream ?? '', deleted: true });
+}
+
+const eventsOf = (emitter: string, stream: string | undefined): string =>
+  `the events of ${emitter}${stream === undefined ? '' : ` on the stream ${stream}`}`;
+
+const emitterOf = async (sluice: SluiceClient, text: string): Promise<string> => (EMITTERS.test(text) ? text : findEmitter(sluice, text));
+
+async function webhookOf(session: Session, url: string, name: string | undefined): Promise<string> {
+  if (!URL.canParse(url)) throw usageError(`${url} is not a URL`);
+  const { href, host } = new URL(url);
+  const { sluice } = session;
+  for await (const webhook of WEBHOOKS.list(sluice))
+    if (isAt(webhook, href) && (name === undefined || webhook.name === name)) return webhook.id;
+  const { data } = await sluice.createWebhook({ query: { url, name: name ?? host } });
+  session.note(`created webhook ${data.name} (${data.id}); sluice secret ${data.name} prints the secret that signs its deliveries`);
+  return data.id;
+}
+
+const isAt = ({ url }: Webhook, href: string): boolean => URL.canParse(url) && new URL(url).href === href;
