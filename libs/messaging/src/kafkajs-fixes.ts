@@ -32,8 +32,8 @@ interface ConsumerGroup {
 
 /** The records of a partition in a fetch. */
 interface FetchedBatch {
-  /** With those that are not passed on, for instance of aborted transactions. */
-  rawMessages: unknown[];
+  /** Whether none is passed on. */
+  isEmpty(): boolean;
 }
 
 interface Runner {
@@ -61,8 +61,8 @@ const { handleBatch } = runner;
 const wanting = new WeakSet<EachBatchHandler>();
 
 /**
- * kafkajs 2.2.4 does not report that a fetch found no records, although the end of the log that it returned may be below the position of the reader. With
- * this, the handler also gets these empty batches.
+ * kafkajs 2.2.4 does not report that a fetch found no records, although the end of the log that it returned may be below the position of the reader; nor that
+ * it passes over records, such as those of aborted transactions. With this, the handler also gets these empty batches.
  */
 export function withEmptyBatches(handler: EachBatchHandler): EachBatchHandler {
   wanting.add(handler);
@@ -70,7 +70,7 @@ export function withEmptyBatches(handler: EachBatchHandler): EachBatchHandler {
 }
 
 runner.handleBatch = async function (this: Runner, batch: FetchedBatch): Promise<void> {
-  if (this.running && this.eachBatch && wanting.has(this.eachBatch) && batch.rawMessages.length === 0) await this.processEachBatch(batch);
+  if (this.running && this.eachBatch && wanting.has(this.eachBatch) && batch.isEmpty()) await this.processEachBatch(batch);
   await handleBatch.call(this, batch);
 };
 

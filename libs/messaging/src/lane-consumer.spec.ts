@@ -73,7 +73,15 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
     }));
     const [first = 0, last = first] = [offsets[0], offsets.at(-1)];
     const batch = {
-      ...{ topic: TOPIC, partition: 0, messages, rawMessages: messages, isEmpty: () => messages.length === 0, offsetLag: () => '0' },
+      ...{
+        topic: TOPIC,
+        partition: 0,
+        messages,
+        rawMessages: messages,
+        messagesWithinOffset: messages,
+        isEmpty: () => messages.length === 0,
+        offsetLag: () => '0',
+      },
       ...{ fetchedOffset: String(first), lastOffset: () => String(last), highWatermark: String(last + 1) },
     };
     const resolved: string[] = [];

@@ -8,7 +8,7 @@ import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
 import { LogEnds } from './log-ends.js';
-import { fetchedOf, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
+import { fetchedOf, foundNothing, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import { Membership } from './membership.js';
@@ -263,13 +263,21 @@ export class LaneConsumer {
 
   private async eachBatch(payload: EachBatchPayload): Promise<void> {
     const { batch } = payload;
-    if (batch.isEmpty()) return this.ends.check(batch, this.intake.next(batch.topic, batch.partition));
+    if (foundNothing(batch)) return this.ends.check(batch, this.intake.next(batch.topic, batch.partition));
+    if (batch.isEmpty()) return this.passOver(payload);
     this.taking += 1;
     try {
       if (await this.takeBatch(payload)) await this.gathering.rest(batch);
     } finally {
       this.taking -= 1;
     }
+  }
+
+  /** None of the records is passed on, and kafkajs continues behind them. */
+  private passOver({ batch, isRunning, isStale }: EachBatchPayload): void {
+    this.watched.recordLag(batch);
+    if (this.stopping || !isRunning() || isStale() || this.intake.next(batch.topic, batch.partition) === undefined) return;
+    if (this.verifyFetch(batch)) this.intake.passed(batch.topic, batch.partition, fetchedOf(batch));
   }
 
   /** Returns false if records are left. */
@@ -312,6 +320,7 @@ export class LaneConsumer {
       const last = chunk.at(-1);
       if (last) resolveOffset(last.offset);
     }
+    this.intake.passed(batch.topic, batch.partition, fetchedOf(batch));
     await heartbeat();
     return true;
   }

@@ -302,7 +302,10 @@ describe('a lane intake whose database was restored', () => {
     expect(ran).toEqual([0, 1, 2]);
     expect(intake.rewind({ topic: TOPIC, partition: 1, offset: 1, clock: 0 })).toBe(false);
     expect(intake.rewind({ topic: TOPIC, partition: 0, offset: 1, clock: 1000, timestamp: 1000 })).toBe(true);
-    expect(intake.check(TOPIC, 0, { messages, fetchedOffset: 0, highWatermark: 4, logStart: 0 })).toEqual({ kind: 'continues', missed: 0 });
+    expect(intake.check(TOPIC, 0, { records: messages, fetchedOffset: 0, highWatermark: 4, logStart: 0 })).toEqual({
+      kind: 'continues',
+      missed: 0,
+    });
     await intake.take(TOPIC, 0, messages);
     for (let n = 0; n < 6; n++) await finish();
     expect(ran).toEqual([0, 1, 2, 1, 2, 3]);
@@ -351,7 +354,7 @@ describe('a lane intake whose database was restored', () => {
     intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
     intake.assign([{ topic: TOPIC, partition: 0, offset: 3, clock: 7000, timestamp: 7000, ended: [{ from: 4, to: 5 }] }]);
     const messages = log[0]!.slice(2, 6);
-    expect(intake.check(TOPIC, 0, { messages, fetchedOffset: 2, highWatermark: 6, logStart: 0 })).toEqual({ kind: 'replaced' });
+    expect(intake.check(TOPIC, 0, { records: messages, fetchedOffset: 2, highWatermark: 6, logStart: 0 })).toEqual({ kind: 'replaced' });
     await intake.take(TOPIC, 0, log[0]!.slice(0, 6));
     expect(intake.uncommitted()).toMatchObject([{ offset: 6, clock: 1020, ended: [] }]);
   });

@@ -221,6 +221,11 @@ export class LaneIntake {
     return continuation;
   }
 
+  /** Everything of a fetch that continues the log has been taken: further records of it are not passed on. */
+  passed(topic: string, partition: number, fetched: Fetched): void {
+    this.partitions.get(partitionKey(topic, partition))?.continuity.passed(fetched);
+  }
+
   /** The offset of the next record. undefined: the partition is not assigned to us, or its position is not known yet. */
   next(topic: string, partition: number): number | undefined {
     return this.positioned(topic, partition)?.continuity.next;

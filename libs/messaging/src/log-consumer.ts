@@ -4,7 +4,7 @@ import type { Log } from '#observability';
 import { Gathering, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
-import { fetchedOf } from './log-continuity.js';
+import { fetchedOf, foundNothing } from './log-continuity.js';
 import { LogEnds } from './log-ends.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
@@ -68,8 +68,10 @@ export class LogConsumer {
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
-    if (batch.isEmpty()) return this.ends.check(batch, this.intake.next(batch.partition));
+    if (foundNothing(batch)) return this.ends.check(batch, this.intake.next(batch.partition));
     this.watched.recordLag(batch);
+    // none of its records is passed on, and kafkajs continues behind them
+    if (batch.isEmpty()) return void this.intake.take({ partition: batch.partition, ...fetchedOf(batch) });
     while (!this.intake.hasCapacity(batch.partition)) {
       if (!isRunning() || isStale()) return;
       await Promise.race([this.intake.waitForCapacity(), new Promise((resolve) => setTimeout(resolve, CHECK_MS))]);

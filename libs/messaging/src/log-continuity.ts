@@ -3,9 +3,10 @@ import { counter, type Log } from '#observability';
 import { logStartOf } from './fetch-response.js';
 import type { Position } from './watermark.js';
 
-/** The records of a partition in a fetch. `fetchedOffset`: the offset that was requested. */
+/** A fetch of a partition. `fetchedOffset`: the offset that was requested. */
 export interface Fetched {
-  messages: readonly Pick<KafkaMessage, 'offset' | 'timestamp'>[];
+  /** All records from there on, also those that are not passed on: markers of transactions, and records of aborted ones. */
+  records: readonly Pick<KafkaMessage, 'offset' | 'timestamp'>[];
   fetchedOffset: number;
   /** The offset of the next record that the partition will get. */
   highWatermark: number;
@@ -13,11 +14,22 @@ export interface Fetched {
   logStart: number;
 }
 
+/** Fields of a batch that kafkajs' types omit. */
+interface WholeBatch extends Batch {
+  fetchedOffset: string;
+  rawMessages: KafkaMessage[];
+  /** Without those below `fetchedOffset`: a producer's batch is fetched whole. */
+  messagesWithinOffset: KafkaMessage[];
+}
+
+/** Whether a fetch found nothing: otherwise it may have records of which none is passed on. */
+export const foundNothing = (batch: Batch): boolean => (batch as WholeBatch).rawMessages.length === 0;
+
 export function fetchedOf(batch: Batch): Fetched & { messages: KafkaMessage[] } {
-  // exist in kafkajs, but not in its types
-  const { fetchedOffset, rawMessages } = batch as Batch & { fetchedOffset: string; rawMessages: object[] };
+  const { fetchedOffset, rawMessages, messagesWithinOffset } = batch as WholeBatch;
   return {
     messages: batch.messages,
+    records: messagesWithinOffset,
     fetchedOffset: Number(fetchedOffset),
     highWatermark: Number(batch.highWatermark),
     logStart: logStartOf(rawMessages),
@@ -80,12 +92,25 @@ export class LogContinuity {
     this.timestamp = timestamp;
   }
 
+  /**
+   * Everything of a fetch that continues the log has been taken; further records of it are not passed on. Without this, a reader would fetch them again and
+   * again if a fetch has no room for them and the next record.
+   */
+  passed({ records, fetchedOffset }: Pick<Fetched, 'records' | 'fetchedOffset'>): void {
+    const last = records.at(-1);
+    // no record: compaction has removed those from there on, of a batch that begins before
+    const offset = last ? Number(last.offset) : fetchedOffset;
+    if (offset < this.next) return;
+    this.next = offset + 1;
+    this.timestamp = last && Number(last.timestamp);
+  }
+
   /** Whether the log ends, at `end`, below the next record. `next`: that record when the end was requested; the position may be another one by now. */
   endsEarly(end: number, next: number): boolean {
     return end < Math.min(next, this.next);
   }
 
-  check({ messages, fetchedOffset, highWatermark, logStart }: Fetched): Continuation {
+  check({ records, fetchedOffset, highWatermark, logStart }: Fetched): Continuation {
     const { next } = this;
     if (fetchedOffset > next || (fetchedOffset === next && !this.verified)) {
       // requested before the position was known, or from where the group or kafkajs had another one
@@ -97,11 +122,11 @@ export class LogContinuity {
     // not from where the log would be verified: nothing may be there yet
     if (highWatermark < next) return this.isRepeated(fetchedOffset) ? { kind: 'replaced' } : { kind: 'refetch', from: fetchedOffset };
     if (this.timestamp === undefined) return this.continues(0);
-    const before = messages.find(({ offset }) => Number(offset) === next - 1);
+    const before = records.find(({ offset }) => Number(offset) === next - 1);
     if (before && Number(before.timestamp) !== this.timestamp) return { kind: 'replaced' };
     if (before) return this.continues(0);
-    // it ends below the record that identifies the log, or that record is a marker of a transaction, which is not returned
-    return messages.some(({ offset }) => Number(offset) >= next) ? this.continues(0) : { kind: 'refetch', from: this.from };
+    // it ends below the record that identifies the log, or compaction has removed that record
+    return records.some(({ offset }) => Number(offset) >= next) ? this.continues(0) : { kind: 'refetch', from: this.from };
   }
 
   private continues(missed: number): Continuation & { kind: 'continues' } {

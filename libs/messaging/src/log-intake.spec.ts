@@ -42,7 +42,7 @@ class Store {
   );
 
   async take(from: number, fetched: KafkaMessage[], highWatermark = 1000, logStart = 0): Promise<boolean> {
-    const taken = this.intake.take({ partition: 0, messages: fetched, fetchedOffset: from, highWatermark, logStart });
+    const taken = this.intake.take({ partition: 0, messages: fetched, records: fetched, fetchedOffset: from, highWatermark, logStart });
     await settle();
     return taken;
   }

@@ -5,6 +5,8 @@ import { kafkaName, type Service, Unavailable } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { deleteGroups } from './consumer-life.js';
 import { KafkaClient } from './kafka.js';
+import { withEmptyBatches } from './kafkajs-fixes.js';
+import { foundNothing } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
 import { clockAfter } from './watermark.js';
 
@@ -110,7 +112,11 @@ class Reading {
     try {
       await consumer.connect();
       await consumer.subscribe({ topics: [topic], fromBeginning: false });
-      await consumer.run({ autoCommit: false, eachBatchAutoResolve: true, eachBatch: (payload) => this.eachBatch(payload) });
+      await consumer.run({
+        autoCommit: false,
+        eachBatchAutoResolve: true,
+        eachBatch: withEmptyBatches((payload) => this.eachBatch(payload)),
+      });
       await done.promise;
     } finally {
       clearTimeout(late);
@@ -128,6 +134,7 @@ class Reading {
     const { partition } = batch;
     const range = this.open.get(partition);
     if (!range) return this.pause(partition);
+    if (foundNothing(batch)) return;
     const records = this.recordsOf(batch, range);
     try {
       const more = records.length === 0 || (await this.take(partition, records));

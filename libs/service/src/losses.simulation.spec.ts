@@ -139,7 +139,7 @@ class Process {
     const fetchedOffset = this.fetchAt < start || this.fetchAt > records.length ? start : this.fetchAt;
     const messages = records.slice(fetchedOffset, fetchedOffset + count).map(({ message }) => message);
     if (messages.length === 0) return;
-    const continuation = this.intake.check(TOPIC, 0, { messages, fetchedOffset, highWatermark: records.length, logStart: start });
+    const continuation = this.intake.check(TOPIC, 0, { records: messages, fetchedOffset, highWatermark: records.length, logStart: start });
     if (continuation.kind === 'continues') {
       this.world.missed += continuation.missed;
       if (!(await this.intake.take(TOPIC, 0, messages))) return;

@@ -76,7 +76,7 @@ class Process {
     if (from > records.length) this.offsets.set(partition, 0);
     const messages = records.slice(from, from + count).map(({ message }) => message);
     if (messages.length === 0 || !this.intake.hasCapacity(partition)) return;
-    if (this.intake.take({ partition, messages, fetchedOffset: from, highWatermark: records.length, logStart: 0 }))
+    if (this.intake.take({ partition, messages, records: messages, fetchedOffset: from, highWatermark: records.length, logStart: 0 }))
       this.offsets.set(partition, from + messages.length);
   }
 }
