@@ -102,6 +102,7 @@ describe('a record of the topic events', () => {
   });
   it('belongs to the emitter in its key, or in ce_source if it has no key', () => {
     expect(read({ key: null, value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'p_1' });
+    expect(read({ key: '', value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'p_1' });
     expect(read({ key: 'dc_1', value: '1', headers: { ce_source: 'p_1' } })).toMatchObject({ emitterId: 'dc_1' });
   });
   it('may be a deletion of a range of events', () => {

@@ -162,9 +162,12 @@ export function readEventRecord(
   return typeof read === 'string' ? { kind: 'malformed', place, reason: read, emitterId } : read;
 }
 
-/** The id of a record's emitter. The key determines the partition, and with it the order, so it takes precedence over the source. */
+/**
+ * The id of a record's emitter. The key determines the partition, and with it the order, so it takes precedence over the source. Some clients send an empty
+ * key instead of none.
+ */
 export const emitterOf = (record: EventLogRecord): string | undefined =>
-  record.key ?? record.header('ce_source') ?? structuredSource(record);
+  record.key || record.header('ce_source') || structuredSource(record);
 
 function structuredSource(record: EventLogRecord): string | undefined {
   if (!record.value || !isStructured(record.header('content-type'))) return undefined;

@@ -245,7 +245,8 @@ describe('an event goes', () => {
         ce_source: 'dc_1',
         ce_type: 'x',
         ce_summary: 'S',
-        ce_hops: '2',
+        // with the workflow, which passes it on
+        ce_hops: '3',
         ce_sluiceroot: 'emit',
         ce_sluicespread: '2',
         ce_eventid: `1700000000000-${offset * 4096 + 3}`,

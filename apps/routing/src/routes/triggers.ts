@@ -94,7 +94,8 @@ export function runRecord(
 
 /** The event for a workflow that listens, with its producer's `ce_*` headers and those of Sluice, as a webhook gets them. */
 export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, triggered = 1): OutgoingRecord {
-  const { value, headers }: EventToProduce = eventRecord({ ...event, cause: causeOf(event, triggered) });
+  // the workflow passes the hops on as it receives them, so they include it
+  const { value, headers }: EventToProduce = eventRecord({ ...event, hops: event.hops + 1, cause: causeOf(event, triggered) });
   const { ce_sluicemade: _, ...ofEvent } = headers;
   const eventId = eventIdOf(event.place);
   const own = { ce_sluiceemitter: event.emitterId, ce_sluiceevent: eventId, ce_sluicestream: ceTypeOf(event.stream), ce_eventid: eventId };
