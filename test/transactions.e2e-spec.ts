@@ -17,6 +17,7 @@ let receiver: Receiver;
 let api: Api;
 let producer: Producer;
 let transactional: Producer;
+let another: Producer;
 
 beforeAll(async () => {
   [system, receiver] = await Promise.all([joinSystem(), Receiver.start()]);
@@ -24,11 +25,13 @@ beforeAll(async () => {
   const kafka = outsideKafka(system.brokers);
   const createPartitioner = kafkajs.Partitioners.DefaultPartitioner;
   producer = kafka.producer({ createPartitioner });
-  transactional = kafka.producer({ createPartitioner, transactionalId: randomUUID(), maxInFlightRequests: 1, idempotent: true });
-  await Promise.all([producer.connect(), transactional.connect()]);
+  [transactional, another] = [1, 2].map(() =>
+    kafka.producer({ createPartitioner, transactionalId: randomUUID(), maxInFlightRequests: 1, idempotent: true }),
+  ) as [Producer, Producer];
+  await Promise.all([producer, transactional, another].map((each) => each.connect()));
 }, 60_000);
 afterAll(async () => {
-  await Promise.all([producer?.disconnect(), transactional?.disconnect()]);
+  await Promise.all([producer, transactional, another].map((each) => each?.disconnect()));
   await Promise.all([system?.stop(), receiver?.close()]);
 });
 
@@ -63,6 +66,18 @@ needing('receiver').it.each<[string, (send: (value: unknown) => Promise<unknown>
       await send(LARGE);
     },
     [LARGE],
+  ],
+  [
+    'two aborted ones that overlap',
+    async (send, source) => {
+      const [long, short] = await Promise.all([transactional.transaction(), another.transaction()]);
+      for (const each of [long, short, long]) await each.send(record('events', source, 'aborted'));
+      await send('between');
+      await short.abort();
+      await long.send(record('events', source, 'aborted'));
+      await long.abort();
+    },
+    ['between'],
   ],
   ['a large aborted one', async (_, source) => abortMany('events', source), []],
   [

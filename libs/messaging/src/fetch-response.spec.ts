@@ -19,12 +19,14 @@ interface BatchToEncode {
   /** Default: as many offsets as records. */
   lastDelta?: number;
   attributes?: number;
+  producerId?: number;
   records: RecordToEncode[];
 }
 
 const FIRST_TIMESTAMP = 1_700_000_000_000;
 const MAX_TIMESTAMP = FIRST_TIMESTAMP + 500;
 const LOG_APPEND_TIME = 8;
+const IN_TRANSACTION = 0x10;
 const CONTROL_IN_TRANSACTION = 0x30;
 
 const fixed = (size: 1 | 2 | 4 | 8, value: number): Buffer => {
@@ -58,23 +60,31 @@ function encodeRecord({ delta, key, value, headers = [], timestampDelta = 0 }: R
   return Buffer.concat([varint(body.length), body]);
 }
 
-async function encodeBatch({ firstOffset = 100, records, lastDelta = records.length - 1, attributes = 0 }: BatchToEncode): Promise<Buffer> {
+async function encodeBatch({
+  firstOffset = 100,
+  records,
+  lastDelta = records.length - 1,
+  attributes = 0,
+  producerId = 77,
+}: BatchToEncode): Promise<Buffer> {
   const codec = (attributes & 7) as 0 | 1 | 4;
   const plain = Buffer.concat(records.map(encodeRecord));
   const { compress } = codec === 0 ? { compress: () => plain } : kafkajs.CompressionCodecs[codec]();
   const rest = Buffer.concat([
     ...[fixed(4, 0), fixed(1, 2), fixed(4, 0), fixed(2, attributes), fixed(4, lastDelta)],
-    ...[fixed(8, FIRST_TIMESTAMP), fixed(8, MAX_TIMESTAMP), fixed(8, 77), fixed(2, 0), fixed(4, 0), fixed(4, records.length)],
+    ...[fixed(8, FIRST_TIMESTAMP), fixed(8, MAX_TIMESTAMP), fixed(8, producerId), fixed(2, 0), fixed(4, 0), fixed(4, records.length)],
     await compress({ buffer: plain }),
   ]);
   return Buffer.concat([fixed(8, firstOffset), fixed(4, rest.length), rest]);
 }
 
-const respond = (batches: Buffer): Buffer =>
+/** @param aborted producers and first offsets of aborted transactions, in the order in which these ended */
+const respond = (batches: Buffer, aborted: [producerId: number, firstOffset: number][] = []): Buffer =>
   Buffer.concat([
     ...[fixed(4, 0), fixed(2, 0), fixed(4, 9), fixed(4, 1), fixed(2, 6), Buffer.from('events'), fixed(4, 1)],
     ...[fixed(4, 3), fixed(2, 0), fixed(8, 1000), fixed(8, 999), fixed(8, 5)],
-    ...[fixed(4, 1), fixed(8, 77), fixed(8, 100), fixed(4, -1), fixed(4, batches.length), batches],
+    ...[fixed(4, aborted.length), ...aborted.flatMap((each) => each.map((number) => fixed(8, number)))],
+    ...[fixed(4, -1), fixed(4, batches.length), batches],
   ]);
 
 async function messagesOf(...batches: BatchToEncode[]) {
@@ -88,11 +98,11 @@ const { decode: kafkajsDecode } = createRequire(import.meta.url)('kafkajs/src/pr
   decode(response: Buffer): Promise<{ responses: { partitions: { messages: { headers: IHeaders }[] }[] }[] }>;
 };
 /** The same response in version 8, which has no preferred replica. */
-const inVersion8 = (response: Buffer): Buffer => Buffer.concat([response.subarray(0, 72), response.subarray(76)]);
+const inVersion8 = (response: Buffer): Buffer => Buffer.concat([response.subarray(0, 56), response.subarray(60)]);
 
 describe('a response to a fetch', () => {
   it('has the state of each partition', async () => {
-    expect(await decodeFetchResponse(respond(Buffer.alloc(0)))).toEqual({
+    expect(await decodeFetchResponse(respond(Buffer.alloc(0), [[77, 100]]))).toEqual({
       throttleTime: 0,
       clientSideThrottleTime: 0,
       errorCode: 0,
@@ -103,7 +113,7 @@ describe('a response to a fetch', () => {
           partitions: [
             {
               ...{ partition: 3, errorCode: 0, highWatermark: '1000', lastStableOffset: '999', lastStartOffset: '5' },
-              ...{ abortedTransactions: [{ producerId: '77', firstOffset: '100' }], preferredReadReplica: -1, messages: [] },
+              ...{ abortedTransactions: [], preferredReadReplica: -1, messages: [] },
             },
           ],
         },
@@ -165,8 +175,70 @@ describe('a response to a fetch', () => {
     expect(await offsets(await batchOf(7, 'x'.repeat(20 * 1024 * 1024)), ...small)).toEqual([7]);
   });
 
-  it('has the offsets that compaction left', async () => {
-    expect(await offsetsOf({ records: [{ delta: 1 }, { delta: 5 }, { delta: 6 }], lastDelta: 8 })).toEqual([101, 105, 106]);
+  it('has the offsets that compaction left, and the hidden end of a batch', async () => {
+    expect(await seen([{ records: [{ delta: 1 }, { delta: 5 }, { delta: 6 }], lastDelta: 8 }])).toEqual([
+      '101',
+      '105',
+      '106',
+      '(108 at -1)',
+    ]);
+    expect(await seen([{ records: [], lastDelta: 8 }])).toEqual(['(108 at -1)']);
+  });
+});
+
+/** The offsets of the messages; those that are not passed on are in parentheses, with their timestamps. */
+async function seen(batches: BatchToEncode[], aborted: [producerId: number, firstOffset: number][] = []): Promise<string[]> {
+  const { responses } = await decodeFetchResponse(respond(Buffer.concat(await Promise.all(batches.map(encodeBatch))), aborted));
+  const { messages } = responses[0]!.partitions[0]!;
+  return messages.map(({ offset, timestamp, isControlRecord }) => (isControlRecord ? `(${offset} at ${timestamp})` : offset));
+}
+
+describe('the records of an aborted transaction are hidden', () => {
+  const ABORT = '\0\0\0\0';
+  const data = (producerId: number, firstOffset: number, key = 'k'): BatchToEncode => ({
+    ...{ producerId, firstOffset, attributes: IN_TRANSACTION },
+    records: [
+      { delta: 0, key },
+      { delta: 1, key },
+    ],
+  });
+  const marker = (producerId: number, firstOffset: number, key = ABORT): BatchToEncode => ({
+    ...{ producerId, firstOffset, attributes: CONTROL_IN_TRANSACTION },
+    records: [{ delta: 0, key }],
+  });
+  const at = (offset: number) => `(${offset} at ${MAX_TIMESTAMP})`;
+  const marked = (offset: number) => `(${offset} at ${FIRST_TIMESTAMP})`;
+
+  it('until its marker, and those of other producers and of later transactions are not', async () => {
+    const other: BatchToEncode = { firstOffset: 102, producerId: 5, records: [{ delta: 0 }] };
+    const batches = [data(1, 100), other, data(1, 103), marker(1, 105), data(1, 106), marker(1, 108, '\0\0\0\x01')];
+    expect(await seen(batches, [[1, 100]])).toEqual([at(101), '102', at(104), marked(105), '106', '107', marked(108)]);
+  });
+
+  it('although it overlaps with another one that ends before it', async () => {
+    const batches = [data(1, 100), data(2, 102), data(3, 104), marker(2, 106), data(1, 107), marker(1, 109)];
+    const ended: [number, number][] = [
+      [2, 102],
+      [1, 100],
+    ];
+    expect(await seen(batches, ended)).toEqual([at(101), at(103), '104', '105', marked(106), at(108), marked(109)]);
+  });
+
+  it('although the fetch begins in the middle of several of them', async () => {
+    expect(
+      await seen(
+        [data(2, 200), data(1, 202)],
+        [
+          [1, 100],
+          [2, 110],
+          [3, 120],
+        ],
+      ),
+    ).toEqual([at(201), at(203)]);
+  });
+
+  it('even if one of them has the key of a marker', async () => {
+    expect(await seen([data(1, 100, ABORT), data(1, 102)], [[1, 100]])).toEqual([at(101), at(103)]);
   });
 });
 

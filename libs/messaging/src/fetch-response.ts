@@ -17,7 +17,8 @@ interface FetchedPartition {
   highWatermark: string;
   lastStableOffset: string;
   lastStartOffset: string;
-  abortedTransactions: { producerId: string; firstOffset: string }[];
+  /** None: their records are hidden already. */
+  abortedTransactions: never[];
   preferredReadReplica: number;
   messages: FetchedMessage[];
 }
@@ -38,7 +39,7 @@ export class FetchedMessage implements Omit<KafkaMessage, 'size'> {
     readonly value: Buffer | null,
     readonly texts: RecordHeaders,
     readonly attributes: number,
-    /** Whether it is a marker of the broker, such as the end of a transaction. */
+    /** Whether it is a marker of the broker, such as the end of a transaction, or stands for records that nobody gets: kafkajs does not pass it on. */
     readonly isControlRecord: boolean,
     readonly batchContext: { inTransaction: boolean; producerId: string },
   ) {}
@@ -89,29 +90,91 @@ async function decodePartition(reader: Reader): Promise<FetchedPartition> {
     highWatermark: String(reader.int64()),
     lastStableOffset: String(reader.int64()),
     lastStartOffset: String(reader.int64()),
-    abortedTransactions: [] as FetchedPartition['abortedTransactions'],
+    abortedTransactions: [],
   };
+  const aborted: AbortedTransaction[] = [];
   for (let left = reader.int32(); left > 0; left--)
-    header.abortedTransactions.push({ producerId: String(reader.int64()), firstOffset: String(reader.int64()) });
+    aborted.push({ producerId: String(reader.int64()), firstOffset: Number(reader.int64()) });
   const preferredReadReplica = reader.int32();
-  const messages = await decodeBatches(new Reader(reader.bytes(Math.max(reader.int32(), 0))));
+  const messages = await decodeBatches(new Reader(reader.bytes(Math.max(reader.int32(), 0))), new Aborted(aborted));
   logStarts.set(messages, Number(header.lastStartOffset));
   return { ...header, preferredReadReplica, messages };
 }
 
+interface AbortedTransaction {
+  producerId: string;
+  firstOffset: number;
+}
+
+/** The first bytes of a batch, and what follows them. */
+interface Batch {
+  firstOffset: number;
+  attributes: number;
+  lastDelta: number;
+  firstTimestamp: number;
+  maxTimestamp: number;
+  producerId: string;
+  count: number;
+  /** Of the records, which may be compressed. */
+  rest: Reader;
+}
+
+const isMarker = ({ attributes }: Batch): boolean => (attributes & CONTROL) !== 0;
+
+/** The version and the type of the marker at the end of an aborted transaction. */
+const ABORT = Buffer.from([0, 0, 0, 0]);
+
+/**
+ * The aborted transactions of a fetch, as it passes its batches. kafkajs 2.2.4 passes on records of those that overlap: it expects their list in the order of
+ * their first offsets, but it has that of their ends, and begins with one of them at each record. It also takes a record with the key of a marker for one.
+ */
+class Aborted {
+  /** Those that begin behind the last batch. */
+  private readonly coming: AbortedTransaction[];
+  private readonly producers = new Set<string>();
+
+  constructor(transactions: AbortedTransaction[]) {
+    this.coming = transactions.sort((a, b) => b.firstOffset - a.firstOffset);
+  }
+
+  /** Whether the batch belongs to one of them. Each batch is asked about once, in the order of the log. */
+  includes(batch: Batch): boolean {
+    const { firstOffset, lastDelta, producerId, attributes } = batch;
+    for (let next = this.coming.at(-1); next && next.firstOffset <= firstOffset + lastDelta; next = this.coming.at(-1)) {
+      this.producers.add(next.producerId);
+      this.coming.pop();
+    }
+    return (attributes & IN_TRANSACTION) !== 0 && !isMarker(batch) && this.producers.has(producerId);
+  }
+
+  /** The marker of its end has been passed. */
+  end(producerId: string): void {
+    this.producers.delete(producerId);
+  }
+}
+
 /** The last batch may be cut off. */
-async function decodeBatches(reader: Reader): Promise<FetchedMessage[]> {
+async function decodeBatches(reader: Reader, aborted: Aborted): Promise<FetchedMessage[]> {
   const messages: FetchedMessage[] = [];
   for (let unpacked = 0; reader.left >= 12 && unpacked < MAX_UNPACKED_BYTES;) {
     const [firstOffset, length] = [Number(reader.int64()), reader.int32()];
     if (reader.left < length) break;
-    unpacked += await decodeBatch(new Reader(reader.bytes(length)), firstOffset, messages);
+    const batch = readBatch(new Reader(reader.bytes(length)), firstOffset);
+    if (aborted.includes(batch)) {
+      messages.push(hiddenEnd(batch, batch.maxTimestamp));
+      continue;
+    }
+    const before = messages.length;
+    unpacked += await decodeRecords(batch, messages);
+    const last = messages.length > before ? messages.at(-1) : undefined;
+    if (isMarker(batch) && last?.key?.equals(ABORT)) aborted.end(batch.producerId);
+    // compaction has removed the last records, and may remove more, which changes the greatest timestamp
+    if (Number(last?.offset) !== firstOffset + batch.lastDelta) messages.push(hiddenEnd(batch, NO_TIMESTAMP));
   }
   return messages;
 }
 
-/** Adds the messages of the batch; returns its unpacked bytes. */
-async function decodeBatch(reader: Reader, firstOffset: number, messages: FetchedMessage[]): Promise<number> {
+function readBatch(reader: Reader, firstOffset: number): Batch {
   reader.int32(); // the epoch of the partition's leader
   const magic = reader.int8();
   if (magic !== MAGIC) throw new Error(`a batch of Kafka has format ${magic}; supported is ${MAGIC}`);
@@ -122,11 +185,25 @@ async function decodeBatch(reader: Reader, firstOffset: number, messages: Fetche
   const producerId = String(reader.int64());
   reader.int16(); // the producer's epoch
   reader.int32(); // the first sequence number
-  const count = reader.int32();
-  const records = await decompressed(attributes & CODEC, reader);
+  return { firstOffset, attributes, lastDelta, firstTimestamp, maxTimestamp, producerId, count: reader.int32(), rest: reader };
+}
+
+/** The timestamp of records that have none, and of a hidden one that does not identify its log. */
+export const NO_TIMESTAMP = -1;
+
+/** The end of a batch whose last records nobody gets: the next fetch begins behind it. Without it, each further fetch would return this batch. */
+function hiddenEnd({ firstOffset, lastDelta, producerId }: Batch, timestamp: number): FetchedMessage {
+  const context = { inTransaction: false, producerId };
+  return new FetchedMessage(String(firstOffset + lastDelta), String(timestamp), null, null, new RecordHeaders(), 0, true, context);
+}
+
+/** Adds the messages of the batch; returns its unpacked bytes. */
+async function decodeRecords(batch: Batch, messages: FetchedMessage[]): Promise<number> {
+  const { firstOffset, attributes, lastDelta, firstTimestamp, maxTimestamp, producerId, count, rest } = batch;
+  const records = await decompressed(attributes & CODEC, rest);
   const unpacked = records.left;
   const batchContext = { inTransaction: (attributes & IN_TRANSACTION) !== 0, producerId };
-  const isControlRecord = (attributes & CONTROL) !== 0;
+  const isControlRecord = isMarker(batch);
   const isStamped = (attributes & LOG_APPEND_TIME) !== 0;
   let previous = -1;
   for (let index = 0; index < count; index++) {

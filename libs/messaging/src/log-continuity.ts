@@ -1,6 +1,6 @@
 import type { Batch, KafkaMessage } from 'kafkajs';
 import { counter, type Log } from '#observability';
-import { logStartOf } from './fetch-response.js';
+import { logStartOf, NO_TIMESTAMP } from './fetch-response.js';
 import type { Position } from './watermark.js';
 
 /** A fetch of a partition. `fetchedOffset`: the offset that was requested. */
@@ -98,11 +98,13 @@ export class LogContinuity {
    */
   passed({ records, fetchedOffset }: Pick<Fetched, 'records' | 'fetchedOffset'>): void {
     const last = records.at(-1);
-    // no record: compaction has removed those from there on, of a batch that begins before
+    // no record: the batch ends below, and kafkajs continues behind the offset that it requested
     const offset = last ? Number(last.offset) : fetchedOffset;
     if (offset < this.next) return;
     this.next = offset + 1;
-    this.timestamp = last && Number(last.timestamp);
+    const timestamp = Number(last?.timestamp ?? NO_TIMESTAMP);
+    // without one, nothing identifies the log until the next record
+    this.timestamp = timestamp === NO_TIMESTAMP ? undefined : timestamp;
   }
 
   /** Whether the log ends, at `end`, below the next record. `next`: that record when the end was requested; the position may be another one by now. */
