@@ -13,7 +13,8 @@ import { ExplainedError } from '../shell/explained-error.mjs';
  */
 export function callInOwnProcess(module, input, signal) {
   return new Promise((resolve, reject) => {
-    const child = fork(module, { execArgv: [], signal, killSignal: 'SIGKILL' });
+    // Ctrl-C reaches only the launcher, which ends its processes in order
+    const child = fork(module, { execArgv: [], detached: true, signal, killSignal: 'SIGKILL' });
     child.once('error', reject);
     child.once('exit', (code, by) => reject(new Error(`${module} ended without a response (${by ?? `exit code ${code}`})`)));
     child.once('message', (/** @type {Response} */ { result, error }) => {
