@@ -250,7 +250,7 @@ needing('receiver').describe('webhooks', () => {
     expect(first).toMatchObject({
       code: 0,
       stdout: '',
-      stderr: expect.stringMatching(/^created webhook mailbox \(wh_\w+\); sluice secret mailbox/),
+      stderr: expect.stringMatching(/^created webhook mailbox \(wh_\w+\); sluice secret wh_/),
     });
     expect(first.stderr).toContain(`${url} gets the events of subscribed\n`);
     const again = await cli.json('subscribe', 'subscribed', url);

@@ -26,7 +26,7 @@ export async function checkPorts(settings) {
 }
 
 /**
- * Checks the variables of the services, the first API key and the jail of components, as those that use them do.
+ * Checks the variables of the services, the first API key and the jail of components, as the services do.
  * @param {Settings} settings
  */
 export async function checkServices(settings) {

@@ -15,14 +15,15 @@ export function callInOwnProcess(module, input, signal) {
   return new Promise((resolve, reject) => {
     // Ctrl-C reaches only the launcher, which ends its processes in order
     const child = fork(module, { execArgv: [], detached: true, signal, killSignal: 'SIGKILL' });
-    child.once('error', reject);
+    child.on('error', reject);
     child.once('exit', (code, by) => reject(new Error(`${module} ended without a response (${by ?? `exit code ${code}`})`)));
     child.once('message', (/** @type {Response} */ { result, error }) => {
       if (!error) resolve(result);
       else if (error.isExplained) reject(new ExplainedError(error.message));
       else reject(Object.assign(new Error(error.message), { stack: error.stack }));
     });
-    child.send(/** @type {any} */ (input));
+    // an error is also one of the child
+    child.send(/** @type {any} */ (input), () => {});
   });
 }
 

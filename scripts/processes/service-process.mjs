@@ -99,12 +99,12 @@ const UNREADY_GRACE_MS = 2000;
  * Resolves when a service that has just been started is ready. Ends the service if that fails, or if the start is stopped.
  *
  * @param {ServiceProcess} service
- * @param {(over: AbortSignal) => Promise<void>} becomeReady `over`: nobody waits for it any more
+ * @param {(abandoned: AbortSignal) => Promise<void>} becomeReady `abandoned`: aborted when the caller no longer waits
  * @param {AbortSignal} [stopped]
  * @returns {Promise<Exit | null>} how it ended; null: it is ready
  */
 export async function untilReady(service, becomeReady, stopped) {
-  const over = new AbortController();
+  const abandoned = new AbortController();
   /** @type {Promise<never>} */
   const isStopped = new Promise((_, reject) => {
     const fail = () => reject(new Error(`${service.name} was stopped before it was ready`));
@@ -112,28 +112,33 @@ export async function untilReady(service, becomeReady, stopped) {
     stopped?.addEventListener('abort', fail, { once: true });
   });
   try {
-    return await Promise.race([becomeReady(over.signal).then(() => null), service.exited, isStopped]);
+    return await Promise.race([becomeReady(abandoned.signal).then(() => null), service.exited, isStopped]);
   } catch (error) {
     await service.stop(UNREADY_GRACE_MS);
     throw error;
   } finally {
-    over.abort();
+    abandoned.abort();
   }
 }
 
 /**
- * Opens the log file of a service: appended to, and rotated when it is large.
+ * Opens the log file of a service, which is appended to, and rotated when it is large.
+ * @template T
  * @param {string} file
- * @returns {{ fd: number, close(): void }} to be closed once the child has it
+ * @param {(fd: number) => T} start passes the descriptor on to a process; it is closed here afterwards
  */
-export function openLogFile(file) {
+export function withLogFile(file, start) {
   try {
     if (statSync(file).size > 10_000_000) renameSync(file, `${file}.1`);
   } catch {
     // The first start.
   }
   const fd = openSync(file, 'a', 0o600);
-  return { fd, close: () => closeSync(fd) };
+  try {
+    return start(fd);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /**

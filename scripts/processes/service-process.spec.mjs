@@ -23,15 +23,15 @@ describe('a service that is being started', () => {
 
   test('is no longer waited for once it has ended', async () => {
     /** @type {AbortSignal | undefined} */
-    let over;
+    let abandoned;
     const ready = untilReady(service, (signal) => {
-      over = signal;
+      abandoned = signal;
       return never();
     });
-    expect(over?.aborted).toBe(false);
+    expect(abandoned?.aborted).toBe(false);
     await service.kill();
     await ready;
-    expect(over?.aborted).toBe(true);
+    expect(abandoned?.aborted).toBe(true);
   });
 
   test('ends when the start is stopped, even if it ignores that', async () => {

@@ -9,7 +9,7 @@ import { callInOwnProcess } from '../processes/own-process.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
-import { describeExit, openLogFile, startServiceProcess, tailOf, untilReady } from '../processes/service-process.mjs';
+import { describeExit, startServiceProcess, tailOf, untilReady, withLogFile } from '../processes/service-process.mjs';
 
 // A graceful stop takes 1 s. A broker that is killed during it checks all its logs at the next start.
 const GRACE_MS = 20_000;
@@ -62,21 +62,21 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
     keep: true,
   });
   const logFile = brokerLog(dir);
-  const output = openLogFile(logFile);
-  const broker = startServiceProcess({
-    name: 'broker',
-    kind: 'store',
-    ...{ command, args },
-    spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd] },
-    pidFile: brokerPidFile(dir),
-    graceMs: GRACE_MS,
-  });
-  output.close();
+  const broker = withLogFile(logFile, (fd) =>
+    startServiceProcess({
+      name: 'broker',
+      kind: 'store',
+      ...{ command, args },
+      spawn: { cwd: dir, stdio: ['ignore', fd, fd] },
+      pidFile: brokerPidFile(dir),
+      graceMs: GRACE_MS,
+    }),
+  );
   let hasServed = false;
   void broker.exited.then(({ code }) => ended?.(hasServed && code !== null));
 
   const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
-  const ready = (/** @type {AbortSignal} */ over) => prepare({ brokers, logFile, mayFailGroups: !wasStopped, security, over });
+  const ready = (/** @type {AbortSignal} */ abandoned) => prepare({ brokers, logFile, mayFailGroups: !wasStopped, security, abandoned });
   const exit = await untilReady(broker, ready, stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
   hasServed = true;
@@ -85,15 +85,16 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
 
 /**
  * Resolves when clients can use the broker.
- * @param {{ brokers: string, logFile: string, mayFailGroups: boolean, security: BrokerSecurity | undefined, over: AbortSignal }} options
+ * @param {{ brokers: string, logFile: string, mayFailGroups: boolean, security: BrokerSecurity | undefined, abandoned: AbortSignal }} options
  */
-async function prepare({ brokers, logFile, mayFailGroups, security, over }) {
+async function prepare({ brokers, logFile, mayFailGroups, security, abandoned }) {
   const broker = { brokers, logFile, client: security?.client, services: security?.services?.login };
   const module = inRoot('scripts', 'stores', 'prepare-broker.mjs');
-  if (await callInOwnProcess(module, { ...broker, mayFailGroups }, over)) return;
+  if (await callInOwnProcess(module, { ...broker, mayFailGroups }, abandoned)) return;
+  abandoned.throwIfAborted();
   // The first start, data of a version without logins, or a password file that was removed or emptied
   await security?.services?.setPassword();
-  if (!(await callInOwnProcess(module, { ...broker, mayFailGroups: false }, over)))
+  if (!(await callInOwnProcess(module, { ...broker, mayFailGroups: false }, abandoned)))
     throw new ExplainedError(`The broker does not accept the password in ${security?.services?.passwordFile}.`);
 }
 

@@ -9,7 +9,7 @@ import { postgresAccount } from './postgres-account.mjs';
 import { postgresBinaries } from '../setup/postgres-binaries.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
-import { describeExit, openLogFile, startServiceProcess, tailOf, untilReady } from '../processes/service-process.mjs';
+import { describeExit, startServiceProcess, tailOf, untilReady, withLogFile } from '../processes/service-process.mjs';
 
 const GRACE_MS = 20_000;
 // For PostgreSQL, SIGTERM means "wait until every client has left", SIGINT "close their connections and stop", SIGQUIT "stop at once".
@@ -44,25 +44,25 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   await removeStalePidFile(data);
 
   const logFile = postgresLog(dir);
-  const output = openLogFile(logFile);
   const tlsSettings = tls ? { ssl: 'on', ssl_cert_file: tlsFile(dir, 'crt'), ssl_key_file: tlsFile(dir, 'key') } : {};
   const settings = Object.entries({ ...serverSettings(port, fast), ...tlsSettings }).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const server = startServiceProcess({
-    name: 'postgres',
-    kind: 'store',
-    command: account.prefix[0] ?? postgres,
-    args: [...[...account.prefix, postgres].slice(1), '-D', data, ...settings],
-    spawn: { cwd: dir, stdio: ['ignore', output.fd, output.fd], ...account.ids },
-    pidFile: postgresPidFile(dir),
-    stopSignal: STOP,
-    killSignal: 'SIGQUIT',
-    graceMs: GRACE_MS,
-  });
-  output.close();
+  const server = withLogFile(logFile, (fd) =>
+    startServiceProcess({
+      name: 'postgres',
+      kind: 'store',
+      command: account.prefix[0] ?? postgres,
+      args: [...[...account.prefix, postgres].slice(1), '-D', data, ...settings],
+      spawn: { cwd: dir, stdio: ['ignore', fd, fd], ...account.ids },
+      pidFile: postgresPidFile(dir),
+      stopSignal: STOP,
+      killSignal: 'SIGQUIT',
+      graceMs: GRACE_MS,
+    }),
+  );
 
   const url = serverUrl(dir, port);
-  const ready = (/** @type {AbortSignal} */ over) =>
-    callInOwnProcess(inRoot('scripts', 'stores', 'wait-for-postgres.mjs'), { url, logFile, passwordFile: passwordFile(dir) }, over);
+  const ready = (/** @type {AbortSignal} */ abandoned) =>
+    callInOwnProcess(inRoot('scripts', 'stores', 'wait-for-postgres.mjs'), { url, logFile, passwordFile: passwordFile(dir) }, abandoned);
   const exit = await untilReady(server, ready, stopped);
   if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
   return { ...server, url };

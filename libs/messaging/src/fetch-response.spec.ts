@@ -176,18 +176,18 @@ describe('a response to a fetch', () => {
   });
 
   it('has the offsets that compaction left, and the hidden end of a batch', async () => {
-    expect(await seen([{ records: [{ delta: 1 }, { delta: 5 }, { delta: 6 }], lastDelta: 8 }])).toEqual([
+    expect(await visibleOffsets([{ records: [{ delta: 1 }, { delta: 5 }, { delta: 6 }], lastDelta: 8 }])).toEqual([
       '101',
       '105',
       '106',
       '(108 at -1)',
     ]);
-    expect(await seen([{ records: [], lastDelta: 8 }])).toEqual(['(108 at -1)']);
+    expect(await visibleOffsets([{ records: [], lastDelta: 8 }])).toEqual(['(108 at -1)']);
   });
 });
 
-/** The offsets of the messages; those that are not passed on are in parentheses, with their timestamps. */
-async function seen(batches: BatchToEncode[], aborted: [producerId: number, firstOffset: number][] = []): Promise<string[]> {
+/** The offsets of the messages; hidden ones are in parentheses, with their timestamps. */
+async function visibleOffsets(batches: BatchToEncode[], aborted: [producerId: number, firstOffset: number][] = []): Promise<string[]> {
   const { responses } = await decodeFetchResponse(respond(Buffer.concat(await Promise.all(batches.map(encodeBatch))), aborted));
   const { messages } = responses[0]!.partitions[0]!;
   return messages.map(({ offset, timestamp, isControlRecord }) => (isControlRecord ? `(${offset} at ${timestamp})` : offset));
@@ -212,7 +212,7 @@ describe('the records of an aborted transaction are hidden', () => {
   it('until its marker, and those of other producers and of later transactions are not', async () => {
     const other: BatchToEncode = { firstOffset: 102, producerId: 5, records: [{ delta: 0 }] };
     const batches = [data(1, 100), other, data(1, 103), marker(1, 105), data(1, 106), marker(1, 108, '\0\0\0\x01')];
-    expect(await seen(batches, [[1, 100]])).toEqual([at(101), '102', at(104), marked(105), '106', '107', marked(108)]);
+    expect(await visibleOffsets(batches, [[1, 100]])).toEqual([at(101), '102', at(104), marked(105), '106', '107', marked(108)]);
   });
 
   it('although it overlaps with another one that ends before it', async () => {
@@ -221,12 +221,12 @@ describe('the records of an aborted transaction are hidden', () => {
       [2, 102],
       [1, 100],
     ];
-    expect(await seen(batches, ended)).toEqual([at(101), at(103), '104', '105', marked(106), at(108), marked(109)]);
+    expect(await visibleOffsets(batches, ended)).toEqual([at(101), at(103), '104', '105', marked(106), at(108), marked(109)]);
   });
 
   it('although the fetch begins in the middle of several of them', async () => {
     expect(
-      await seen(
+      await visibleOffsets(
         [data(2, 200), data(1, 202)],
         [
           [1, 100],
@@ -238,7 +238,7 @@ describe('the records of an aborted transaction are hidden', () => {
   });
 
   it('even if one of them has the key of a marker', async () => {
-    expect(await seen([data(1, 100, ABORT), data(1, 102)], [[1, 100]])).toEqual([at(101), at(103)]);
+    expect(await visibleOffsets([data(1, 100, ABORT), data(1, 102)], [[1, 100]])).toEqual([at(101), at(103)]);
   });
 });
 

@@ -39,7 +39,7 @@ export class FetchedMessage implements Omit<KafkaMessage, 'size'> {
     readonly value: Buffer | null,
     readonly texts: RecordHeaders,
     readonly attributes: number,
-    /** Whether it is a marker of the broker, such as the end of a transaction, or stands for records that nobody gets: kafkajs does not pass it on. */
+    /** Whether it is a marker of the broker, such as the end of a transaction, or stands for hidden records: kafkajs does not pass it on. */
     readonly isControlRecord: boolean,
     readonly batchContext: { inTransaction: boolean; producerId: string },
   ) {}
@@ -121,8 +121,8 @@ interface Batch {
 
 const isMarker = ({ attributes }: Batch): boolean => (attributes & CONTROL) !== 0;
 
-/** The version and the type of the marker at the end of an aborted transaction. */
-const ABORT = Buffer.from([0, 0, 0, 0]);
+/** The type of a marker at the end of an aborted transaction, in its key, after the version. */
+const ABORT = 0;
 
 /**
  * The aborted transactions of a fetch, as it passes its batches. kafkajs 2.2.4 passes on records of those that overlap: it expects their list in the order of
@@ -137,7 +137,7 @@ class Aborted {
     this.coming = transactions.sort((a, b) => b.firstOffset - a.firstOffset);
   }
 
-  /** Whether the batch belongs to one of them. Each batch is asked about once, in the order of the log. */
+  /** Whether the batch belongs to one of them. Call it once per batch, in the order of the log. */
   includes(batch: Batch): boolean {
     const { firstOffset, lastDelta, producerId, attributes } = batch;
     for (let next = this.coming.at(-1); next && next.firstOffset <= firstOffset + lastDelta; next = this.coming.at(-1)) {
@@ -167,7 +167,7 @@ async function decodeBatches(reader: Reader, aborted: Aborted): Promise<FetchedM
     const before = messages.length;
     unpacked += await decodeRecords(batch, messages);
     const last = messages.length > before ? messages.at(-1) : undefined;
-    if (isMarker(batch) && last?.key?.equals(ABORT)) aborted.end(batch.producerId);
+    if (isMarker(batch) && last?.key && last.key.length >= 4 && last.key.readInt16BE(2) === ABORT) aborted.end(batch.producerId);
     // compaction has removed the last records, and may remove more, which changes the greatest timestamp
     if (Number(last?.offset) !== firstOffset + batch.lastDelta) messages.push(hiddenEnd(batch, NO_TIMESTAMP));
   }
@@ -191,7 +191,7 @@ function readBatch(reader: Reader, firstOffset: number): Batch {
 /** The timestamp of records that have none, and of a hidden one that does not identify its log. */
 export const NO_TIMESTAMP = -1;
 
-/** The end of a batch whose last records nobody gets: the next fetch begins behind it. Without it, each further fetch would return this batch. */
+/** The end of a batch whose last records no reader receives: the next fetch begins behind it. Without it, each further fetch would return this batch. */
 function hiddenEnd({ firstOffset, lastDelta, producerId }: Batch, timestamp: number): FetchedMessage {
   const context = { inTransaction: false, producerId };
   return new FetchedMessage(String(firstOffset + lastDelta), String(timestamp), null, null, new RecordHeaders(), 0, true, context);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { createRequire } from 'node:module';
-import './kafkajs-fixes.js';
+import type { EachBatchHandler } from 'kafkajs';
+import { withEmptyBatches } from './kafkajs-fixes.js';
 
 interface Group {
   maxWaitTime: number;
@@ -13,7 +14,9 @@ interface Group {
 
 const require = createRequire(import.meta.url);
 const { prototype: group } = require('kafkajs/src/consumer/consumerGroup.js') as { prototype: Group };
-const { prototype: runner } = require('kafkajs/src/consumer/runner.js') as { prototype: { stop(): Promise<void> } };
+const { prototype: runner } = require('kafkajs/src/consumer/runner.js') as {
+  prototype: { stop(): Promise<void>; handleBatch(batch: object): Promise<void> };
+};
 
 /** A member of a group whose broker never responds. */
 const member = (changes: Partial<Group> = {}): Group =>
@@ -22,6 +25,30 @@ const member = (changes: Partial<Group> = {}): Group =>
     cluster: { refreshMetadataIfNecessary: () => new Promise(() => {}) },
     ...changes,
   }) as Group;
+
+describe('a batch without visible records', () => {
+  const Batch = require('kafkajs/src/consumer/batch.js') as new (topic: string, offset: string, data: object) => object;
+  const message = (offset: number, isControlRecord: boolean) => ({ offset: String(offset), isControlRecord, batchContext: {} });
+  /** What a consumer that resolves offsets itself does with the batch: the batches that its handler gets, and the offsets that it continues behind. */
+  async function handled(messages: object[], wrap: (handler: EachBatchHandler) => EachBatchHandler) {
+    const [calls, resolved]: [number[], string[]] = [[], []];
+    const one = Object.assign(Object.create(runner) as typeof runner, {
+      ...{ running: true, eachBatchAutoResolve: true, heartbeat: async () => {}, instrumentationEmitter: { emit: () => {} } },
+      ...{ autoCommitOffsets: async () => {}, autoCommitOffsetsIfNecessary: async () => {} },
+      consumerGroup: { resolveOffset: ({ offset }: { offset: string }) => void resolved.push(offset), hasSeekOffset: () => false },
+      eachBatch: wrap(async ({ batch }) => void calls.push(batch.messages.length)),
+    });
+    await one.handleBatch(new Batch('t', '10', { partition: 0, highWatermark: '100', abortedTransactions: [], messages }));
+    return { calls, resolved };
+  }
+
+  it('reaches the handler that wants it, and the consumer continues behind hidden records, but not behind records that were not fetched', async () => {
+    expect(await handled([], withEmptyBatches)).toEqual({ calls: [0], resolved: [] });
+    expect(await handled([message(10, true), message(11, true)], withEmptyBatches)).toEqual({ calls: [0], resolved: ['11'] });
+    expect(await handled([message(10, false)], withEmptyBatches)).toEqual({ calls: [1], resolved: ['10'] });
+    expect(await handled([message(10, true)], (handler) => handler)).toEqual({ calls: [], resolved: ['10'] });
+  });
+});
 
 describe('a fetch of a kafkajs consumer', () => {
   it.each([

@@ -62,7 +62,7 @@ const wanting = new WeakSet<EachBatchHandler>();
 
 /**
  * kafkajs 2.2.4 does not report that a fetch found no records, although the end of the log that it returned may be below the position of the reader; nor that
- * it passes over records, such as those of aborted transactions. With this, the handler also gets these empty batches.
+ * all records of a fetch are hidden, such as those of aborted transactions. With this, the handler also gets these empty batches.
  */
 export function withEmptyBatches(handler: EachBatchHandler): EachBatchHandler {
   wanting.add(handler);
@@ -70,7 +70,10 @@ export function withEmptyBatches(handler: EachBatchHandler): EachBatchHandler {
 }
 
 runner.handleBatch = async function (this: Runner, batch: FetchedBatch): Promise<void> {
-  if (this.running && this.eachBatch && wanting.has(this.eachBatch) && batch.isEmpty()) await this.processEachBatch(batch);
+  if (this.running && this.eachBatch && wanting.has(this.eachBatch) && batch.isEmpty()) {
+    // kafkajs takes the end of the log for the last offset of a batch without records: there may be many before it that the response had no capacity for
+    await this.processEachBatch.call(Object.create(this, { eachBatchAutoResolve: { value: false } }) as Runner, batch);
+  }
   await handleBatch.call(this, batch);
 };
 

@@ -8,7 +8,7 @@ import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
 import { LogEnds } from './log-ends.js';
-import { fetchedOf, foundNothing, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
+import { fetchedOf, hasNoRecords, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import { Membership } from './membership.js';
@@ -263,8 +263,8 @@ export class LaneConsumer {
 
   private async eachBatch(payload: EachBatchPayload): Promise<void> {
     const { batch } = payload;
-    if (foundNothing(batch)) return this.ends.check(batch, this.intake.next(batch.topic, batch.partition));
-    if (batch.isEmpty()) return this.passOver(payload);
+    if (hasNoRecords(batch)) return this.ends.check(batch, this.intake.next(batch.topic, batch.partition));
+    if (batch.isEmpty()) return this.skipHidden(payload);
     this.taking += 1;
     try {
       if (await this.takeBatch(payload)) await this.gathering.rest(batch);
@@ -273,11 +273,11 @@ export class LaneConsumer {
     }
   }
 
-  /** None of the records is passed on, and kafkajs continues behind them. */
-  private passOver({ batch, isRunning, isStale }: EachBatchPayload): void {
+  /** All of the records are hidden, and kafkajs continues behind them. */
+  private skipHidden({ batch, isRunning, isStale }: EachBatchPayload): void {
     this.watched.recordLag(batch);
     if (this.stopping || !isRunning() || isStale() || this.intake.next(batch.topic, batch.partition) === undefined) return;
-    if (this.verifyFetch(batch)) this.intake.passed(batch.topic, batch.partition, fetchedOf(batch));
+    if (this.verifyFetch(batch)) this.intake.skipHidden(batch.topic, batch.partition, fetchedOf(batch));
   }
 
   /** Returns false if records are left. */
@@ -320,7 +320,8 @@ export class LaneConsumer {
       const last = chunk.at(-1);
       if (last) resolveOffset(last.offset);
     }
-    this.intake.passed(batch.topic, batch.partition, fetchedOf(batch));
+    // while the last records were planned, the partition may have been rewound, or assigned again
+    if (!isOver()) this.intake.skipHidden(batch.topic, batch.partition, fetchedOf(batch));
     await heartbeat();
     return true;
   }

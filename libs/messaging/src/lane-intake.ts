@@ -221,9 +221,9 @@ export class LaneIntake {
     return continuation;
   }
 
-  /** Everything of a fetch that continues the log has been taken: further records of it are not passed on. */
-  passed(topic: string, partition: number, fetched: Fetched): void {
-    this.partitions.get(partitionKey(topic, partition))?.continuity.passed(fetched);
+  /** All visible records of a fetch that continues the log have been taken: continues behind the hidden ones. */
+  skipHidden(topic: string, partition: number, fetched: Fetched): void {
+    this.partitions.get(partitionKey(topic, partition))?.continuity.skipHidden(fetched);
   }
 
   /** The offset of the next record. undefined: the partition is not assigned to us, or its position is not known yet. */

@@ -4,7 +4,7 @@ import type { Log } from '#observability';
 import { Gathering, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
-import { fetchedOf, foundNothing } from './log-continuity.js';
+import { fetchedOf, hasNoRecords } from './log-continuity.js';
 import { LogEnds } from './log-ends.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
@@ -68,9 +68,9 @@ export class LogConsumer {
   }
 
   private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
-    if (foundNothing(batch)) return this.ends.check(batch, this.intake.next(batch.partition));
+    if (hasNoRecords(batch)) return this.ends.check(batch, this.intake.next(batch.partition));
     this.watched.recordLag(batch);
-    // none of its records is passed on, and kafkajs continues behind them
+    // all of its records are hidden, and kafkajs continues behind them
     if (batch.isEmpty()) return void this.intake.take({ partition: batch.partition, ...fetchedOf(batch) });
     while (!this.intake.hasCapacity(batch.partition)) {
       if (!isRunning() || isStale()) return;

@@ -6,18 +6,18 @@ import { type Continuation, LogContinuity } from './log-continuity.js';
 interface Log {
   timestamps: number[];
   start: number;
-  /** The offsets of records that are not passed on: markers of transactions, and records of aborted ones. */
+  /** The offsets of hidden records. */
   hidden?: ReadonlySet<number>;
-  /** The records for which a fetch has room. */
-  room?: number;
+  /** The most records of a fetch. */
+  most?: number;
 }
 
 /** A fetch as kafkajs executes it: for an offset outside the log, it begins at the beginning. */
-function fetch({ timestamps, start, hidden, room = 5 }: Log, from: number) {
+function fetch({ timestamps, start, hidden, most = 5 }: Log, from: number) {
   const fetchedOffset = from < start || from > timestamps.length ? start : from;
   const records = timestamps
     .map((timestamp, offset) => ({ offset: String(offset), timestamp: String(timestamp) }))
-    .slice(fetchedOffset, fetchedOffset + room);
+    .slice(fetchedOffset, fetchedOffset + most);
   const messages = records.filter(({ offset }) => !hidden?.has(Number(offset)));
   return { messages, records, fetchedOffset, highWatermark: timestamps.length, logStart: start };
 }
@@ -54,7 +54,7 @@ function readOn(continuity: LogContinuity, log: Log, first?: number, lost = 0) {
         read.push(Number(timestamp));
         current.advance(Number(offset), Number(timestamp));
       }
-      current.passed(fetched);
+      current.skipHidden(fetched);
       // kafkajs continues behind all records of the fetch
       from = fetched.fetchedOffset + fetched.records.length;
     }
@@ -147,13 +147,13 @@ describe('the continuity of a log', () => {
     expect(continuity.check(fetched)).toEqual({ kind: 'continues', missed: 0 });
   });
 
-  it('includes records that are not passed on, however many there are and however few fit into a fetch', () => {
+  it('includes hidden records, however many there are and however few fit into a fetch', () => {
     const hiddenOffsets = fc.uniqueArray(fc.nat(39), { maxLength: 40 }).map((offsets) => new Set(offsets));
     fc.assert(
-      fc.property(hiddenOffsets, fc.integer({ min: 1, max: 5 }), fc.nat(40), fc.nat(40), fc.boolean(), (hidden, room, at, first, doubt) => {
+      fc.property(hiddenOffsets, fc.integer({ min: 1, max: 5 }), fc.nat(40), fc.nat(40), fc.boolean(), (hidden, most, at, first, doubt) => {
         // a reader stores the position behind a record that it got
         const offset = [at, 0].find((each) => each === 0 || !hidden.has(each - 1)) ?? 0;
-        const log = { timestamps: range(1000, 1040), start: 0, hidden, room };
+        const log = { timestamps: range(1000, 1040), start: 0, hidden, most };
         const visible = range(offset, 40).filter((each) => !hidden.has(each));
         const continuity = new LogContinuity(position(log.timestamps, offset));
         const expected = { read: visible.map((each) => 1000 + each), replaced: 0, missed: 0 };
@@ -163,18 +163,25 @@ describe('the continuity of a log', () => {
         const more = { ...log, timestamps: range(1000, 1045), hidden: new Set([...hidden, 40, 42]) };
         expect(readOn(continuity, more)).toEqual({ read: [1041, 1043, 1044], replaced: 0, missed: 0 });
         continuity.reverify();
-        const another = { timestamps: range(2000, 2050), start: 0, hidden, room };
+        const another = { timestamps: range(2000, 2050), start: 0, hidden, most };
         const found = readOn(continuity, another);
         expect(found).toEqual({ read: range(0, 50).flatMap((each) => (hidden.has(each) ? [] : [2000 + each])), replaced: 1, missed: 0 });
       }),
     );
   });
 
+  it('is not broken when compaction has removed that record, which was the last one of its batch', () => {
+    const continuity = new LogContinuity({ offset: 4, clock: 1003, timestamp: 1003 });
+    const fetched = { records: [{ offset: '3', timestamp: '-1' }], fetchedOffset: 3, highWatermark: 5, logStart: 0 };
+    expect(continuity.check(fetched)).toEqual({ kind: 'continues', missed: 0 });
+    expect(continuity.from).toBe(4);
+  });
+
   it('includes records that compaction has removed behind those of the same batch', () => {
     const continuity = new LogContinuity({ offset: 4, clock: 1003 });
     const fetched = { records: [], fetchedOffset: 4, highWatermark: 9, logStart: 0 };
     expect(continuity.check(fetched)).toEqual({ kind: 'continues', missed: 0 });
-    continuity.passed(fetched);
+    continuity.skipHidden(fetched);
     expect(continuity.check({ ...fetched, fetchedOffset: 5 })).toEqual({ kind: 'continues', missed: 0 });
   });
 });

@@ -5,7 +5,7 @@ import type { Position } from './watermark.js';
 
 /** A fetch of a partition. `fetchedOffset`: the offset that was requested. */
 export interface Fetched {
-  /** All records from there on, also those that are not passed on: markers of transactions, and records of aborted ones. */
+  /** All records from there on, also hidden ones, which kafkajs does not pass on: markers of transactions, records of aborted ones, and ends of batches. */
   records: readonly Pick<KafkaMessage, 'offset' | 'timestamp'>[];
   fetchedOffset: number;
   /** The offset of the next record that the partition will get. */
@@ -22,8 +22,8 @@ interface WholeBatch extends Batch {
   messagesWithinOffset: KafkaMessage[];
 }
 
-/** Whether a fetch found nothing: otherwise it may have records of which none is passed on. */
-export const foundNothing = (batch: Batch): boolean => (batch as WholeBatch).rawMessages.length === 0;
+/** Whether a fetch found no records, not even hidden ones. */
+export const hasNoRecords = (batch: Batch): boolean => (batch as WholeBatch).rawMessages.length === 0;
 
 export function fetchedOf(batch: Batch): Fetched & { messages: KafkaMessage[] } {
   const { fetchedOffset, rawMessages, messagesWithinOffset } = batch as WholeBatch;
@@ -93,10 +93,10 @@ export class LogContinuity {
   }
 
   /**
-   * Everything of a fetch that continues the log has been taken; further records of it are not passed on. Without this, a reader would fetch them again and
-   * again if a fetch has no room for them and the next record.
+   * All visible records of a fetch that continues the log have been taken: continues behind the hidden ones. Without this, a reader would fetch them repeatedly
+   * if a response has no capacity for them and the next visible record.
    */
-  passed({ records, fetchedOffset }: Pick<Fetched, 'records' | 'fetchedOffset'>): void {
+  skipHidden({ records, fetchedOffset }: Pick<Fetched, 'records' | 'fetchedOffset'>): void {
     const last = records.at(-1);
     // no record: the batch ends below, and kafkajs continues behind the offset that it requested
     const offset = last ? Number(last.offset) : fetchedOffset;
@@ -125,8 +125,11 @@ export class LogContinuity {
     if (highWatermark < next) return this.isRepeated(fetchedOffset) ? { kind: 'replaced' } : { kind: 'refetch', from: fetchedOffset };
     if (this.timestamp === undefined) return this.continues(0);
     const before = records.find(({ offset }) => Number(offset) === next - 1);
-    if (before && Number(before.timestamp) !== this.timestamp) return { kind: 'replaced' };
-    if (before) return this.continues(0);
+    if (before) {
+      const timestamp = Number(before.timestamp);
+      // compaction has removed the record, which was the last one of its batch: nothing else identifies the log
+      return timestamp === this.timestamp || timestamp === NO_TIMESTAMP ? this.continues(0) : { kind: 'replaced' };
+    }
     // it ends below the record that identifies the log, or compaction has removed that record
     return records.some(({ offset }) => Number(offset) >= next) ? this.continues(0) : { kind: 'refetch', from: this.from };
   }

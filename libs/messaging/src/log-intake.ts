@@ -113,7 +113,7 @@ export class LogIntake {
     return (this.capacity ??= Promise.withResolvers()).promise;
   }
 
-  /** Takes the records of a fetch; there may be none. Returns false if they are not the next ones; then `refetch` has requested the right offset. */
+  /** Takes the records of a fetch; there may be no visible ones. Returns false if they are not the next ones; then `refetch` has requested the right offset. */
   take(fetched: FetchedBatch): boolean {
     const { partition, messages } = fetched;
     const assigned = this.partitions.get(partition);
@@ -127,7 +127,7 @@ export class LogIntake {
       assigned.waiting.push(record);
       assigned.bytes += record.value?.length ?? 0;
     }
-    assigned.continuity.passed(fetched);
+    assigned.continuity.skipHidden(fetched);
     assigned.working ??= this.work(assigned).finally(() => (assigned.working = undefined));
     return true;
   }

@@ -6,7 +6,7 @@ import { LOG, type Log } from '#observability';
 import { deleteGroups } from './consumer-life.js';
 import { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
-import { foundNothing } from './log-continuity.js';
+import { hasNoRecords } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
 import { clockAfter } from './watermark.js';
 
@@ -134,7 +134,7 @@ class Reading {
     const { partition } = batch;
     const range = this.open.get(partition);
     if (!range) return this.pause(partition);
-    if (foundNothing(batch)) return;
+    if (hasNoRecords(batch)) return;
     const records = this.recordsOf(batch, range);
     try {
       const more = records.length === 0 || (await this.take(partition, records));

@@ -121,8 +121,8 @@ function addResourceCommands(command: AddCommand): void {
     async () => (await subscriptions()).subscribe,
   )
     .option(...STREAM)
-    .option('-n, --name <name>', 'the name of the webhook that a new URL gets; default: its host');
-  command('unsubscribe <emitter> <listener>', 'end a subscription', async () => (await subscriptions()).unsubscribe).option(...STREAM);
+    .option('-n, --name <name>', 'the name of the webhook created for a new URL; default: its host');
+  command('unsubscribe <emitter> <listener>', 'delete a subscription', async () => (await subscriptions()).unsubscribe).option(...STREAM);
   command('on <name...>', 'switch a source or webhook on', async () => (await resources()).switchOn);
   command('off <name...>', 'switch a source or webhook off', async () => (await resources()).switchOff);
 }

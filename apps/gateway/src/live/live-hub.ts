@@ -1,5 +1,5 @@
 import type { EmitterId } from '#contracts';
-import { coversStream, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#events';
+import { coversStream, emitterOf, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#events';
 import type { Position } from '#messaging';
 import { LiveEvent } from './live-event.js';
 
@@ -41,7 +41,7 @@ export class LiveHub {
     // before the subscribers get it: for one that joins because of an event, that event is below the seam
     this.positions.set(partition, { offset: offset + 1, clock, timestamp });
     // most records belong to emitters without subscribers: they are not even parsed
-    const own = this.listeners.get(record.key ?? record.header('ce_source') ?? '');
+    const own = this.listeners.get(emitterOf(record) ?? '');
     if (!own) return;
     const event = readEventRecord(record, { maxBytes: this.options.maxEventBytes ?? MAX_EVENT_BYTES });
     if (event.kind !== 'event') return;

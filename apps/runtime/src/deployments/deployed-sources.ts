@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EmitterDirectory } from '#emitters';
 import type { DeploymentRow } from './deployment.entity.js';
 import { DeploymentsRepository } from './deployments.repository.js';
+import type { DeployedState } from './hook-runs.js';
 
 /** Sources as they are deployed. One whose fact has not arrived yet is looked up in the catalog. */
 @Injectable()
@@ -17,5 +18,10 @@ export class DeployedSources {
     if (known) return known;
     await this.directory.find([sourceId]);
     return this.deployments.find(sourceId);
+  }
+
+  /** Completes a deployment of a version that did not know how many runs may be in progress. */
+  completeOld({ source_id, deployment }: DeployedState, runsAtATime: number): Promise<void> {
+    return this.deployments.setRunsAtATime(source_id, deployment.code_hash, runsAtATime);
   }
 }

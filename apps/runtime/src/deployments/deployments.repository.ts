@@ -68,6 +68,14 @@ export class DeploymentsRepository {
     });
   }
 
+  /** Sets how many runs may be in progress, if that is unknown and the source still has this code. */
+  async setRunsAtATime(sourceId: SourceId, codeHash: string, runsAtATime: number): Promise<void> {
+    await this.database.query(
+      'UPDATE deployment SET runs_at_a_time = $3 WHERE source_id = $1 AND code_hash = $2 AND runs_at_a_time IS NULL',
+      [sourceId, codeHash, runsAtATime],
+    );
+  }
+
   /** Deletes the source, and its timers by the foreign key. Its state remains for its last hook. */
   async remove(transaction: Transaction, sourceId: SourceId): Promise<void> {
     await transaction.rows(DeploymentRow).delete({ source_id: sourceId });

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { isNotFound, type RunRequest } from '#contracts';
+import { isNotFound, type RunRequest, runsAtATime } from '#contracts';
 import { CodeCache } from '../components/code-cache.js';
 import { DeployedSources } from '../deployments/deployed-sources.js';
 import { deployedState } from '../deployments/deployments.repository.js';
@@ -38,7 +38,10 @@ export class RunSources {
       if (isNotFound(error)) return null;
       throw error;
     });
-    return code ? { ...found, ...code } : { state: found.state, component: null };
+    if (!code) return { state: found.state, component: null };
+    // deployed by a version that did not know it
+    if (!run.hook && !found.state.deployment.runs_at_a_time) await this.sources.completeOld(found.state, runsAtATime(code.description));
+    return { ...found, ...code };
   }
 
   private async deployed(sourceId: string): Promise<Pick<RunSource, 'state' | 'killsInRow'> | undefined> {

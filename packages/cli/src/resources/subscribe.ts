@@ -23,7 +23,7 @@ export async function subscribe(
   const isUrl = URL_TEXT.test(listener);
   if (name !== undefined && !isUrl) throw usageError('--name is for the webhook of a URL');
   const emitter_id = await emitterOf(sluice, emitter);
-  const listener_id = isUrl ? await webhookOf(session, listener, name) : await findListener(sluice, listener);
+  const listener_id = isUrl ? await webhookFor(session, listener, name) : await findListener(sluice, listener);
   const { data } = await sluice.createSubscription({ query: { emitter_id, listener_id, event_name: stream } });
   session.note(`${listener} gets ${eventsOf(emitter, stream)}`);
   if (session.format !== 'table') session.item(data[0]);
@@ -33,7 +33,7 @@ export async function subscribe(
 export async function unsubscribe(session: Session, emitter: string, listener: string, { stream }: SubscriptionOptions): Promise<void> {
   const { sluice } = session;
   const emitter_id = await emitterOf(sluice, emitter);
-  const listener_id = await findListener(sluice, listener);
+  const listener_id = await listenerOf(sluice, listener);
   await sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name: stream } });
   session.note(`${listener} no longer gets ${eventsOf(emitter, stream)}`);
   if (session.format !== 'table') session.item({ emitter_id, listener_id, event_name: stream ?? '', deleted: true });
@@ -44,15 +44,28 @@ const eventsOf = (emitter: string, stream: string | undefined): string =>
 
 const emitterOf = async (sluice: SluiceClient, text: string): Promise<string> => (EMITTERS.test(text) ? text : findEmitter(sluice, text));
 
-async function webhookOf(session: Session, url: string, name: string | undefined): Promise<string> {
-  if (!URL.canParse(url)) throw usageError(`${url} is not a URL`);
-  const { href, host } = new URL(url);
-  const { sluice } = session;
-  for await (const webhook of WEBHOOKS.list(sluice))
-    if (isAt(webhook, href) && (name === undefined || webhook.name === name)) return webhook.id;
-  const { data } = await sluice.createWebhook({ query: { url, name: name ?? host } });
-  session.note(`created webhook ${data.name} (${data.id}); sluice secret ${data.name} prints the secret that signs its deliveries`);
-  return data.id;
+/** The id of the listener; a URL is that of a webhook, in whatever way it is written. */
+async function listenerOf(sluice: SluiceClient, text: string): Promise<string> {
+  const webhook = URL_TEXT.test(text) ? await webhookAt(sluice, text) : undefined;
+  return webhook?.id ?? findListener(sluice, text);
 }
 
-const isAt = ({ url }: Webhook, href: string): boolean => URL.canParse(url) && new URL(url).href === href;
+/** The webhook that has the URL and, if it is given, the name; the oldest of several. */
+async function webhookAt(sluice: SluiceClient, url: string, name?: string): Promise<Webhook | undefined> {
+  if (!URL.canParse(url)) throw usageError(`${url} is not a URL`);
+  const { href } = new URL(url);
+  const isAt = (webhook: Webhook): boolean => URL.canParse(webhook.url) && new URL(webhook.url).href === href;
+  for await (const webhook of WEBHOOKS.list(sluice)) if (isAt(webhook) && (name === undefined || webhook.name === name)) return webhook;
+  return undefined;
+}
+
+/** The id of the webhook at the URL, which is created if there is none. */
+async function webhookFor(session: Session, url: string, name: string | undefined): Promise<string> {
+  const { sluice } = session;
+  const found = await webhookAt(sluice, url, name);
+  if (found && !found.active) session.warn(`webhook ${found.name ?? url} (${found.id}) is off: sluice on ${found.id}`);
+  if (found) return found.id;
+  const { data } = await sluice.createWebhook({ query: { url, name: name ?? new URL(url).host } });
+  session.note(`created webhook ${data.name} (${data.id}); sluice secret ${data.id} prints the secret that signs its deliveries`);
+  return data.id;
+}
