@@ -336,6 +336,27 @@ describe('retrying', () => {
     expect(await due()).toEqual([place.seq]);
   });
 
+  it('makes a delivery the next one, although the receiver counts as failing and others were never attempted', async () => {
+    const [first, second] = [await park(LONG), await park(LONG)];
+    await store.spill(webhook, { probeInMs: LONG });
+    const fresh = delivery();
+    await store.parkFresh(webhook, [fresh]);
+    const probed = async () => (await store.takeProbe(webhook, 0))?.delivery.place.seq;
+    expect(await probed()).toBe(fresh.place.seq);
+    await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(second) });
+    expect(await probed()).toBe(second.seq);
+    await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(first) });
+    expect(await probed()).toBe(second.seq);
+    await store.settle(webhook, [
+      { delivery: delivery({ place: second }), delivered: false, attempts: [ATTEMPT, ATTEMPT], tries: 2, pauseMs: 0 },
+    ]);
+    expect(await probed()).toBe(first.seq);
+    await store.settle(webhook, [
+      { delivery: delivery({ place: first }), delivered: false, attempts: [ATTEMPT, ATTEMPT], tries: 2, pauseMs: LONG },
+    ]);
+    expect(await probed()).toBe(fresh.place.seq);
+  });
+
   it('makes one that succeeded due again, as the same message, as long as its event is there', async () => {
     const place = deliver();
     events = [{ kind: 'event', place, emitterId: 'dc_1', stream: 'mine', emitId: 'same', json: Buffer.from('{"b":2}'), hops: 0 }];

@@ -95,7 +95,7 @@ export abstract class DeliveryStore {
    */
   abstract take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }>;
   /**
-   * One delivery with which to probe a failing receiver: a fresh one, or else one that is due, or else a different one each time, because an event
+   * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a different one each time, because an event
    * that the receiver rejects must not be the only probe.
    */
   abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined>;

@@ -240,12 +240,19 @@ export class ParkedDeliveriesRepository {
                SELECT *, row_number() OVER (ORDER BY due_at) - 1 AS nth, count(*) OVER () AS size FROM (
                  SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT ${PROBED}
                ) AS next
+             ), requested AS (
+               -- by a user: only then a delivery is due at the beginning of its schedule. Many others may have become due before it
+               SELECT * FROM (
+                 SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at DESC LIMIT ${PROBED}
+               ) AS recent WHERE due_at = parked_at
              )
              SELECT ${TAKEN_COLUMNS}, extract(epoch FROM due_at - now()) * 1000 AS due_in_ms FROM (
-               SELECT ${COLUMNS}, due_at FROM fresh
+               SELECT ${COLUMNS}, due_at, true AS is_requested FROM requested
                UNION ALL
-               SELECT ${COLUMNS}, due_at FROM tried WHERE nth = $2 % size OR (nth = 0 AND due_at <= now())
-             ) AS candidate ORDER BY fresh DESC, due_at LIMIT 1`,
+               SELECT ${COLUMNS}, due_at, false FROM fresh
+               UNION ALL
+               SELECT ${COLUMNS}, due_at, false FROM tried WHERE nth = $2 % size OR (nth = 0 AND due_at <= now())
+             ) AS candidate ORDER BY is_requested DESC, fresh DESC, due_at LIMIT 1`,
       values: [webhookId, failedProbes],
     });
     const [row] = rows;
