@@ -5,7 +5,7 @@ import { deleteStatsOf } from '#stats';
 import { deleteDelivered } from './deliveries/history/delivered.repository.js';
 import { BacklogsRepository, deleteBacklog } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
-import { cancelReplaysOf } from './replays/replays.repository.js';
+import { cancelReplaysOf, cancelReplaysTo } from './replays/replays.repository.js';
 import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.repository.js';
 import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
 import { WebhookDependents } from './webhooks/webhooks.repository.js';
@@ -19,6 +19,10 @@ export class RoutingWebhookDependents extends WebhookDependents {
 
   webhookChanged(transaction: Transaction, id: WebhookId): Promise<void> {
     return this.backlogs.restart(transaction, id);
+  }
+
+  webhookDisabled(transaction: Transaction, id: WebhookId): Promise<void> {
+    return cancelReplaysTo(transaction, id);
   }
 
   async webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void> {

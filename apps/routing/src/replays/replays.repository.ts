@@ -83,6 +83,13 @@ export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | 
   );
 }
 
+/** Cancels the running replays to a webhook that was disabled: its deliveries are given up, which is counted. */
+export async function cancelReplaysTo(transaction: Transaction, id: WebhookId): Promise<void> {
+  await transaction.query(`UPDATE replay SET cancelled_at = coalesce(cancelled_at, now()) WHERE status = 'running' AND listener_id = $1`, [
+    id,
+  ]);
+}
+
 /** The only writer of the table `replay`. */
 @Injectable()
 export class ReplaysRepository {

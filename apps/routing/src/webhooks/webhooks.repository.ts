@@ -10,6 +10,8 @@ import { PreviousSecret, type RotatedSecretRow, type SecretRow, WebhookRow } fro
 export abstract class WebhookDependents {
   /** Runs in the transaction that creates or changes a webhook: waiting deliveries may succeed now. */
   abstract webhookChanged(transaction: Transaction, id: WebhookId): Promise<void>;
+  /** Runs in the transaction that disables a webhook because its receiver fails: waiting deliveries are given up. */
+  abstract webhookDisabled(transaction: Transaction, id: WebhookId): Promise<void>;
   /** Runs in the transaction that deletes a webhook: deletes everything that belongs to it. */
   abstract webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void>;
 }
@@ -278,6 +280,7 @@ export class WebhooksRepository {
        WHERE id = $1 AND active AND ($2::float8 IS NULL OR failing_since < now() - $2 * ${MS})`,
       [id, ifFailingForMs ?? null],
     );
+    if (rowCount !== 0) await this.dependents.webhookDisabled(transaction, id);
     return rowCount !== 0;
   }
 

@@ -228,6 +228,24 @@ describe('a POST ends with an error', () => {
     expect(sent).toBeLessThan(40_000_000);
   });
 
+  it.each([
+    [
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n',
+      'the receiver returned 100 Continue, which was not requested',
+    ],
+    [
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+      'the receiver returned 101 Switching Protocols, which was not requested',
+    ],
+    ['SSH-2.0-OpenSSH_9.6\r\n', 'the response is not valid HTTP'],
+  ])('a POST fails with a reason in words: %j', async (response, reason) => {
+    const odd = createTcpServer((socket) => void socket.once('data', () => socket.write(response)).on('error', () => {}));
+    await new Promise<void>((resolve) => odd.listen(0, '127.0.0.1', resolve));
+    const result = await poster.post(to(`http://127.0.0.1:${(odd.address() as AddressInfo).port}`), {}, Buffer.from('1'));
+    expect(result).toEqual({ kind: 'failed', timeout: false, reason });
+    await new Promise((resolve) => odd.close(resolve));
+  });
+
   it('a POST to a name with a private address fails without revealing it', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: async () => [{ address: '10.1.2.3' }] });
     const guarded = new HttpPoster({ guard, clock, timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });

@@ -172,6 +172,8 @@ const decoder = new TextDecoder();
 /** The body as text. Invalid UTF-8 and NUL, which PostgreSQL's JSON does not accept, are replaced. */
 const textOf = (body: Buffer): string => (body.length === 0 ? '' : decoder.decode(body).replaceAll('\0', '\uFFFD'));
 
+const UNKNOWN_AUTHORITY = 'the certificate of the receiver is not from a known authority';
+
 const SENTENCES: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ECONNRESET: 'the connection was reset',
@@ -183,6 +185,22 @@ const SENTENCES: Record<string, string> = {
   UND_ERR_HEADERS_TIMEOUT: 'no response in time',
   RESPONSE_TOO_LONG: 'the response is too long',
   UND_ERR_HEADERS_OVERFLOW: 'the response has too many headers',
+  HTTPParserError: 'the response is not valid HTTP',
+  // of undici's parser
+  ERR_ASSERTION: 'the response is not valid HTTP',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the response is not valid HTTP',
+  CERT_HAS_EXPIRED: 'the certificate of the receiver has expired',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the receiver is for another host name',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_AUTHORITY,
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
+};
+
+/** By the message of undici: its code would be that of a connection without a response. */
+const UNEXPECTED: Record<string, string> = {
+  'bad response': 'the receiver returned 100 Continue, which was not requested',
+  'bad upgrade': 'the receiver returned 101 Switching Protocols, which was not requested',
 };
 
 /** The failure in words for the webhook's owner. The message of the error may contain the address that a name resolved to. */
@@ -190,5 +208,12 @@ function failure(error: Error): PostResult {
   if (error instanceof EgressRefused) return { kind: 'failed', timeout: error.code === 'ETIMEDOUT', reason: error.message };
   const code = (error as { code?: unknown }).code;
   const name = typeof code === 'string' ? code : error.name;
-  return { kind: 'failed', timeout: /TIMEOUT|ETIMEDOUT/.test(name), reason: SENTENCES[name] ?? `the request failed (${name})` };
+  return {
+    kind: 'failed',
+    timeout: /TIMEOUT|ETIMEDOUT/.test(name),
+    reason: UNEXPECTED[error.message] ?? SENTENCES[name] ?? otherReason(name),
+  };
 }
+
+const otherReason = (name: string): string =>
+  /^ERR_(SSL|TLS)/.test(name) ? `the TLS connection failed (${name})` : `the request failed (${name})`;
