@@ -50,6 +50,22 @@ export const replays = (world: () => World) =>
       expect(received('main')).toEqual([]);
     });
 
+    it('count the events of each partition, although one fetch has no capacity for all of them', async () => {
+      const sources = await Promise.all(Array.from({ length: 8 }, () => api.source(QUIET)));
+      const from = new Date(Date.now() - 2000).toISOString();
+      for (const { id } of sources)
+        await world().producer.emit(
+          id,
+          Array.from({ length: 3 }, () => 'x'.repeat(100_000)),
+        );
+      for (const { id } of sources)
+        await eventually(async () => expect((await api.get(`/sources/${id}/event_summaries`)).body.data).toHaveLength(3));
+      for (const { id } of sources)
+        expect((await create({ emitter_id: id, dry_run: true, from, to: new Date(Date.now() + 1000).toISOString() })).body).toEqual({
+          data: { events: 3 },
+        });
+    });
+
     it('deliver all events of the log in order, also those that are no longer stored', async () => {
       const { status, body } = await create({});
       expect([status, body.data.events, keysOf(body.data)]).toEqual([202, EVENTS, ['events', 'id']]);
