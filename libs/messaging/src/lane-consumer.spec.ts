@@ -4,6 +4,7 @@ import type { ConsumerRunConfig, EachBatchPayload } from 'kafkajs';
 import { createLog } from '#observability';
 import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
+import type { Restores } from './restores.js';
 
 const TOPIC = 'events';
 /** Unlike every other pause. */
@@ -22,12 +23,16 @@ const eventually = async (expected: () => void): Promise<void> => {
 };
 
 /** A consumer in a group that accepts or refuses its commits. Its tasks run one at a time, until the test ends them. */
-async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
+async function consuming({ maxOutstanding = 100, partitions = [0], restores = undefined as Restores | undefined } = {}) {
   const emitter = new EventEmitter();
   const group = { refuses: undefined as string | undefined, hangs: undefined as Promise<void> | undefined, commits: 0 };
   const begun: number[] = [];
   const ends: (() => void)[] = [];
+  /** Called for the records that are planned. */
+  const planned = { with: (_: number[]): void => {} };
   let run: ConsumerRunConfig = {};
+  /** Whether another offset has been requested since the last fetch. */
+  let isStale = false;
   const consumer = {
     events: Object.fromEntries(EVENTS.map((name) => [name, name])),
     on: (name: string, listener: () => void) => emitter.on(name, listener),
@@ -35,7 +40,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
     subscribe: async () => {},
     run: async (config: ConsumerRunConfig) => void (run = config),
     pause: () => {},
-    seek: () => {},
+    seek: () => void (isStale = true),
     disconnect: async () => {},
     commitOffsets: async () => {
       group.commits += 1;
@@ -53,8 +58,10 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
     commitEveryMs: COMMIT_EVERY_MS,
     concurrency: 1,
     maxOutstanding,
-    plan: (records) =>
-      records.map(({ offset }) => [
+    ...(restores && { restores }),
+    plan: (records) => {
+      planned.with(records.map(({ offset }) => offset));
+      return records.map(({ offset }) => [
         {
           lane: 'one',
           run: () => {
@@ -62,12 +69,14 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
             return new Promise<void>((resolve) => ends.push(resolve));
           },
         },
-      ]),
+      ]);
+    },
   });
   await lanes.start();
   const join = () => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { [TOPIC]: partitions } } });
   join();
   const fetch = async (...offsets: number[]) => {
+    isStale = false;
     const messages = offsets.map((offset) => ({
       ...{ key: null, value: null, offset: String(offset), timestamp: '1', attributes: 0, headers: {} },
     }));
@@ -86,7 +95,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
     };
     const resolved: string[] = [];
     await run.eachBatch?.({
-      ...{ batch, heartbeat: async () => {}, isRunning: () => true, isStale: () => false },
+      ...{ batch, heartbeat: async () => {}, isRunning: () => true, isStale: () => isStale },
       resolveOffset: (offset: string) => void resolved.push(offset),
     } as unknown as EachBatchPayload);
     return resolved;
@@ -97,6 +106,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0] } = {}) {
     lanes,
     group,
     begun,
+    planned,
     join,
     fetch,
     emit: (name: string, payload: object) => emitter.emit(name, { payload }),
@@ -201,6 +211,15 @@ describe('a lane consumer', () => {
     end();
     await eventually(() => expect(begun).toEqual([0, 1, 2, 3, 4, 5]));
     end();
+    await lanes.stop();
+  });
+
+  it('reads from an earlier position on if it returns there while the last records of a fetch are planned', async () => {
+    const restores = { databaseMs: 0, positionFor: async () => undefined, storedPosition: async () => undefined } as unknown as Restores;
+    const { lanes, planned, fetch } = await consuming({ restores });
+    planned.with = (offsets) => offsets.includes(5) && lanes.rewind([]);
+    await fetch(4, 5);
+    expect(await fetch(0, 1, 2, 3)).toEqual(['3']);
     await lanes.stop();
   });
 
