@@ -29,7 +29,7 @@ const member = (changes: Partial<Group> = {}): Group =>
 describe('a batch without visible records', () => {
   const Batch = require('kafkajs/src/consumer/batch.js') as new (topic: string, offset: string, data: object) => object;
   const message = (offset: number, isControlRecord: boolean) => ({ offset: String(offset), isControlRecord, batchContext: {} });
-  /** What a consumer that resolves offsets itself does with the batch: the batches that its handler gets, and the offsets that it continues behind. */
+  /** The sizes of the batches that the handler of a consumer gets, which resolves offsets itself, and the offsets behind which it continues. */
   async function handled(messages: object[], wrap: (handler: EachBatchHandler) => EachBatchHandler) {
     const [calls, resolved]: [number[], string[]] = [[], []];
     const one = Object.assign(Object.create(runner) as typeof runner, {
