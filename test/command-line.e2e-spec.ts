@@ -270,6 +270,7 @@ needing('receiver').describe('webhooks', () => {
     expect(await cli.json('unsubscribe', 'subscribed', url, '--stream', '$errors')).toMatchObject({ emitter_id: id, deleted: true });
     expect((await api.get('/users/me/subscriptions')).body.data.filter(({ emitter_id }: any) => emitter_id === id)).toEqual([]);
     expect((await cli.run(['unsubscribe', 'subscribed', 'mailbox'])).code).toBe(4);
+    expect((await cli.run(['unsubscribe', 'subscribed', url.slice(0, -1)])).code).toBe(4);
     expect((await cli.run(['subscribe', 'subscribed', 'mailbox', '--name', 'x'])).code).toBe(2);
     expect((await cli.run(['subscribe', 'subscribed', 'https://'])).code).toBe(2);
     expect((await cli.run(['subscribe', 'subscribed', 'nothing'])).code).toBe(4);

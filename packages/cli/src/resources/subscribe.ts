@@ -1,5 +1,5 @@
 import type { SluiceClient, Webhook } from '@sluice/client';
-import { usageError } from '../session/errors.js';
+import { CliError, EXIT, usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
 import { findEmitter, findListener } from './find.js';
 import { WEBHOOKS } from './kinds.js';
@@ -46,8 +46,10 @@ const emitterOf = async (sluice: SluiceClient, text: string): Promise<string> =>
 
 /** The id of the listener; a URL is that of a webhook, in whatever way it is written. */
 async function listenerOf(sluice: SluiceClient, text: string): Promise<string> {
-  const webhook = URL_TEXT.test(text) ? await webhookAt(sluice, text) : undefined;
-  return webhook?.id ?? findListener(sluice, text);
+  if (!URL_TEXT.test(text)) return findListener(sluice, text);
+  const webhook = await webhookAt(sluice, text);
+  if (!webhook) throw new CliError(`no webhook has the URL ${text}; sluice list webhooks lists them`, EXIT.notFound);
+  return webhook.id;
 }
 
 /** The webhook that has the URL and, if it is given, the name; the oldest of several. */
