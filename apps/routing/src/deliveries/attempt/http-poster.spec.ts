@@ -89,6 +89,36 @@ describe('a POST', () => {
     expect(new Set(requests.map(({ socket }) => socket)).size).toBeLessThanOrEqual(2);
   });
 
+  it('is sent again on a new connection if the receiver has closed the one that rested', async () => {
+    let connections = 0;
+    const forgetful = createTcpServer((socket) => {
+      connections += 1;
+      let got = 0;
+      socket.on('error', () => {});
+      socket.on('data', () => (++got === 1 ? socket.write('HTTP/1.1 204 No Content\r\n\r\n') : socket.resetAndDestroy()));
+    });
+    await new Promise<void>((resolve) => forgetful.listen(0, '127.0.0.1', resolve));
+    const receiver = to(`http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`);
+    const statuses: unknown[] = [];
+    for (let n = 0; n < 5; n++) statuses.push(await poster.post(receiver, {}, Buffer.from('1')));
+    expect(statuses).toEqual(Array(5).fill(expect.objectContaining({ kind: 'response', status: 204 })));
+    expect(connections).toBeGreaterThan(2);
+    await new Promise((resolve) => forgetful.close(resolve));
+  });
+
+  it('is sent once to a receiver that closes each connection without a response', async () => {
+    let connections = 0;
+    const rude = createTcpServer((socket) => {
+      connections += 1;
+      socket.on('error', () => {}).on('data', () => socket.resetAndDestroy());
+    });
+    await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve));
+    const receiver = to(`http://127.0.0.1:${(rude.address() as AddressInfo).port}`);
+    for (let n = 0; n < 2; n++) expect(await poster.post(receiver, {}, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
+    expect(connections).toBe(2);
+    await new Promise((resolve) => rude.close(resolve));
+  });
+
   it('closes its connection beyond a number of origins, because an account can have thousands of webhooks', async () => {
     const sockets = new Set<unknown>();
     const many = createServer((_, response) => response.end('ok')).on('connection', (socket) => {

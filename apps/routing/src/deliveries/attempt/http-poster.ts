@@ -1,6 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import type { Agent, Dispatcher } from 'undici';
 import type { UserId } from '#contracts';
-import { type AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
+import { type AddressGuard, EgressRefused, guardedAgent, MAX_IDLE_MS, MAX_INFORMATIONAL } from '#egress';
 import { KeptConnections } from './kept-connections.js';
 import type { RunningClock } from './running-clock.js';
 
@@ -38,48 +39,67 @@ const KEPT_BYTES = 1024;
 const READ_BYTES = 64 * 1024;
 /** How much of a connection a response may use: its body in chunks, and headers. */
 const RECEIVED_BYTES = 3 * READ_BYTES;
+/** The receivers of which it is known when they last responded. */
+const KNOWN_ORIGINS = 10_000;
 
 /**
  * Sends requests to webhooks, HTTP/1.1 with connections kept alive, follows no redirects and never throws.
+ *
+ * A receiver may close a connection that has rested, at the moment at which the next request is sent on it. That is no failure of the receiver: the request is
+ * sent again on a new connection, once. The id of the message makes this safe if the receiver has handled it.
  *
  * It uses undici's dispatcher directly: `request` creates a stream and a promise per response, and only the status and a few bytes are needed.
  */
 export class HttpPoster extends Poster {
   private readonly agent: Agent;
+  /** For requests that are sent again: its connections are closed after one request. */
+  private readonly fresh: Agent;
   private readonly connections = new KeptConnections();
+  /** When a response of an origin has left a connection open, in ms. */
+  private readonly rested = new LRUCache<string, number>({ max: KNOWN_ORIGINS });
   private readonly underWay = new Set<Exchange>();
   private readonly stopTicking: () => void;
 
   constructor(private readonly options: HttpPosterOptions) {
     super();
     const { guard, clock, timeoutMs, connectTimeoutMs } = options;
-    this.agent = guardedAgent(guard, {
+    const limits = {
       connect: { timeout: connectTimeoutMs },
       maxResponseBytes: RECEIVED_BYTES,
       // the tick below enforces the limit; these only clean up
       headersTimeout: timeoutMs + 5000,
       bodyTimeout: timeoutMs + 5000,
       pipelining: 1,
-    });
+    };
+    [this.agent, this.fresh] = [guardedAgent(guard, limits), guardedAgent(guard, limits)];
     // one timer for all requests: a timer or an abort signal per request costs more than the signature
     this.stopTicking = clock.onTick(() => this.expire());
   }
 
   post({ ownerId, origin, path }: Receiver, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
     return new Promise((resolve) => {
-      const now = this.options.clock.now();
-      const exchange = new Exchange(now + this.options.timeoutMs, (result) => {
-        this.underWay.delete(exchange);
-        resolve(result);
-      });
-      this.underWay.add(exchange);
-      // closes the connection after the response
-      const reset = !this.connections.keeps(ownerId, origin, performance.now()) || undefined;
-      try {
-        this.agent.dispatch({ origin, path, method: 'POST', headers, body, reset }, exchange);
-      } catch (error) {
-        exchange.onResponseError(undefined, error as Error);
-      }
+      const begin = performance.now();
+      const deadline = this.options.clock.now() + this.options.timeoutMs;
+      const isKept = this.connections.keeps(ownerId, origin, begin);
+      // the connection of a response before this request may have rested until now
+      const mayReuse = isKept && begin - (this.rested.get(origin) ?? -Infinity) < MAX_IDLE_MS;
+      const request = { origin, path, method: 'POST', headers, body } as const;
+      const send = (agent: Agent, reset: boolean, mayRepeat: boolean): void => {
+        const exchange = new Exchange(deadline, (result, isLost) => {
+          this.underWay.delete(exchange);
+          if (isLost && mayRepeat) return send(this.fresh, true, false);
+          if (result.kind === 'response' && !reset) this.rested.set(origin, performance.now());
+          resolve(result);
+        });
+        this.underWay.add(exchange);
+        try {
+          // reset: closes the connection after the response
+          agent.dispatch({ ...request, reset: reset || undefined }, exchange);
+        } catch (error) {
+          exchange.onResponseError(undefined, error as Error);
+        }
+      };
+      send(this.agent, !isKept, mayReuse);
     });
   }
 
@@ -87,13 +107,13 @@ export class HttpPoster extends Poster {
   async close(): Promise<void> {
     this.stopTicking();
     for (const exchange of this.underWay) exchange.abandon();
-    await this.agent.destroy();
+    await Promise.all([this.agent.destroy(), this.fresh.destroy()]);
   }
 
   /** Returns whether requests are in progress. */
   private expire(): boolean {
     const now = this.options.clock.now();
-    // in the order in which they began, and with one time limit: the first that is still in time ends it
+    // in the order in which they began, and with one time limit, except the few that are sent again: the first that is still in time ends it
     for (const exchange of this.underWay) {
       if (exchange.deadline > now) break;
       exchange.expire(this.options.timeoutMs);
@@ -113,7 +133,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(
     readonly deadline: number,
-    private readonly settle: (result: PostResult) => void,
+    /** isLost: the connection ended before a response began. */
+    private readonly settle: (result: PostResult, isLost: boolean) => void,
   ) {}
 
   expire(timeoutMs: number): void {
@@ -156,13 +177,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: unknown, error: Error): void {
-    this.end(this.status === undefined ? failure(error) : undefined);
+    const isLost = this.status === undefined && this.informational === 0 && isLostConnection(error);
+    this.end(this.status === undefined ? failure(error) : undefined, isLost);
   }
 
-  private end(failed?: PostResult): void {
+  private end(failed?: PostResult, isLost = false): void {
     if (this.settled) return;
     this.settled = true;
-    this.settle(failed ?? { kind: 'response', status: this.status ?? 0, retryAfter: this.retryAfter, body: textOf(this.body) });
+    this.settle(failed ?? { kind: 'response', status: this.status ?? 0, retryAfter: this.retryAfter, body: textOf(this.body) }, isLost);
   }
 }
 
@@ -202,6 +224,10 @@ const UNEXPECTED: Record<string, string> = {
   'bad response': 'the receiver returned 100 Continue, which was not requested',
   'bad upgrade': 'the receiver returned 101 Switching Protocols, which was not requested',
 };
+
+/** Whether the connection has ended, and not because of a response that is not valid. */
+const isLostConnection = (error: Error): boolean =>
+  ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(String((error as { code?: unknown }).code)) && !(error.message in UNEXPECTED);
 
 /** The failure in words for the webhook's owner. The message of the error may contain the address that a name resolved to. */
 function failure(error: Error): PostResult {
