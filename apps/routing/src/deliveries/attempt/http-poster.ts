@@ -45,7 +45,7 @@ const KNOWN_ORIGINS = 10_000;
 /**
  * Sends requests to webhooks, HTTP/1.1 with connections kept alive, follows no redirects and never throws.
  *
- * A receiver may close a connection that has rested, at the moment at which the next request is sent on it. That is no failure of the receiver: the request is
+ * A receiver may close a connection that has rested, at the moment at which the next request is sent on it. That is not a failure of the receiver: the request is
  * sent again on a new connection, once. The id of the message makes this safe if the receiver has handled it.
  *
  * It uses undici's dispatcher directly: `request` creates a stream and a promise per response, and only the status and a few bytes are needed.
