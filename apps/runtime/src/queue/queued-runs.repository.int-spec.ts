@@ -107,13 +107,20 @@ describe('the state that a batch of runs needs', () => {
       endpoint_key: null,
     };
     const deployed = (source_id: SourceId, runs_at_a_time?: number) => ({ ...deployment, source_id, name_slug: 's', runs_at_a_time });
-    await fresh.database.transaction((transaction) =>
-      new DeploymentsRepository(fresh.database).put(transaction, [deployed(A, 3), deployed(B, 1), deployed('dc_c')]),
-    );
+    const deployments = new DeploymentsRepository(fresh.database);
+    await fresh.database.transaction((transaction) => deployments.put(transaction, [deployed(A, 3), deployed(B, 1), deployed('dc_c')]));
     expect((await queue.conditions([A, B, 'dc_c', 'dc_unknown'], [])).atATime).toEqual({ [A]: 3 });
     expect((await queue.conditions([B], [])).atATime).toEqual({});
     await queue.add([run('r1'), run('r2', B), run('r3', 'dc_c'), run('r4', 'dc_unknown')]);
     expect((await next()).map(({ at_a_time }) => at_a_time)).toEqual([3, 1, 1, 1]);
+    // a deployment of an earlier version is completed, but not that of other code, and no other value is overwritten
+    for (const [id, code] of [
+      ['dc_c', 'other'],
+      ['dc_c', 'h'],
+      [A, 'h'],
+    ] as const)
+      await deployments.setRunsAtATime(id, code, code === 'other' ? 9 : 5);
+    expect((await queue.conditions([A, 'dc_c'], [])).atATime).toEqual({ [A]: 3, dc_c: 5 });
   });
 });
 

@@ -26,7 +26,16 @@ const RUN: RunRequest = {
   ...{ run_id: 'r', source_id: 'dc_1', owner_id: 'u_1' },
   ...{ trigger: 'event', event: '{"n":1}', due_at_ms: 1 },
 };
-const DEPLOYED = { ...RUN, active: true, version: 1, code_hash: 'h', configured_props: {}, schedules: {}, kills_in_row: 0 };
+const DEPLOYED = {
+  ...RUN,
+  active: true,
+  version: 1,
+  code_hash: 'h',
+  configured_props: {},
+  schedules: {},
+  kills_in_row: 0,
+  runs_at_a_time: 1,
+};
 
 interface Fakes {
   get: () => Promise<unknown>;
