@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import { ExplainedError } from '../shell/explained-error.mjs';
+import { describeExit } from './service-process.mjs';
 
 /** @typedef {{ result?: any, error?: { message: string, stack?: string, isExplained: boolean } }} Response */
 
@@ -8,15 +9,15 @@ import { ExplainedError } from '../shell/explained-error.mjs';
  *
  * @param {string} module a file that calls {@link respondToCaller}
  * @param {unknown} input JSON; nobody else can read it, unlike the arguments of a process
- * @param {AbortSignal} [signal] ends the process
+ * @param {AbortSignal} [abandoned] ends the process
  * @returns {Promise<any>} what the module returned, as JSON; fails as the module failed
  */
-export function callInOwnProcess(module, input, signal) {
+export function callInOwnProcess(module, input, abandoned) {
   return new Promise((resolve, reject) => {
     // Ctrl-C reaches only the launcher, which ends its processes in order
-    const child = fork(module, { execArgv: [], detached: true, signal, killSignal: 'SIGKILL' });
+    const child = fork(module, { execArgv: [], detached: true, signal: abandoned, killSignal: 'SIGKILL' });
     child.on('error', reject);
-    child.once('exit', (code, by) => reject(new Error(`${module} ended without a response (${by ?? `exit code ${code}`})`)));
+    child.once('exit', (code, signal) => reject(new Error(`${module} ended without a response (${describeExit({ code, signal })})`)));
     child.once('message', (/** @type {Response} */ { result, error }) => {
       if (!error) resolve(result);
       else if (error.isExplained) reject(new ExplainedError(error.message));

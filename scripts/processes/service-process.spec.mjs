@@ -21,7 +21,7 @@ describe('a service that is being started', () => {
     expect(await untilReady(service, async () => {}, new AbortController().signal)).toBeNull();
   });
 
-  test('is no longer waited for once it has ended', async () => {
+  test('aborts its preparation when it ends', async () => {
     /** @type {AbortSignal | undefined} */
     let abandoned;
     const ready = untilReady(service, (signal) => {

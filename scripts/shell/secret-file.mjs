@@ -10,7 +10,7 @@ import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 export function keepSecret(file, { given, generate }) {
   const kept = read(file);
   if (kept !== undefined && (!given || given === kept)) return 'kept';
-  write(file, given || generate());
+  writeWhole(file, given || generate(), 0o440);
   return kept === undefined ? 'created' : 'replaced';
 }
 
@@ -25,14 +25,6 @@ function read(file) {
     if (/** @type {NodeJS.ErrnoException} */ (error).code === 'ENOENT') return undefined;
     throw error;
   }
-}
-
-/**
- * @param {string} file
- * @param {string} secret
- */
-function write(file, secret) {
-  writeWhole(file, secret, 0o440);
 }
 
 /**

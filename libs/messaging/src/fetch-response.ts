@@ -41,7 +41,6 @@ export class FetchedMessage implements Omit<KafkaMessage, 'size'> {
     readonly attributes: number,
     /** Whether it is a marker of the broker, such as the end of a transaction, or stands for hidden records: kafkajs does not pass it on. */
     readonly isControlRecord: boolean,
-    readonly batchContext: { inTransaction: boolean; producerId: string },
   ) {}
 
   /** In the form of kafkajs; `texts` costs less. */
@@ -192,17 +191,15 @@ function readBatch(reader: Reader, firstOffset: number): Batch {
 export const NO_TIMESTAMP = -1;
 
 /** The end of a batch whose last records no reader receives: the next fetch begins behind it. Without it, each further fetch would return this batch. */
-function hiddenEnd({ firstOffset, lastDelta, producerId }: Batch, timestamp: number): FetchedMessage {
-  const context = { inTransaction: false, producerId };
-  return new FetchedMessage(String(firstOffset + lastDelta), String(timestamp), null, null, new RecordHeaders(), 0, true, context);
+function hiddenEnd({ firstOffset, lastDelta }: Batch, timestamp: number): FetchedMessage {
+  return new FetchedMessage(String(firstOffset + lastDelta), String(timestamp), null, null, new RecordHeaders(), 0, true);
 }
 
 /** Adds the messages of the batch; returns its unpacked bytes. */
 async function decodeRecords(batch: Batch, messages: FetchedMessage[]): Promise<number> {
-  const { firstOffset, attributes, lastDelta, firstTimestamp, maxTimestamp, producerId, count, rest } = batch;
+  const { firstOffset, attributes, lastDelta, firstTimestamp, maxTimestamp, count, rest } = batch;
   const records = await decompressed(attributes & CODEC, rest);
   const unpacked = records.left;
-  const batchContext = { inTransaction: (attributes & IN_TRANSACTION) !== 0, producerId };
   const isControlRecord = isMarker(batch);
   const isStamped = (attributes & LOG_APPEND_TIME) !== 0;
   let previous = -1;
@@ -222,7 +219,6 @@ async function decodeRecords(batch: Batch, messages: FetchedMessage[]): Promise<
         decodeHeaders(records),
         recordAttributes,
         isControlRecord,
-        batchContext,
       ),
     );
     records.leave(end);

@@ -28,7 +28,7 @@ const member = (changes: Partial<Group> = {}): Group =>
 
 describe('a batch without visible records', () => {
   const Batch = require('kafkajs/src/consumer/batch.js') as new (topic: string, offset: string, data: object) => object;
-  const message = (offset: number, isControlRecord: boolean) => ({ offset: String(offset), isControlRecord, batchContext: {} });
+  const message = (offset: number, isControlRecord: boolean) => ({ offset: String(offset), isControlRecord });
   /** The sizes of the batches that the handler of a consumer gets, which resolves offsets itself, and the offsets behind which it continues. */
   async function handled(messages: object[], wrap: (handler: EachBatchHandler) => EachBatchHandler) {
     const [calls, resolved]: [number[], string[]] = [[], []];

@@ -86,8 +86,8 @@ export class SourcesRepository {
   }
 
   /**
-   * Adds the descriptions to rows: the hooks, how many runs are allowed at a time, and the names, types and secrecy of the props. A whole description may have 256 KB, and a hundred rows may
-   * have the same one.
+   * Adds the descriptions to rows: the hooks, how many runs are allowed at a time, and the names, types and secrecy of the props. A whole description may
+   * have 256 KB, and a hundred rows may have the same one.
    */
   private async described(rows: SourceRow[]): Promise<SourceRow[]> {
     if (rows.length === 0) return rows;

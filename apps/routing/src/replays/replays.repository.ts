@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, Index, IsNull, LessThan, Not, PrimaryColumn, Repository } from 'typeorm';
+import { Column, Entity, type FindOptionsWhere, Index, IsNull, LessThan, Not, PrimaryColumn, Repository } from 'typeorm';
 import { type EmitterId, isId, type ListenerId, type ReplayId, type ReplayProgress, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { parseEventId } from '#events';
@@ -67,9 +67,6 @@ export class ReplayRow {
 
 /** The end of a lease, which identifies it: in ms, the precision of a Date. */
 const LEASED_UNTIL = "date_trunc('milliseconds', now()) + interval '30 s'";
-/** Named, because a prepared statement with `*` fails when a migration adds a column. */
-const CLAIMED =
-  'id, owner_id, emitter_id, stream, listener_id, from_id, to_id, status, events, delivered, failed, offsets, parked, cancelled_at, leased_until, created_at';
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
@@ -85,9 +82,12 @@ export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | 
 
 /** Cancels the running replays to a webhook that was disabled: its deliveries are given up, which is counted. */
 export async function cancelReplaysTo(transaction: Transaction, id: WebhookId): Promise<void> {
-  await transaction.query(`UPDATE replay SET cancelled_at = coalesce(cancelled_at, now()) WHERE status = 'running' AND listener_id = $1`, [
-    id,
-  ]);
+  await cancelRunning(transaction.rows(ReplayRow), { listener_id: id });
+}
+
+/** They begin no further batch. */
+async function cancelRunning(replays: Repository<ReplayRow>, which: FindOptionsWhere<ReplayRow>): Promise<void> {
+  await replays.update({ ...which, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
 }
 
 /** The only writer of the table `replay`. */
@@ -128,15 +128,11 @@ export class ReplaysRepository {
 
   /** The replay begins no further batch. */
   cancel(ownerId: UserId, id: ReplayId): Promise<void> {
-    return this.cancelRunning({ owner_id: ownerId, id });
+    return cancelRunning(this.replays, { owner_id: ownerId, id });
   }
 
   cancelAll(ownerId: UserId): Promise<void> {
-    return this.cancelRunning({ owner_id: ownerId });
-  }
-
-  private async cancelRunning(which: { owner_id: UserId; id?: ReplayId }): Promise<void> {
-    await this.replays.update({ ...which, status: 'running', cancelled_at: IsNull() }, { cancelled_at: () => 'now()' });
+    return cancelRunning(this.replays, { owner_id: ownerId });
   }
 
   /** Those of the account that have neither ended nor been cancelled. */
@@ -159,7 +155,7 @@ export class ReplaysRepository {
              UPDATE replay SET leased_until = ${LEASED_UNTIL} WHERE id = (
                SELECT id FROM replay WHERE status = 'running' AND leased_until < now() AND owner_id = (SELECT owner_id FROM next)
                ORDER BY leased_until LIMIT 1 FOR UPDATE SKIP LOCKED
-             ) RETURNING ${CLAIMED}`,
+             ) RETURNING *`,
       values: [],
     });
     return rows[0];

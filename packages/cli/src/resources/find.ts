@@ -13,16 +13,19 @@ export const findSource = async (sluice: SluiceClient, text: string): Promise<So
 
 export const findWebhook = async (sluice: SluiceClient, text: string): Promise<Webhook> => (await findAmong(sluice, [WEBHOOKS], text)).item;
 
-/** The id of a source or workflow. Workflows are not listed by the API, so only their ids are known. */
+/** Workflows are not listed by the API, so only their ids are known. */
+const WORKFLOW_ID = /^p_\w+$/;
+
+/** The id of a source or workflow. */
 export async function findEmitter(sluice: SluiceClient, text: string): Promise<string> {
-  return /^p_\w+$/.test(text) ? text : (await findSource(sluice, text)).id;
+  return WORKFLOW_ID.test(text) ? text : (await findSource(sluice, text)).id;
 }
 
 const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];
 
 /** The id of a webhook, source or workflow. */
 export async function findListener(sluice: SluiceClient, text: string): Promise<string> {
-  return /^p_\w+$/.test(text) ? text : (await findAmong(sluice, LISTENERS, text)).item.id;
+  return WORKFLOW_ID.test(text) ? text : (await findAmong(sluice, LISTENERS, text)).item.id;
 }
 
 /** Searches all kinds. */

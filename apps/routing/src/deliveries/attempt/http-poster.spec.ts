@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { AddressGuard } from '#egress';
 import { HttpPoster, type PostResult } from './http-poster.js';
 import { MAX_ORIGINS } from './kept-connections.js';
@@ -47,10 +47,18 @@ const to = (receiver: string, path = '/') => ({ ownerId: 'u_1' as const, origin:
 const post = (path = '/hook', body = '{"a":1}', by = poster) =>
   by.post(to(origin, path), { 'content-type': 'application/json', 'x-test': 'yes' }, Buffer.from(body));
 
+/** A server without HTTP, with its address. */
+async function tcpServer(onConnection: (socket: Socket) => void): Promise<{ receiver: string; close(): Promise<unknown> }> {
+  const tcp = createTcpServer((socket) => onConnection(socket.on('error', () => {})));
+  await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve));
+  const { port } = tcp.address() as AddressInfo;
+  return { receiver: `http://127.0.0.1:${port}`, close: () => new Promise((resolve) => tcp.close(resolve)) };
+}
+
 /** Posts to a server that responds with `begin` and then with the same text without end. */
 async function postToEndless(endless: string, begin = ''): Promise<{ result: PostResult; sent: number }> {
   let sent = 0;
-  const hostile = createTcpServer((socket) => {
+  const { receiver, close } = await tcpServer((socket) => {
     const send = (): void => {
       while (!socket.destroyed && sent < 50_000_000 && socket.write(endless)) sent += endless.length;
     };
@@ -59,13 +67,10 @@ async function postToEndless(endless: string, begin = ''): Promise<{ result: Pos
         if (begin) socket.write(begin);
         send();
       })
-      .on('drain', send)
-      .on('error', () => {});
+      .on('drain', send);
   });
-  await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
-  const { port } = hostile.address() as AddressInfo;
-  const result = await poster.post(to(`http://127.0.0.1:${port}`), {}, Buffer.from('1'));
-  await new Promise((resolve) => hostile.close(resolve));
+  const result = await poster.post(to(receiver), {}, Buffer.from('1'));
+  await close();
   return { result, sent };
 }
 
@@ -91,32 +96,27 @@ describe('a POST', () => {
 
   it('is sent again on a new connection if the receiver has closed the one that rested', async () => {
     let connections = 0;
-    const forgetful = createTcpServer((socket) => {
+    const { receiver, close } = await tcpServer((socket) => {
       connections += 1;
       let got = 0;
-      socket.on('error', () => {});
       socket.on('data', () => (++got === 1 ? socket.write('HTTP/1.1 204 No Content\r\n\r\n') : socket.resetAndDestroy()));
     });
-    await new Promise<void>((resolve) => forgetful.listen(0, '127.0.0.1', resolve));
-    const receiver = to(`http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`);
     const statuses: unknown[] = [];
-    for (let n = 0; n < 5; n++) statuses.push(await poster.post(receiver, {}, Buffer.from('1')));
+    for (let n = 0; n < 5; n++) statuses.push(await poster.post(to(receiver), {}, Buffer.from('1')));
     expect(statuses).toEqual(Array(5).fill(expect.objectContaining({ kind: 'response', status: 204 })));
     expect(connections).toBeGreaterThan(2);
-    await new Promise((resolve) => forgetful.close(resolve));
+    await close();
   });
 
   it('is sent once to a receiver that closes each connection without a response', async () => {
     let connections = 0;
-    const rude = createTcpServer((socket) => {
+    const { receiver, close } = await tcpServer((socket) => {
       connections += 1;
-      socket.on('error', () => {}).on('data', () => socket.resetAndDestroy());
+      socket.on('data', () => socket.resetAndDestroy());
     });
-    await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve));
-    const receiver = to(`http://127.0.0.1:${(rude.address() as AddressInfo).port}`);
-    for (let n = 0; n < 2; n++) expect(await poster.post(receiver, {}, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
+    for (let n = 0; n < 2; n++) expect(await poster.post(to(receiver), {}, Buffer.from('1'))).toMatchObject({ kind: 'failed' });
     expect(connections).toBe(2);
-    await new Promise((resolve) => rude.close(resolve));
+    await close();
   });
 
   it('closes its connection beyond a number of origins, because an account can have thousands of webhooks', async () => {
@@ -232,21 +232,17 @@ describe('a POST ends with an error', () => {
   });
 
   it('a POST to a closed port fails without revealing the address', async () => {
-    const closed = createTcpServer();
-    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
-    const { port } = closed.address() as AddressInfo;
-    await new Promise((resolve) => closed.close(resolve));
-    const failed = await poster.post(to(`http://127.0.0.1:${port}`), {}, Buffer.from('1'));
+    const { receiver, close } = await tcpServer(() => {});
+    await close();
+    const failed = await poster.post(to(receiver), {}, Buffer.from('1'));
     expect(failed).toEqual({ kind: 'failed', timeout: false, reason: 'the connection was refused' });
   });
 
   it('a POST fails if the response is not HTTP', async () => {
-    const rude = createTcpServer((socket) => socket.end('220 smtp\r\n', () => socket.destroy()));
-    await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve));
-    const { port } = rude.address() as AddressInfo;
-    const failed = await poster.post(to(`http://127.0.0.1:${port}`), {}, Buffer.from('1'));
+    const { receiver, close } = await tcpServer((socket) => void socket.end('220 smtp\r\n', () => socket.destroy()));
+    const failed = await poster.post(to(receiver), {}, Buffer.from('1'));
     expect(failed).toMatchObject({ kind: 'failed', timeout: false, reason: expect.not.stringContaining('127.0.0.1') });
-    await new Promise((resolve) => rude.close(resolve));
+    await close();
   });
 
   it.each([
@@ -269,11 +265,10 @@ describe('a POST ends with an error', () => {
     ],
     ['SSH-2.0-OpenSSH_9.6\r\n', 'the response is not valid HTTP'],
   ])('a POST fails with a reason in words: %j', async (response, reason) => {
-    const odd = createTcpServer((socket) => void socket.once('data', () => socket.write(response)).on('error', () => {}));
-    await new Promise<void>((resolve) => odd.listen(0, '127.0.0.1', resolve));
-    const result = await poster.post(to(`http://127.0.0.1:${(odd.address() as AddressInfo).port}`), {}, Buffer.from('1'));
+    const { receiver, close } = await tcpServer((socket) => void socket.once('data', () => socket.write(response)));
+    const result = await poster.post(to(receiver), {}, Buffer.from('1'));
     expect(result).toEqual({ kind: 'failed', timeout: false, reason });
-    await new Promise((resolve) => odd.close(resolve));
+    await close();
   });
 
   it('a POST to a name with a private address fails without revealing it', async () => {

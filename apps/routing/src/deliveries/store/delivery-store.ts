@@ -95,8 +95,8 @@ export abstract class DeliveryStore {
    */
   abstract take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }>;
   /**
-   * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a different one each time, because an event
-   * that the receiver rejects must not be the only probe.
+   * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
+   * different one each time, because an event that the receiver rejects must not be the only probe.
    */
   abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined>;
   /** A probe has succeeded: the other deliveries may follow. */
