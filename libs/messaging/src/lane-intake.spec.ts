@@ -51,6 +51,9 @@ const log: KafkaMessage[][] = Array.from({ length: PARTITIONS }, (_, partition) 
   })),
 );
 
+/** Markers of transactions, which consumers do not get; the last record is one. */
+const isHidden = (offset: number): boolean => offset % 10 === 9;
+
 interface Effect {
   partition: number;
   offset: number;
@@ -154,7 +157,9 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
     if (!process.intake.hasCapacity) return;
     const from = process.fetched.get(partition) ?? 0;
     const messages = log[partition]!.slice(from, from + 5);
-    if (!(await process.intake.take(TOPIC, partition, messages))) return;
+    const visible = messages.filter(({ offset }) => !isHidden(Number(offset)));
+    if (!(await process.intake.take(TOPIC, partition, visible))) return;
+    process.intake.skipHidden(TOPIC, partition, { records: messages, fetchedOffset: from, highWatermark: RECORDS, logStart: 0 });
     process.fetched.set(partition, from + messages.length);
   };
   const finish = async (process: Process, n: number) => {
@@ -205,6 +210,8 @@ async function play(steps: Step[], uncommitted: Committing, told: Told = (progre
     }
     if (committed.every(({ offset }) => offset === RECORDS)) break;
   }
+  // behind the hidden record at the end, too: no consumer lag is left
+  if (uncommitted === real) expect(committed.map(({ offset }) => offset)).toEqual(committed.map(() => RECORDS));
   return effects;
 }
 
@@ -213,7 +220,10 @@ const real: Committing = (intake) => intake.uncommitted();
 /** Throws if a guarantee is violated. */
 function check(effects: Effect[]): void {
   const clocks = log.map((records) =>
-    records.reduce<number[]>((folded, { timestamp }) => [...folded, Math.max(folded.at(-1) ?? 0, Number(timestamp))], []),
+    records.reduce<number[]>(
+      (folded, { timestamp }, offset) => [...folded, Math.max(folded.at(-1) ?? 0, isHidden(offset) ? 0 : Number(timestamp))],
+      [],
+    ),
   );
   const first = new Map<string, number[]>();
   for (const { partition, offset, key, clock, needless } of effects) {
@@ -227,7 +237,9 @@ function check(effects: Effect[]): void {
       // each task of each record at least once, and first effects in the order of the topic
       for (const lane of ['one', 'two'])
         expect(first.get(`key-${partition}-${k} ${lane}`)).toEqual(
-          Array.from({ length: RECORDS }, (_, offset) => offset).filter((offset) => offset % KEYS === k && lanesOf(offset).includes(lane)),
+          Array.from({ length: RECORDS }, (_, offset) => offset).filter(
+            (offset) => offset % KEYS === k && lanesOf(offset).includes(lane) && !isHidden(offset),
+          ),
         );
     }
   }

@@ -223,7 +223,11 @@ export class LaneIntake {
 
   /** All visible records of a fetch that continues the log have been taken: continues behind the hidden ones. */
   skipHidden(topic: string, partition: number, fetched: Fetched): void {
-    this.partitions.get(partitionKey(topic, partition))?.continuity.skipHidden(fetched);
+    const assigned = this.partitions.get(partitionKey(topic, partition));
+    if (!assigned) return;
+    assigned.continuity.skipHidden(fetched);
+    const { identified } = assigned.continuity;
+    if (identified) assigned.watermark.skip(identified);
   }
 
   /** The offset of the next record. undefined: the partition is not assigned to us, or its position is not known yet. */

@@ -86,6 +86,11 @@ export class LogContinuity {
     this.verified = this.timestamp === undefined;
   }
 
+  /** The position behind everything that has been read; undefined if nothing there identifies the log. */
+  get identified(): { offset: number; timestamp: number } | undefined {
+    return this.timestamp === undefined ? undefined : { offset: this.next, timestamp: this.timestamp };
+  }
+
   /** The record has been taken. */
   advance(offset: number, timestamp: number): void {
     this.next = offset + 1;

@@ -46,6 +46,13 @@ class Store {
     await settle();
     return taken;
   }
+
+  /** Takes a fetch of which only the first records are visible. */
+  async takeHidden(from: number, { records, visible }: { records: KafkaMessage[]; visible: number }): Promise<void> {
+    const fetched = { partition: 0, messages: records.slice(0, visible), records, fetchedOffset: from, highWatermark: 1000, logStart: 0 };
+    expect(this.intake.take(fetched)).toBe(true);
+    await settle();
+  }
 }
 
 describe('a log intake', () => {
@@ -182,6 +189,38 @@ describe('a log intake', () => {
     expect(store.reread).toEqual([0, 2]);
     await store.take(2, messages(2, 4));
     expect(store.handled).toEqual([2, 3]);
+  });
+
+  it('stores a position behind hidden records that follow the last one, and behind a fetch of hidden ones alone', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    await store.takeHidden(0, { records: messages(0, 4), visible: 2 });
+    expect(store.handled).toEqual([0, 1]);
+    expect(store.position).toEqual({ offset: 4, clock: 1, timestamp: 3 });
+    await store.takeHidden(4, { records: messages(4, 6), visible: 0 });
+    expect(store.position).toEqual({ offset: 6, clock: 1, timestamp: 5 });
+    // nothing identifies the log there
+    await store.takeHidden(6, { records: [message(6, -1)], visible: 0 });
+    expect(store.position).toEqual({ offset: 6, clock: 1, timestamp: 5 });
+    await store.takeHidden(7, { records: messages(7, 8), visible: 1 });
+    expect(store.handled).toEqual([0, 1, 7]);
+    expect(store.position).toEqual({ offset: 8, clock: 7, timestamp: 7 });
+    // retention has deleted what it has read: nothing is missed
+    await store.intake.assign([]);
+    await store.intake.assign([0]);
+    expect(store.reread).toEqual([0, 7]);
+  });
+
+  it('shows by a record that another log begins, even if that one begins with hidden records', async () => {
+    const store = new Store();
+    store.position = { offset: 2, clock: 9000, timestamp: 9000 };
+    await store.intake.assign([0]);
+    store.intake.endsEarly(0, 1, 2);
+    await store.takeHidden(0, { records: messages(0, 5), visible: 0 });
+    expect(store.position).toEqual({ offset: 2, clock: 9000, timestamp: 9000 });
+    await store.takeHidden(5, { records: messages(5, 7), visible: 1 });
+    expect(store.handled).toEqual([5]);
+    expect(store.position).toEqual({ offset: 7, clock: 5, timestamp: 6 });
   });
 
   it('takes nothing from a partition that it has lost', async () => {

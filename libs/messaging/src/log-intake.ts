@@ -20,7 +20,7 @@ export interface LogIntakeOptions {
    * provided that the stored position is still `before`; otherwise throws Fenced. After any other error, the batch is retried.
    *
    * Within a batch offsets and clocks ascend. The first record of a batch may have a lower offset than `before` (the log was replaced) or a lower clock
-   * (the clock was wrong, or the log was replaced).
+   * (the clock was wrong, or the log was replaced). There are no records if all that follow `before` are hidden.
    */
   handle(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void>;
 }
@@ -46,6 +46,10 @@ const MANY_ATTEMPTS = 12;
 class AssignedPartition {
   readonly waiting: LogRecord[] = [];
   bytes = 0;
+  /** The position behind the waiting records, and behind the hidden ones that follow them. */
+  end: Position;
+  /** The log was replaced, and has had no visible record yet: the first one shows that to `handle`. */
+  replaced = false;
   dropped = false;
   working: Promise<void> | undefined;
   continuity: LogContinuity;
@@ -59,6 +63,12 @@ class AssignedPartition {
   ) {
     this.continuity = new LogContinuity(position);
     this.clock = position.clock;
+    this.end = position;
+  }
+
+  /** Whether the stored position is behind everything that was taken. */
+  get isDone(): boolean {
+    return this.position === this.end;
   }
 
   get hasCapacity(): boolean {
@@ -126,8 +136,13 @@ export class LogIntake {
       const record = new LogRecord(this.options.topic, partition, message, assigned.clock);
       assigned.waiting.push(record);
       assigned.bytes += record.value?.length ?? 0;
+      assigned.end = positionAfter(record);
+      assigned.replaced = false;
     }
     assigned.continuity.skipHidden(fetched);
+    const { identified } = assigned.continuity;
+    if (identified && identified.offset > assigned.end.offset && !assigned.replaced)
+      assigned.end = { ...identified, clock: assigned.clock };
     assigned.working ??= this.work(assigned).finally(() => (assigned.working = undefined));
     return true;
   }
@@ -161,6 +176,7 @@ export class LogIntake {
     reportReplaced(this.log, { ...this.at(assigned), ...log });
     assigned.continuity = new LogContinuity({ offset: 0, clock: 0 });
     assigned.clock = 0;
+    assigned.replaced = true;
     this.refetch(assigned.partition, 0);
   }
 
@@ -170,10 +186,10 @@ export class LogIntake {
 
   private async work(assigned: AssignedPartition): Promise<void> {
     let [pause, tries] = [FIRST_PAUSE_MS, 1];
-    while (!assigned.dropped && assigned.waiting.length > 0) {
+    while (!assigned.dropped && !assigned.isDone) {
       const records = nextBatch(assigned.waiting);
-      const last = records.at(-1) as LogRecord;
-      const after: Position = { offset: last.offset + 1, clock: last.clock, timestamp: last.timestamp };
+      const last = records.at(-1);
+      const after = last && records.length < assigned.waiting.length ? positionAfter(last) : assigned.end;
       const fields = { topic: this.options.topic, partition: assigned.partition, offset: assigned.position.offset };
       try {
         await this.options.handle(assigned.partition, records, assigned.position, after);
@@ -230,6 +246,8 @@ export class LogIntake {
     this.capacity = undefined;
   }
 }
+
+const positionAfter = ({ offset, clock, timestamp }: LogRecord): Position => ({ offset: offset + 1, clock, timestamp });
 
 function nextBatch(waiting: LogRecord[]): LogRecord[] {
   let [count, bytes] = [0, 0];

@@ -43,6 +43,22 @@ it('a watermark has the clock and the timestamp of the record below the position
   expect(watermark.progress()).toEqual({ offset: 8, clock: 300, timestamp: 200, ended: [] });
 });
 
+it('a watermark is behind hidden records when those before them are done', () => {
+  const watermark = new Watermark({ offset: 5, clock: 100 });
+  const { end } = watermark.begin(5, 300);
+  watermark.skip({ offset: 8, timestamp: 250 });
+  expect(watermark.progress()).toEqual({ offset: 5, clock: 100, ended: [] });
+  const { finished } = watermark;
+  end();
+  expect(watermark.progress()).toEqual({ offset: 8, clock: 300, timestamp: 250, ended: [] });
+  expect(watermark.finished).toBe(finished + 1);
+  watermark.skip({ offset: 8, timestamp: 250 });
+  expect(watermark.finished).toBe(finished + 1);
+  watermark.skip({ offset: 9, timestamp: 260 });
+  expect(watermark.finished).toBe(finished + 2);
+  expect(watermark.progress()).toEqual({ offset: 9, clock: 300, timestamp: 260, ended: [] });
+});
+
 const NOW = 1_700_000_000_000;
 
 it.each([

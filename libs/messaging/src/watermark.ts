@@ -33,7 +33,7 @@ export interface Progress extends Position {
  * The progress of one partition. Records begin in order and end in any order. All records below the low watermark are
  * done; the finished records above it are committed with it, so that a crash repeats only unfinished work and loses nothing.
  *
- * Offsets without a record (compaction, transaction markers, retention) need no work.
+ * Offsets without a visible record (compaction, transaction markers, retention) need no work.
  */
 export class Watermark {
   /** Unfinished records by offset, in ascending order: the position behind the record before each. */
@@ -43,7 +43,7 @@ export class Watermark {
   /** The clock of the newest record that has begun. */
   clock: number;
   private timestamp: number | undefined;
-  /** The number of finished records. */
+  /** The number of finished records, and of times that hidden ones were skipped. */
   finished = 0;
 
   constructor(start: Position) {
@@ -71,6 +71,14 @@ export class Watermark {
         if (this.open.delete(offset)) this.finished += 1;
       },
     };
+  }
+
+  /** The records from `next` on to `offset`, exclusive, are hidden. `timestamp`: of the last of them, which identifies the log. */
+  skip({ offset, timestamp }: { offset: number; timestamp: number }): void {
+    if (offset <= this.next) return;
+    this.next = offset;
+    this.timestamp = timestamp;
+    this.finished += 1;
   }
 
   /** The progress to commit. */
