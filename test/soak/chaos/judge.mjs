@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from './request.mjs';
+import { ABORTED } from './transactions.mjs';
 
 const KEPT = 100;
 /** Without progress for this long at the end, what is missing is lost. */
@@ -22,11 +23,12 @@ export async function verdict(system, load, damages) {
   const deliveries = judge(system, load, damages);
   const readers = await judgeReaders(system, load, damages);
   const { lost, unreported, disordered } = deliveries.found;
-  const { store_lost, store_disordered, live_lost, live_disordered } = readers.found;
+  const { aborted_stored, store_lost, store_disordered, live_lost, live_disordered } = readers.found;
+  const aborted = load.abortedArrivals + aborted_stored;
   return {
-    found: { ...deliveries.found, ...readers.found },
+    found: { ...deliveries.found, aborted_delivered: load.abortedArrivals, ...readers.found },
     details: [...deliveries.details, ...readers.details],
-    isGood: lost + unreported + disordered + store_lost + store_disordered + live_lost + live_disordered === 0,
+    isGood: lost + unreported + disordered + store_lost + store_disordered + live_lost + live_disordered + aborted === 0,
   };
 }
 
@@ -127,7 +129,7 @@ function missing(load, damages) {
  * @param {import('./system.mjs').System} system @param {import('./load.mjs').Load} load @param {import('./faults.mjs').Damage[]} damages
  */
 async function judgeReaders(system, load, damages) {
-  const found = { store_lost: 0, store_disordered: 0, live_lost: 0, live_repeated: 0, live_disordered: 0 };
+  const found = { aborted_stored: 0, store_lost: 0, store_disordered: 0, live_lost: 0, live_repeated: 0, live_disordered: 0 };
   /** @type {string[]} */
   const details = [];
   const lastDamageAt = Math.max(0, ...damages.map(({ at }) => at));
@@ -139,6 +141,7 @@ async function judgeReaders(system, load, damages) {
       .filter((/** @type {unknown} */ n) => typeof n === 'number')
       .reverse();
     const there = new Set(shown);
+    found.aborted_stored += body.data.filter((/** @type {{ event: { n?: unknown } }} */ { event }) => event.n === ABORTED).length;
     // a report on `$errors`, or an event from the future, takes the place of a numbered event
     const others = body.data.length - shown.length;
     for (let n = Math.max(1, line.emitted - KEPT + 1 + others); n <= line.emitted; n++) {

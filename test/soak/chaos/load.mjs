@@ -4,6 +4,7 @@ import kafkajs from 'kafkajs';
 import { apiClient } from '../../../scripts/temporary/own-system.mjs';
 import { EventStream } from './event-stream.mjs';
 import { request } from './request.mjs';
+import { ABORTED, transact } from './transactions.mjs';
 
 const SILENT = "export default { name: 'silent' }";
 const RELAY = "export default { name: 'relay', run(event) { this.$emit(event); } }";
@@ -17,9 +18,10 @@ const CHANGE_EVERY_MS = 500;
  * The events of one emitter, numbered from 1, and what has become of them.
  *
  *   direct: Kafka ─► webhook │ relay: Kafka ─► source ─► webhook │ live: Kafka ─► webhook and live stream │ rest: REST API ─► webhook
+ *   transaction: Kafka, in transactions ─► webhook
  *
  * @typedef {object} Line
- * @property {'direct' | 'relay' | 'live' | 'rest'} kind
+ * @property {'direct' | 'relay' | 'live' | 'rest' | 'transaction'} kind
  * @property {string} name
  * @property {string} emitter
  * @property {number} partition of the topic `events`
@@ -39,6 +41,8 @@ export class Load {
   lines = new Map();
   acknowledged = 0;
   arrivals = 0;
+  /** How often an event of an aborted transaction has arrived. */
+  abortedArrivals = 0;
   /** How often the REST API returned each status for a publication, or failed. @type {Record<string, number>} */
   statuses = {};
   /** The same for changes of a source. @type {Record<string, number>} */
@@ -80,7 +84,7 @@ export class Load {
     const metadata = await this.system.withAdmin((admin) => admin.fetchTopicMetadata({ topics: ['events'] }));
     const partitionMetadata = metadata.topics[0]?.partitions ?? [];
     const partitionOf = kafkajs.Partitioners.DefaultPartitioner();
-    const kinds = /** @type {const} */ ({ direct: this.emitters, relay: 4, live: 4, rest: 1 });
+    const kinds = /** @type {const} */ ({ direct: this.emitters, relay: 4, live: 4, rest: 1, transaction: 2 });
     for (const [kind, count] of Object.entries(kinds)) {
       for (let n = 0; n < count; n++) {
         const name = `${kind}-${n}`;
@@ -109,7 +113,7 @@ export class Load {
 
   start() {
     this.lastArrivalAt = Date.now();
-    this.work = [this.produce(), this.publish(), this.change()];
+    this.work = [this.produce(), this.publish(), this.change(), ...this.ofKind('transaction').map((line) => transact(this, line))];
   }
 
   /** Resolves when all events that were produced are acknowledged. */
@@ -226,6 +230,7 @@ export class Load {
       if (this.isFailing && /^direct-\d*[048]$/.test(line?.name ?? '')) return response.writeHead(503).end();
       response.writeHead(200).end();
       const { n } = JSON.parse(text);
+      if (n === ABORTED) this.abortedArrivals += 1;
       // an event on `$errors`, or another one that this load has not emitted
       if (!line || typeof n !== 'number') return;
       this.arrivals += 1;
