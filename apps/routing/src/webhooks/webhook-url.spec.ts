@@ -46,6 +46,11 @@ describe('the URL of a webhook', () => {
   });
 });
 
+it('names a space in the URL of a webhook as the problem', () => {
+  for (const url of [' http://example.com', 'http://example.com/a b'])
+    expect(webhookUrlProblem(url)).toBe('url must not contain spaces or line breaks; write a space as %20');
+});
+
 describe('a literal address in the URL of a webhook', () => {
   it.each(['http://10.0.0.1/', 'https://[::1]/x', 'http://192.168.1.1:8080/'])('may not be private: %s', async (url) => {
     expect(await privateAddressProblem(url, AddressGuard.fromConfig(''))).toMatch(/^url: .* SLUICE_ALLOW_PRIVATE_HOSTS /);

@@ -122,8 +122,9 @@ export function webhookUrlProblem(url: string | null | undefined): string | null
   if (!url) return 'url is required';
   if (!isText(url)) return `url ${NOT_TEXT}`;
   if (url.length > MAX_URL_LENGTH) return `url must be at most ${MAX_URL_LENGTH} characters long`;
-  // URL itself forgives missing slashes, inner line breaks and blanks at the ends
-  if (!/^https?:\/\/[^\s/?#\\\p{Cc}][^\s\p{Cc}]*$/iu.test(url) || !URL.canParse(url)) {
+  if (/[\s\p{Cc}]/u.test(url)) return 'url must not contain spaces or line breaks; write a space as %20';
+  // URL itself forgives missing slashes
+  if (!/^https?:\/\/[^/?#\\]/i.test(url) || !URL.canParse(url)) {
     return 'url must contain a protocol, http or https, and a host name, such as https://example.com/hooks';
   }
   return null;
