@@ -103,13 +103,17 @@ export const replays = (world: () => World) =>
       }
     }, 120_000);
 
-    it('keep the webhook-id of each delivery', async () => {
+    it('keep the webhook-id and the earlier attempts of each delivery', async () => {
       const first = (await api.get(`/webhooks/${webhook}/deliveries?limit=1`)).body.data[0];
       const before = received('main').find(({ headers }) => headers['ce-sluiceevent'] === first.event_id)!;
       const { data } = (await create({ from: first.event_id, to: first.event_id })).body;
       await done(data.id);
       const again = received('main').filter(({ headers }) => headers['ce-sluiceevent'] === first.event_id);
       expect(again.map(({ headers }) => headers['webhook-id'])).toEqual([before.headers['webhook-id'], before.headers['webhook-id']]);
+      const delivery = async () => (await api.get(`/webhooks/${webhook}/deliveries`)).body.data.find(({ id }: any) => id === first.id);
+      await eventually(async () =>
+        expect(await delivery()).toMatchObject({ status: 'succeeded', attempts: [first.attempts[0], { status_code: 200 }] }),
+      );
     });
 
     it('do not deliver deleted events', async () => {

@@ -53,7 +53,7 @@ import { WebhookTest } from './direct/webhook-test.js';
     RecordedEvents,
     OutboxRelay,
   ],
-  exports: [Dispatcher, ReceiverStates, LogReader, RecordedEvents, DeliveredLog, ParkedDeliveriesRepository],
+  exports: [Dispatcher, ReceiverStates, LogReader, RecordedEvents, DeliveredLog, DeliveredRepository, ParkedDeliveriesRepository],
 })
 export class DeliveriesModule {
   constructor(webhooks: WebhooksRepository, targets: Targets) {

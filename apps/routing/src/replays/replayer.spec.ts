@@ -8,6 +8,8 @@ type Saved = Pick<ReplayRow, 'status' | 'delivered' | 'failed'> & { restMs?: num
 
 const EVENT = { place: { ms: 1, seq: 4096 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') };
 
+const ATTEMPT = { ts: 1, status_code: 200, duration_ms: 2, error: null, response_body: null };
+
 let replayer: Replayer | undefined;
 // it stops within a second
 afterEach(() => void replayer?.beforeApplicationShutdown());
@@ -58,8 +60,20 @@ async function turnOf({
       return read();
     },
   };
-  const store = { parkAgain: async () => steps.push('parked') };
-  replayer = new Replayer(replays as never, log as never, store as never, {} as never, { isFull } as never, createLog('test', 'silent'));
+  const store = {
+    parkAgain: async (_: unknown, __: unknown, { attempts, fresh }: { attempts: unknown[]; fresh: boolean }) => {
+      expect({ attempts, fresh }).toEqual({ attempts: [ATTEMPT], fresh: true });
+      return steps.push('parked');
+    },
+  };
+  const delivered = { findAll: async () => [{ attempts: [ATTEMPT] }], flush: async () => {} };
+  const history = [delivered, delivered] as [never, never];
+  replayer = new Replayer(
+    ...([replays, log, store] as [never, never, never]),
+    ...history,
+    ...([{}, { isFull }] as [never, never]),
+    createLog('test', 'silent'),
+  );
   replayer.onApplicationBootstrap();
   return { saved: await ended.promise, steps };
 }

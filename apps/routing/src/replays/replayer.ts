@@ -6,6 +6,7 @@ import { Publisher } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { FullAccounts } from '#waiting-data';
 import { deliveryOf } from '../deliveries/delivery.js';
+import { DeliveredLog, DeliveredRepository } from '../deliveries/history/delivered.repository.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { runRecord, workflowRecord } from '../routes/triggers.js';
 import { type ReplayRow, ReplaysRepository } from './replays.repository.js';
@@ -62,6 +63,8 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     private readonly replays: ReplaysRepository,
     private readonly log: ReplayLog,
     private readonly parked: ParkedDeliveriesRepository,
+    private readonly delivered: DeliveredRepository,
+    private readonly deliveredLog: DeliveredLog,
     private readonly publisher: Publisher,
     private readonly full: FullAccounts,
     @Inject(LOG) private readonly logger: Log,
@@ -176,11 +179,17 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   private async deliver(row: ReplayRow, events: EmittedEvent[]): Promise<void> {
     const { id, owner_id, listener_id: listener } = row;
     if (isId('webhook', listener)) {
-      for (const event of events) {
+      // the attempts that this process made a moment ago
+      await this.deliveredLog.flush();
+      const places = events.map(({ place }) => place);
+      const before = await this.delivered.findAll(owner_id, listener, places);
+      for (const [index, event] of events.entries()) {
+        const attempts = before[index]?.attempts ?? [];
         // the webhook may be deleted meanwhile
-        if (!(await this.parked.parkAgain(owner_id, deliveryOf(event, listener), []))) return void (row.status = 'cancelled');
+        if (!(await this.parked.parkAgain(owner_id, deliveryOf(event, listener), { attempts, fresh: true })))
+          return void (row.status = 'cancelled');
       }
-      row.parked = events.map(({ place }) => eventIdOf(place));
+      row.parked = places.map(eventIdOf);
       return;
     }
     const records = events.map((event) =>

@@ -56,11 +56,13 @@ const entryOf = ({ json }: StoredEntry): DeliveredEntry => JSON.parse(json) as D
 /** How the stored text of an entry begins: a row without it holds no delivery of the event. */
 export const beginOfEntry = ({ ms, seq }: EventPlace): string => `{"ms":${ms},"seq":${seq},`;
 
-/** The last delivery of an event in a row. */
-export function entryAt(deliveries: Buffer, place: EventPlace): DeliveredEntry | undefined {
-  const entry = storedEntries(deliveries).findLast((each) => comparePlaces(each, place) === 0);
+function lastOf(entries: StoredEntry[], place: EventPlace): DeliveredEntry | undefined {
+  const entry = entries.findLast((each) => comparePlaces(each, place) === 0);
   return entry && entryOf(entry);
 }
+
+/** The last delivery of an event in a row. */
+export const entryAt = (deliveries: Buffer, place: EventPlace): DeliveredEntry | undefined => lastOf(storedEntries(deliveries), place);
 
 /** The rows that a webhook gets before surplus ones are deleted, unless they hold many deliveries. */
 const TRIM_AFTER_ROWS = 20;
@@ -126,14 +128,22 @@ export class DeliveredRepository {
     return { places, entries: within.slice(0, limit).map(entryOf) };
   }
 
-  /** The last delivery of an event to a webhook. Only rows with the event are read. */
+  /** The last delivery of an event to a webhook. */
   async find(ownerId: UserId, webhookId: WebhookId, place: EventPlace): Promise<DeliveredEntry | undefined> {
+    return (await this.findAll(ownerId, webhookId, [place]))[0];
+  }
+
+  /** The last delivery of each of these events to a webhook; undefined for events without one. Only rows with these events are read. */
+  async findAll(ownerId: UserId, webhookId: WebhookId, places: EventPlace[]): Promise<(DeliveredEntry | undefined)[]> {
     const { rows } = await this.database.query<{ deliveries: Buffer }>(
       `SELECT deliveries FROM delivered JOIN webhook ON webhook.id = webhook_id
-       WHERE owner_id = $1 AND webhook_id = $2 AND position(convert_to($3, 'UTF8') IN deliveries) > 0 ORDER BY delivered.id DESC LIMIT 1`,
-      [ownerId, webhookId, beginOfEntry(place)],
+       WHERE owner_id = $1 AND webhook_id = $2
+         AND EXISTS (SELECT FROM unnest($3::text[]) AS entry (begin) WHERE position(convert_to(entry.begin, 'UTF8') IN deliveries) > 0)
+       ORDER BY delivered.id`,
+      [ownerId, webhookId, places.map(beginOfEntry)],
     );
-    return rows[0] && entryAt(rows[0].deliveries, place);
+    const entries = rows.flatMap(({ deliveries }) => storedEntries(deliveries));
+    return places.map((place) => lastOf(entries, place));
   }
 
   /** A row counts by the deliveries that it holds: otherwise, a webhook would have up to two thousand before surplus ones are deleted. */

@@ -76,7 +76,7 @@ export class DeliveriesService {
     this.full.refuseFull(owner_id);
     const event = await this.recorded.find(owner_id, entry.emitter_id, place);
     if (!event) throw gone(id);
-    const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), entry.attempts);
+    const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), { attempts: entry.attempts, fresh: false });
     if (!again) throw new NotFound('webhook', webhook_id);
     return pendingOrFailed(again, webhook_id);
   }

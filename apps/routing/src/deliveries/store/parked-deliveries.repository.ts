@@ -325,22 +325,26 @@ export class ParkedDeliveriesRepository {
   }
 
   /**
-   * Parks a delivery of an earlier event, to make it now, after those that are due: in order per emitter if it has no attempts. Undefined if the owner
-   * has no such webhook.
+   * Parks a delivery of an earlier event, to make it now, after those that are due. `attempts`: those that it has already; `fresh`: whether it is made in order
+   * per emitter. Undefined if the owner has no such webhook.
    */
-  async parkAgain(ownerId: UserId, delivery: Delivery, attempts: Attempt[]): Promise<ListedDelivery | undefined> {
+  async parkAgain(
+    ownerId: UserId,
+    delivery: Delivery,
+    { attempts, fresh }: { attempts: Attempt[]; fresh: boolean },
+  ): Promise<ListedDelivery | undefined> {
     const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
     const { rows } = await this.database.query<ListedDelivery>(
       `WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR SHARE), due AS (
          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at)
-         SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $11 = '[]'::jsonb, $11, 0, now() FROM hook
+         SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $12, $11, 0, now() FROM hook
          ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = now(), failed_at = NULL, parked_at = now()
          RETURNING webhook_id, ${LISTED}
        ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
        SELECT ${LISTED} FROM due`,
       [
         ...[ownerId, webhookId, place.ms, place.seq, emitterId, stream, emitId],
-        ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts)],
+        ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), fresh],
       ],
     );
     if (rows[0]) this.backlogs.scheduled(this.database);
