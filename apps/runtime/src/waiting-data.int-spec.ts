@@ -73,7 +73,7 @@ describe('the queued runs of an account', () => {
 
   it('runs that were not committed are not counted', async () => {
     const failed = fresh.database.transaction(async (transaction) => {
-      await queue.add([run('a', LARGE)], transaction);
+      await queue.add([run('a', LARGE)], { session: transaction });
       throw new Error('killed');
     });
     await expect(failed).rejects.toThrow('killed');

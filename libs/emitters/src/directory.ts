@@ -257,8 +257,8 @@ export class EmitterDirectory {
             const first = newer.get(state.emitter_id);
             return first === undefined ? [] : [{ state, first }];
           });
-          // the events of a deleted emitter, or the runs that wait for it, may be many
-          if (changes.some(({ state }) => state.deleted)) transaction.takeLong();
+          // the events of a deleted emitter, or the runs that wait for one that is not active any more, may be many
+          if (changes.some(({ state }) => state.deleted || !state.active)) transaction.takeLong();
           if (changes.length > 0) await handler.emittersChanged(transaction, changes);
           return newer;
         })

@@ -47,7 +47,7 @@ export class Consumers {
     return this.laned.get(group)?.load ?? 0;
   }
 
-  /** Runs a task in turn with those of the group's records, and again until it does not throw. Throws Unavailable before the consumer starts. */
+  /** Runs a task in turn with those of the group's records, and again until it does not throw. It does not count in `load`. Throws Unavailable before the consumer starts. */
   push(group: string, task: Task): void {
     this.started(group).push(task);
   }

@@ -35,7 +35,7 @@ export interface ConsumerSettings {
   tenantConcurrency?: number;
   /** Additional tasks beyond `concurrency`, each for a group that has none in progress. */
   reserve?: number;
-  /** With this many outstanding tasks, no more records are accepted. */
+  /** With this many outstanding tasks of records, no more are accepted. */
   maxOutstanding?: number;
   /** false: the service is ready without this consumer, and continues if it fails. */
   vital?: boolean;

@@ -420,6 +420,17 @@ describe('a lane intake without capacity', () => {
     expect(await intake.take(TOPIC, 1, [large(0)])).toBe(true);
   });
 
+  it('accepts records although many tasks wait that belong to none', async () => {
+    const intake = intakeOf({ maxOutstanding: 2 });
+    for (let n = 0; n < 5; n++) intake.push({ lane: `other ${n}`, run: () => new Promise<void>((resolve) => ends.push(resolve)) });
+    expect([intake.load, intake.hasCapacity]).toEqual([0, true]);
+    await intake.take(TOPIC, 0, [0, 1].map(large));
+    expect([intake.load, intake.hasCapacity]).toEqual([1, false]);
+    for (const end of ends) end();
+    await settle();
+    expect([intake.load, intake.lanes.outstanding]).toEqual([0, 0]);
+  });
+
   it('plans one part of what several partitions offer at the same time, and the rest later', async () => {
     const intake = intakeOf({ maxOutstanding: 400 });
     const many = Array.from({ length: 500 }, (_, offset) => ({ ...large(offset), value: null }));

@@ -6,7 +6,7 @@ import { LogRecord } from './log-record.js';
 import { clockAfter, type Position, type Progress, union, Watermark } from './watermark.js';
 
 export interface LaneIntakeOptions extends LanesOptions {
-  /** With this many outstanding tasks, no more records are accepted. The last call of `plan` may have gone beyond it. */
+  /** With this many outstanding tasks of records, no more are accepted. The last call of `plan` may have gone beyond it. */
   maxOutstanding: number;
   /** The same for the bytes of the records that have outstanding tasks. */
   maxOutstandingBytes?: number;
@@ -107,6 +107,8 @@ export class LaneIntake {
   private closed = false;
   /** Of the records that have outstanding tasks. */
   private bytes = 0;
+  /** The outstanding tasks that belong to no record. */
+  private others = 0;
   private capacity: PromiseWithResolvers<void> | undefined;
   /** Whether the committed progress of the partitions is known: our own may be older. */
   isAssigned = false;
@@ -303,9 +305,13 @@ export class LaneIntake {
     }
   }
 
-  /** Runs a task that belongs to no record in its lane. */
+  /** Runs a task that belongs to no record in its lane. It uses no capacity for records, however many there are: their number is up to the caller. */
   push(task: Task): void {
-    this.lanes.push(task, () => this.wake());
+    this.others += 1;
+    this.lanes.push(task, () => {
+      this.others -= 1;
+      this.wake();
+    });
   }
 
   /**
@@ -331,7 +337,7 @@ export class LaneIntake {
   /** How much of the capacity is in use; from 1 on, no more records are accepted. */
   get load(): number {
     const { maxOutstanding, maxOutstandingBytes = MAX_OUTSTANDING_BYTES } = this.options;
-    return Math.max(this.lanes.outstanding / maxOutstanding, this.bytes / maxOutstandingBytes);
+    return Math.max((this.lanes.outstanding - this.others) / maxOutstanding, this.bytes / maxOutstandingBytes);
   }
 
   /** Whether tasks are outstanding, or records have ended that are not committed yet. */

@@ -20,6 +20,7 @@ import { NameAccountsOfRetriedRuns1796860800002 } from './migrations/0006-name-a
 import { SuspendAccounts1796947200001 } from './migrations/0007-suspend-accounts.js';
 import { CountWaitingData1796947200009 } from './migrations/0008-count-waiting-data.js';
 import { RunsAtATime1796947200010 } from './migrations/0009-runs-at-a-time.js';
+import { HoldQueuedRuns1796947200011 } from './migrations/0010-hold-queued-runs.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -47,5 +48,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     SuspendAccounts1796947200001,
     CountWaitingData1796947200009,
     RunsAtATime1796947200010,
+    HoldQueuedRuns1796947200011,
   ],
 });

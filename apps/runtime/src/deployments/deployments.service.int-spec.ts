@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Deployment, EmitterState, SourceId, UserId } from '#contracts';
 import { SecretBox } from '#secrets';
@@ -116,6 +117,28 @@ describe('changes of several sources in one transaction', () => {
     expect(await hooks()).toEqual([['dc_1', 'deactivate', 1, 'old']]);
     expect((await deployed()).map(([id]) => id)).toEqual(['dc_2', 'dc_3', 'dc_4']);
     expect((await timers()).map(({ source_id }) => source_id)).toEqual(['dc_2', 'dc_3', 'dc_4']);
+  });
+
+  it('do not lock what the end of a run changes while the waiting events of a deleted source are deleted', async () => {
+    const { database } = db;
+    await database.query(
+      `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value) VALUES ('e', 'dc_1', 'u_1', now(), '{}', '')`,
+    );
+    await database.query(
+      `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request) VALUES ('r', 'dc_1', 'u_1', now(), '{}')`,
+    );
+    let deletion: Promise<unknown> = Promise.resolve();
+    // stands for a deletion that takes minutes
+    await database.transaction(async (transaction) => {
+      await transaction.query('SELECT FROM waiting_emit FOR UPDATE');
+      deletion = apply([state('dc_1', 2, {}, { active: false, deleted: true })]);
+      const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      while ((await database.query(waits)).rows.length === 0) await sleep(10);
+      await database.query("SELECT FROM timer WHERE source_id = 'dc_1' FOR UPDATE NOWAIT");
+      await database.query("SELECT FROM retried_run WHERE source_id = 'dc_1' FOR UPDATE NOWAIT");
+    });
+    await deletion;
+    expect((await database.query('SELECT FROM retried_run')).rows).toEqual([]);
   });
 
   it('are not of workflows, which are not deployed', async () => {

@@ -64,14 +64,15 @@ export class DeploymentsService extends EmitterChangeHandler {
     if (state.kind !== 'source' || !deployment) return undefined;
     const sourceId = state.emitter_id as SourceId;
     const before = row && deployedState(row);
-    if (state.deleted || !state.active) {
-      await this.queue.removeOfSource(transaction, sourceId);
-      await this.retried.deleteOfSource(transaction, sourceId);
-    }
+    if (state.deleted || !state.active) await this.queue.removeOfSource(transaction, sourceId);
     if (state.deleted) {
-      await this.deployments.remove(transaction, sourceId);
       await this.waiting.deleteOfSource(transaction, sourceId);
       await deleteStatsOf(transaction, [sourceId]);
+    }
+    // behind all that takes long: a run that ends waits for these rows and its timer's, and with it the runs of others that are stored together
+    if (state.deleted || !state.active) await this.retried.deleteOfSource(transaction, sourceId);
+    if (state.deleted) {
+      await this.deployments.remove(transaction, sourceId);
       const runs = await this.runHooks(transaction, before, undefined);
       // otherwise the last hook still reads the state, and deletes it at its end
       if (runs === 0) await this.state.delete(transaction, sourceId);
@@ -103,7 +104,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     const runs = hookRuns(before, after, ({ source_id, deployment }) => comparedProps(this.box, source_id, deployment));
     const [first] = runs;
     if (!first) return 0;
-    await this.queue.add(runs, transaction);
+    await this.queue.add(runs, { session: transaction });
     transaction.afterCommit(() => this.signal.runsWait(first.owner_id));
     return runs.length;
   }

@@ -26,7 +26,7 @@ const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): Run
   ...more,
 });
 const next = async (taken: string[] = [], perSource = 8, limit = 32) =>
-  (await queue.next(ALICE, taken, { perSource, limit, after: '' })).runs;
+  (await queue.next(ALICE, taken, { replica: 'one', perSource, limit, after: '' })).runs;
 const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ request }) => request.run_id);
 
 describe('queued runs', () => {
@@ -54,7 +54,7 @@ describe('queued runs', () => {
     const found: string[] = [];
     let [after, calls] = ['', 0];
     do {
-      const next = await queue.next(ALICE, [], { perSource: 8, limit: 100, after });
+      const next = await queue.next(ALICE, [], { replica: 'one', perSource: 8, limit: 100, after });
       found.push(...next.runs.map(({ request }) => request.run_id));
       after = next.after;
       calls += 1;
@@ -124,6 +124,36 @@ describe('the state that a batch of runs needs', () => {
   });
 });
 
+describe('queued runs that are in progress in a replica', () => {
+  const hold = (seconds: number) => queue.add([run('a2'), run('b1', B)], { held: { runs: [run('a1')], replica: 'two', seconds } });
+
+  it('are not executed by another one, nor are later runs of their source', async () => {
+    await hold(60);
+    expect(await ids()).toEqual(['b1']);
+    const own = await queue.next(ALICE, [], { replica: 'two', perSource: 8, limit: 8, after: '' });
+    expect(own.runs.map(({ request }) => request.run_id)).toEqual(['a1', 'a2', 'b1']);
+  });
+
+  it('are executed by another one if the replica holds them no longer', async () => {
+    await hold(0);
+    expect(await ids()).toEqual(['a1', 'a2', 'b1']);
+    await queue.hold(['a1', 'a2'], 'one', 60);
+    expect(await ids()).toEqual(['a1', 'a2', 'b1']);
+    await queue.hold(['a1', 'a2'], 'two', 60);
+    expect(await ids()).toEqual(['b1']);
+    await queue.releaseAll('one');
+    expect(await ids()).toEqual(['b1']);
+    await queue.releaseAll('two');
+    expect(await ids()).toEqual(['a1', 'a2', 'b1']);
+  });
+
+  it('do not hold up others when they have left the queue', async () => {
+    await hold(60);
+    await queue.remove('a1');
+    expect(await ids()).toEqual(['a2', 'b1']);
+  });
+});
+
 describe('the lease of an account', () => {
   it('belongs to one replica until it is released or runs out', async () => {
     expect(await queue.lease(ALICE, 'one', 60)).toBe(true);
@@ -139,7 +169,7 @@ describe('the lease of an account', () => {
     await queue.lease(ALICE, 'one', 60);
     expect(await queue.accountsWaiting('two')).toEqual([BOB]);
     expect(new Set(await queue.accountsWaiting('one'))).toEqual(new Set([ALICE, BOB]));
-    await queue.release('one', 'all');
+    await queue.releaseAll('one');
     expect(new Set(await queue.accountsWaiting('two'))).toEqual(new Set([ALICE, BOB]));
   });
 });

@@ -8,6 +8,7 @@ import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#databa
 @Unique('queued_run_run_id_key', ['run_id'])
 @Index('queued_run_turn', ['account_id', 'source_id', 'seq'])
 @Index('queued_run_source', ['source_id'])
+@Index('queued_run_held', ['source_id'], { where: 'held_by IS NOT NULL' })
 export class QueuedRun {
   @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
   seq!: number;
@@ -31,6 +32,13 @@ export class QueuedRun {
   /** Of the request, as text. */
   @Column('integer', { default: 0 })
   bytes!: number;
+
+  /** The replica in which it was in progress when it was queued: only that one executes it, and the runs of its source, until `held_until`. */
+  @Column('text', { nullable: true })
+  held_by!: string | null;
+
+  @Column('timestamptz', { nullable: true })
+  held_until!: Date | null;
 }
 
 /** The replica that executes the queued runs of an account. */
@@ -59,7 +67,19 @@ export const removedFromQueue = (ids: string): string =>
 /** The sources whose runs are looked at in one statement. */
 const WALKED = 64;
 
+/** A process of the runtime. */
+export type Replica = string;
+
+/** Runs that are in progress in a replica while they are queued. */
+export interface HeldRuns {
+  runs: RunRequest[];
+  replica: Replica;
+  seconds: number;
+}
+
 export interface NextRuns {
+  /** The one that looks. */
+  replica: Replica;
   perSource: number;
   limit: number;
   /** The id of the source that was looked at last; '': begin at the first one. */
@@ -109,24 +129,41 @@ export class QueuedRunsRepository {
     return { inactive: new Set(inactive), waiting: new Set(waiting), unknown, atATime: at_a_time ?? {} };
   }
 
-  /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. */
-  async add(runs: RunRequest[], session: Session = this.database): Promise<void> {
+  /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. @param held come first */
+  async add(runs: RunRequest[], { session = this.database, held }: { session?: Session; held?: HeldRuns } = {}): Promise<void> {
     await session.query({
       name: 'queue-add',
-      text: `INSERT INTO queued_run (run_id, account_id, source_id, hook, request, bytes)
-             SELECT r->>'run_id', r->>'owner_id', r->>'source_id', r ? 'hook', r, octet_length(r::text) FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n) ORDER BY n
+      text: `INSERT INTO queued_run (run_id, account_id, source_id, hook, request, bytes, held_by, held_until)
+             SELECT r->>'run_id', r->>'owner_id', r->>'source_id', r ? 'hook', r, octet_length(r::text),
+                    CASE WHEN n <= $2 THEN $3 END, CASE WHEN n <= $2 THEN now() + make_interval(secs => $4) END
+             FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n) ORDER BY n
              ON CONFLICT DO NOTHING`,
-      values: [JSON.stringify(runs)],
+      values: [JSON.stringify([...(held?.runs ?? []), ...runs]), held?.runs.length ?? 0, held?.replica ?? null, held?.seconds ?? null],
+    });
+  }
+
+  /** Holds runs that are still in progress for longer. A locked row has just ended, or is being deleted. */
+  async hold(runIds: string[], replica: Replica, seconds: number): Promise<void> {
+    await this.database.query({
+      name: 'queue-hold',
+      text: `UPDATE queued_run SET held_until = now() + make_interval(secs => $3) WHERE ctid = ANY (ARRAY(
+               SELECT ctid FROM queued_run WHERE run_id = ANY($1) AND held_by = $2 FOR UPDATE SKIP LOCKED))`,
+      values: [runIds, replica, seconds],
     });
   }
 
   /**
-   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, without those in `taken`. An
-   * account may have many sources with waiting runs: it looks at WALKED of them, in the order of their ids, from the one behind `after` on.
+   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, without those in `taken`, and
+   * without sources of which another replica holds a run. An account may have many sources with waiting runs: it looks at WALKED of them, in the order of
+   * their ids, from the one behind `after` on.
    *
    * @returns `after` for the next call: '' if it has looked at the last source
    */
-  async next(accountId: UserId, taken: string[], { perSource, limit, after }: NextRuns): Promise<{ runs: WaitingRun[]; after: string }> {
+  async next(
+    accountId: UserId,
+    taken: string[],
+    { replica, perSource, limit, after }: NextRuns,
+  ): Promise<{ runs: WaitingRun[]; after: string }> {
     const { rows } = await this.database.query<{ runs: WaitingRun[] | null; sources: number; last: string | null }>({
       name: 'queue-next',
       // steps from source to source, because 100 000 waiting runs of one source may precede the first run of another; only the chosen requests are read
@@ -141,12 +178,14 @@ export class QueuedRunsRepository {
                SELECT oldest.seq FROM walked CROSS JOIN LATERAL (
                  SELECT seq, run_id FROM queued_run WHERE account_id = $1 AND source_id = walked.id ORDER BY seq LIMIT $3
                ) AS oldest
-               WHERE oldest.run_id <> ALL($2) ORDER BY oldest.seq LIMIT $4
+               WHERE oldest.run_id <> ALL($2)
+                 AND NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = walked.id AND held.held_by <> $6 AND held.held_until > now())
+               ORDER BY oldest.seq LIMIT $4
              )
              SELECT (SELECT count(*)::int FROM walked) AS sources, (SELECT max(id) FROM walked) AS last,
                     (SELECT json_agg(json_build_object('request', request, 'at_a_time', coalesce(runs_at_a_time, 1)) ORDER BY seq)
                      FROM queued_run LEFT JOIN deployment USING (source_id) WHERE seq = ANY (ARRAY(SELECT seq FROM chosen))) AS runs`,
-      values: [accountId, taken, perSource, limit, after],
+      values: [accountId, taken, perSource, limit, after, replica],
     });
     const [{ runs, sources, last } = { runs: null, sources: 0, last: null }] = rows;
     return { runs: runs ?? [], after: sources === WALKED ? (last ?? '') : '' };
@@ -187,7 +226,7 @@ export class QueuedRunsRepository {
   }
 
   /** The accounts with waiting runs that no other replica has leased. */
-  async accountsWaiting(replica: string): Promise<UserId[]> {
+  async accountsWaiting(replica: Replica): Promise<UserId[]> {
     const { rows } = await this.database.query<{ id: UserId }>({
       name: 'queue-accounts',
       text: `WITH RECURSIVE account (id) AS (
@@ -206,7 +245,7 @@ export class QueuedRunsRepository {
    * Takes or renews the lease of an account; false when another replica has it. It does not wait for the disk: if PostgreSQL crashes and loses the lease,
    * two replicas may execute the same runs, whose ids make their effects happen once.
    */
-  async lease(accountId: UserId, replica: string, seconds: number): Promise<boolean> {
+  async lease(accountId: UserId, replica: Replica, seconds: number): Promise<boolean> {
     const { rowCount } = await this.database.query({
       name: 'queue-lease',
       text: `INSERT INTO queue_lease (account_id, replica, leased_until)
@@ -218,12 +257,17 @@ export class QueuedRunsRepository {
     return rowCount === 1;
   }
 
-  async release(replica: string, accountIds: UserId[] | 'all'): Promise<void> {
+  async release(replica: Replica, accountIds: UserId[]): Promise<void> {
     await this.database.query({
       name: 'queue-release',
-      text: `DELETE FROM queue_lease USING set_config('synchronous_commit', 'off', true)
-             WHERE replica = $1 AND ($2::text[] IS NULL OR account_id = ANY($2))`,
-      values: [replica, accountIds === 'all' ? null : accountIds],
+      text: `DELETE FROM queue_lease USING set_config('synchronous_commit', 'off', true) WHERE replica = $1 AND account_id = ANY($2)`,
+      values: [replica, accountIds],
     });
+  }
+
+  /** The replica ends: releases all that it has leased, and holds no run any more. */
+  async releaseAll(replica: Replica): Promise<void> {
+    await this.database.query('DELETE FROM queue_lease WHERE replica = $1', [replica]);
+    await this.database.query('UPDATE queued_run SET held_until = NULL WHERE held_by IS NOT NULL AND held_by = $1', [replica]);
   }
 }

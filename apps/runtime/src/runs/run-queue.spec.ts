@@ -35,8 +35,8 @@ beforeEach(() => {
     conditions: async () => ({ inactive: new Set(), waiting: new Set(queued.map(({ owner_id }) => owner_id)), unknown, atATime }),
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
-    next: async (id, taken) => {
-      const waiting = queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id));
+    next: async (id, taken, { limit }) => {
+      const waiting = queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id)).slice(0, limit);
       return { runs: waiting.map((request) => ({ request, at_a_time: atATime[request.source_id] ?? 1 })), after: '' };
     },
     release: async () => {},
@@ -91,6 +91,18 @@ it.each<[string, () => void]>([
   await queue.look();
   await settled();
   expect(pushed).toEqual(['one of 1']);
+});
+
+it('takes fewer runs of each account the more accounts have some, at least one', async () => {
+  const fill = async (accounts: number) => {
+    queued = Array.from({ length: accounts * 40 }, (_, n) => ({ ...run(`u_${accounts}-${n % accounts}`), run_id: `${accounts} ${n}` }));
+    await queue.look();
+    await settled();
+    return pushed.splice(0).length;
+  };
+  expect(await fill(1)).toBe(32);
+  expect(await fill(63)).toBe(63 * 16);
+  expect(await fill(2000)).toBe(2000);
 });
 
 it('the first run of a source whose fact has not arrived waits behind the runs of its hooks', async () => {

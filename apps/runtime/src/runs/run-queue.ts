@@ -15,6 +15,8 @@ import { type Conditions, QueuedRunsRepository, type WaitingRun } from '../queue
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 32;
+/** Runs of all accounts from the database that it holds in its lanes, per run in progress. With more accounts, each has one. This limits the memory. */
+const READY_PER_RUN = 32;
 /** How many of these can belong to one source, so that other sources of the account have their turns. */
 const READY_PER_SOURCE = 8;
 const LEASE_SECONDS = 15;
@@ -63,6 +65,8 @@ export class RunQueue implements BeforeApplicationShutdown {
   private readonly accounts = new Map<UserId, Account>();
   private readonly full = new LRUCache<UserId, Promise<boolean>>({ max: 10_000, ttl: FULL_FOR_MS });
   private looking = false;
+  /** The accounts with waiting runs at the last look. */
+  private waiting = 0;
 
   constructor(
     private readonly queue: QueuedRunsRepository,
@@ -123,7 +127,11 @@ export class RunQueue implements BeforeApplicationShutdown {
     if (this.looking) return;
     this.looking = true;
     try {
-      for (const account of await this.queue.accountsWaiting(this.replica)) {
+      const inProgress = [...this.accounts.values()].flatMap(({ direct, stored }) => [...stored].filter((id) => direct.has(id)));
+      if (inProgress.length > 0) await this.queue.hold(inProgress, this.replica, LEASE_SECONDS);
+      const accounts = await this.queue.accountsWaiting(this.replica);
+      this.waiting = accounts.length;
+      for (const account of accounts) {
         const known = this.accounts.get(account);
         if (known?.stored.size) await this.lease(account, known);
         void this.fill(account);
@@ -148,7 +156,7 @@ export class RunQueue implements BeforeApplicationShutdown {
 
   async beforeApplicationShutdown(): Promise<void> {
     await Promise.all([...this.accounts.values()].map(async ({ filling }) => filling));
-    await this.queue.release(this.replica, 'all').catch((error: Error) => this.log.warn({ err: error }, 'queue.not-released'));
+    await this.queue.releaseAll(this.replica).catch((error: Error) => this.log.warn({ err: error }, 'queue.not-released'));
   }
 
   private async keep(runs: RunRequest[]): Promise<void> {
@@ -158,7 +166,8 @@ export class RunQueue implements BeforeApplicationShutdown {
       const { direct, stored } = this.account(id);
       return [...direct.values()].filter(({ run_id }) => !stored.has(run_id));
     });
-    await this.queue.add([...before, ...runs]);
+    // another replica may execute the account's queue: it must not execute those, nor later ones of their sources meanwhile
+    await this.queue.add(runs, { held: { runs: before, replica: this.replica, seconds: LEASE_SECONDS } });
     for (const { owner_id, run_id } of before) {
       const { direct, stored } = this.account(owner_id);
       if (direct.has(run_id)) stored.add(run_id);
@@ -252,7 +261,9 @@ export class RunQueue implements BeforeApplicationShutdown {
     if (this.consumers.isStopping(RUNS_GROUP) || this.emitsTooMuch(id)) return;
     // filling takes two statements, so it does not follow every run
     account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
-    const limit = READY_PER_ACCOUNT - readyOf(account);
+    const accounts = Math.max(this.waiting, this.accounts.size);
+    const share = Math.max(1, Math.floor((READY_PER_RUN * this.config.concurrency) / accounts));
+    const limit = Math.min(READY_PER_ACCOUNT, share) - readyOf(account);
     if (limit <= 0) return;
     if (performance.now() - account.leasedAt >= LEASE_KNOWN_MS && !(await this.lease(id, account))) return;
     for (const run of await this.next(id, account, limit)) {
@@ -279,7 +290,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   private async next(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
     for (;;) {
       const { after } = account;
-      const next = await this.queue.next(id, [...account.stored], { perSource: READY_PER_SOURCE, limit, after });
+      const next = await this.queue.next(id, [...account.stored], { replica: this.replica, perSource: READY_PER_SOURCE, limit, after });
       account.after = next.after;
       if (next.runs.length > 0 || after === '') return next.runs;
     }
@@ -287,7 +298,6 @@ export class RunQueue implements BeforeApplicationShutdown {
 }
 
 /** Runs in the account's lanes. */
-
 function readyOf(account: Account | undefined): number {
   if (!account) return 0;
   const { direct, stored } = account;

@@ -8,7 +8,7 @@ import { RUNS_GROUP } from './run-lanes.js';
 
 /** Runs of one account at a time, in each replica. One that is alone has half of all: runs that end together are stored together. */
 const PER_ACCOUNT = 8;
-/** Runs of all accounts in lanes, per run in progress. The queue limits each account; this limits the memory. */
+/** Runs from Kafka in lanes, of all accounts, per run in progress. The queue limits each account; this limits the memory. */
 const WAITING = 100;
 
 /** Executes due runs in lanes per source: one run of a source at a time, in the order in which they became due. */

@@ -78,6 +78,14 @@ describe('a due timer', () => {
     expect(tickRunId(second!)).not.toBe(tickRunId(first!));
   });
 
+  it('has runs whose ids fit into headers and cursors, whatever its name is', () => {
+    const at = new Date(1_700_000_000_000);
+    const idOf = (prop: string) => tickRunId({ source_id: 'dc_1', prop, next_run_at: at });
+    expect(idOf('timer_1')).toBe('dc_1.timer_1.1700000000000');
+    for (const prop of ['über timer', 'x'.repeat(256), 'a\nb']) expect(idOf(prop)).toMatch(/^dc_1\.[\w-]{43}\.1700000000000$/);
+    expect(idOf('ein timer')).not.toBe(idOf('ein timer '));
+  });
+
   it('whose cron expression never comes again stays silent', async () => {
     await set(1);
     const [first] = await claim(() => null);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId, UserId } from '#contracts';
 import { Database, type Session, type Transaction } from '#database';
@@ -14,9 +15,11 @@ export interface DueTimer {
 /** How long a timer waits for the end of its run before it ticks anyway. A request for a run is lost only if the topic is. */
 const GIVE_UP = '1 hour';
 
-/** One tick is one run, even if it is requested twice. */
-export const tickRunId = ({ source_id, prop, next_run_at }: Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'>): string =>
-  `${source_id}.${prop}.${next_run_at.getTime()}`;
+/** One tick is one run, even if it is requested twice. The id is in headers and cursors: it has no other characters of a prop's name, and few of them. */
+export function tickRunId({ source_id, prop, next_run_at }: Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'>): string {
+  const name = /^[\w$-]{1,64}$/.test(prop) ? prop : createHash('sha256').update(prop).digest('base64url');
+  return `${source_id}.${name}.${next_run_at.getTime()}`;
+}
 
 /**
  * The only writer of the table `timer`: the next ticks of all timers. While a timer's run is in progress, `next_run_at` is the time at which it ticks anyway, and `resume_at` the next tick:

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import type { RunRequest, SourceId, UserId } from '#contracts';
+import type { EmitterDirectory } from '#emitters';
+import { type Consumers, Lanes, type Task } from '#messaging';
+import { createLog } from '#observability';
+import { type FreshDatabase, freshDatabase } from '#testing';
+import type { FullAccounts, WaitingData } from '#waiting-data';
+import { schema } from '../database/schema.js';
+import { QueueSignal } from '../queue/queue-signal.js';
+import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { RuntimeConfig } from '../runtime.config.js';
+import { RunLanes } from './run-lanes.js';
+import { RunQueue } from './run-queue.js';
+import type { RunsService } from './runs.service.js';
+
+const OWNER = 'u_1' as UserId;
+const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
+
+let fresh: FreshDatabase;
+let queued: QueuedRunsRepository;
+/** The runs in the order in which they began, and the replica of each. */
+let begun: string[];
+/** Ends runs that have begun. */
+let ends: Map<string, () => void>;
+
+beforeAll(async () => {
+  fresh = await freshDatabase(schema);
+  queued = new QueuedRunsRepository(fresh.database);
+});
+afterAll(() => fresh?.drop());
+beforeEach(async () => {
+  await fresh.database.query('TRUNCATE queued_run, queue_lease, emitter');
+  [begun, ends] = [[], new Map()];
+});
+
+const run = (run_id: string, source_id: SourceId): RunRequest => ({ run_id, owner_id: OWNER, source_id, trigger: 'event', due_at_ms: 1 });
+
+/** A process of the runtime. Its runs end when they are told to. */
+function replica(name: string) {
+  const lanes = new Lanes({ concurrency: 32 });
+  const start = (task: Task) => lanes.push(task, () => {});
+  const consumers = { isStopping: () => false, push: (_: string, task: Task) => start(task) } as unknown as Consumers;
+  const runs = {
+    execute: async ({ run_id }: RunRequest) => {
+      begun.push(`${run_id} in ${name}`);
+      await new Promise<void>((resolve) => ends.set(run_id, resolve));
+      await queued.remove(run_id);
+      return 'ok';
+    },
+  } as unknown as RunsService;
+  const signal = new QueueSignal();
+  const queue = new RunQueue(
+    queued,
+    { find: async () => new Map() } as unknown as EmitterDirectory,
+    runs,
+    new RunLanes(consumers),
+    consumers,
+    RuntimeConfig.read({}),
+    { isFullOf: () => false } as unknown as WaitingData,
+    { isFullIn: () => false } as unknown as FullAccounts,
+    signal,
+    createLog('test', 'silent'),
+  );
+  const consume = async (...due: RunRequest[]) => (await queue.plan(due)).flat().forEach(start);
+  return { queue, signal, consume };
+}
+
+/** Waits until these runs have begun, and no other. */
+async function began(...expected: string[]): Promise<void> {
+  while (begun.length < expected.length) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(begun).toEqual(expected);
+}
+
+it('a run in progress, and the later ones of its source, are left to their replica by the one that executes the queue of the account', async () => {
+  const [one, two] = [replica('one'), replica('two')];
+  await two.consume(run('a1', A));
+  await began('a1 in two');
+  // a change of another source, whose hook the first replica executes
+  await queued.add([run('hook', B)]);
+  await one.signal.runsWait(OWNER);
+  await began('a1 in two', 'hook in one');
+  await two.consume(run('a2', A), run('b1', B));
+  ends.get('hook')?.();
+  await one.queue.look();
+  await began('a1 in two', 'hook in one', 'b1 in one');
+  await two.queue.look();
+  ends.get('a1')?.();
+  ends.get('b1')?.();
+  while (begun.length < 4) await Promise.all([one.queue.look(), two.queue.look()]);
+  expect(begun.slice(0, 3)).toEqual(['a1 in two', 'hook in one', 'b1 in one']);
+  expect(begun.slice(3)).toEqual([expect.stringMatching(/^a2 in /)]);
+  ends.get('a2')?.();
+});
