@@ -60,7 +60,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
     if (!request.raw.complete) {
       // otherwise Fastify would close the connection
       reply.removeHeader('connection');
-      dropUnreadBody(request.raw);
+      dropUnreadBody(request.raw, reply.raw);
     }
     done(null, isJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
   });

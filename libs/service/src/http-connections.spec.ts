@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { closeUnreadConnections, requestTarget } from './http-connections.js';
+import { closeUnreadConnections, dropUnreadBody, requestTarget } from './http-connections.js';
 import { RawClients } from './raw-clients-for-tests.js';
 
 const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
@@ -33,6 +33,40 @@ describe('a server', () => {
   afterEach(() => {
     clients.destroy();
     server.close();
+  });
+
+  describe('that responds before the body of a request has been read', () => {
+    const BODY = 1_000_000;
+    const post = (more: string) => `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BODY}\r\n${more}\r\n`;
+    const listening = () =>
+      listen(
+        (request, response) => {
+          dropUnreadBody(request, response);
+          response.end(request.method);
+        },
+        () => {},
+      );
+
+    it('handles a request that arrives together with the rest of the body', async () => {
+      await listening();
+      const client = await connected();
+      client.write(post('') + 'x'.repeat(BODY / 2));
+      expect(String((await once(client, 'data'))[0])).toMatch(/connection: keep-alive\r\n[^]*POST/i);
+      client.write('x'.repeat(BODY / 2) + GET);
+      expect(String((await once(client, 'data'))[0])).toMatch(/GET/);
+    });
+
+    it('announces that it closes the connection of a client that has offered another protocol, and reads the rest before', async () => {
+      await listening();
+      const client = await connected();
+      const failed: Error[] = [];
+      client.on('error', (error) => failed.push(error));
+      client.write(post('connection: upgrade\r\nupgrade: h2c\r\n') + 'x'.repeat(BODY / 2));
+      expect(String((await once(client, 'data'))[0])).toMatch(/connection: close\r\n[^]*POST/i);
+      await new Promise((resolve) => client.end('x'.repeat(BODY / 2), () => resolve(undefined)));
+      await once(client, 'close');
+      expect(failed).toEqual([]);
+    });
   });
 
   describe('that closes connections whose responses are not read', () => {

@@ -56,12 +56,29 @@ export function requestTarget({ url = '/', headers }: IncomingMessage): { path: 
 const LINGER_MS = 5000;
 
 /**
- * Call it when a response is sent before its request's body has been read. Closing the connection would reset it while the client is still sending, and
- * the client would see the reset instead of the response. So the rest is read and dropped, for a limited time.
+ * Call it when a response is about to be sent before its request's body has been read. Closing the connection would reset it while the client is still
+ * sending, and the client would see the reset instead of the response. So the rest is read and dropped, for a limited time.
+ *
+ * The connection is kept for further requests, unless the client has offered another protocol (`Upgrade: h2c`, as Java's HttpClient does): Node's parser
+ * then stops at the end of the body, and drops a next request that arrives together with it.
  */
-export function dropUnreadBody(request: IncomingMessage): void {
-  if (!request.complete) lingerUntilClosed(request);
+export function dropUnreadBody(request: IncomingMessage, response: ServerResponse): void {
+  if (request.complete) return;
+  if (request.headers.upgrade !== undefined && !response.headersSent) {
+    const { socket } = request;
+    response.setHeader('connection', 'close');
+    // how Node closes the connection after the response
+    socket.destroySoon = () => {
+      socket.end();
+      lingerUntilClosed(socket);
+    };
+  }
+  lingerUntilClosed(request);
 }
+
+/** Resolves when the connection of a response has been closed, or the response was sent. Node emits `close` once, which may be before the call. */
+export const closeOf = (response: ServerResponse): Promise<void> =>
+  response.closed ? Promise.resolve() : new Promise((resolve) => response.once('close', () => resolve()));
 
 /** Reads and drops the rest of the client's data. Closes the connection after a limited time if the client does not. */
 export function lingerUntilClosed(from: IncomingMessage | Socket): void {

@@ -4,6 +4,7 @@ export {
   CHECK_CONNECTIONS_MS,
   closeIdleConnections,
   closeUnreadConnections,
+  closeOf,
   dropUnreadBody,
   hasSeveralHosts,
   HEADERS_MS,

@@ -60,6 +60,27 @@ describe('the live streams of an account', () => {
     for (const stream of streams) stream.emit('close');
   });
 
+  it('do not include one whose client has disconnected before it began', async () => {
+    let left = 0;
+    const service = new LiveStreamsService(
+      ...([{ page: async () => NO_PAGE }, new FakeMessages()] as [never, never]),
+      ...([{ join: async () => new Map(), leave: () => left++ }, { reached: async () => {} }] as [never, never]),
+      ...([{ maxPerAccount: 1, heartbeatMs: 60_000 }, {}, {}] as [never, never, never]),
+      createLog('test', 'silent'),
+    );
+    for (const closed of [true, false]) {
+      const { raw, reply } = newReply();
+      // as Node, which has emitted 'close' while the request was authenticated
+      Object.assign(raw, { closed });
+      await service.stream(callerOf('u_1'), SOURCE, {}, null, reply);
+      await turns();
+      expect(left).toBe(1);
+      raw.emit('close');
+    }
+    await turns();
+    expect(left).toBe(2);
+  });
+
   it('begin eight at a time', async () => {
     const begun: (() => void)[] = [];
     const messages = new FakeMessages().replyTo(listEvents, () => NO_PAGE);

@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
+import { closeOf } from '#service';
 import type { AccountStreams, Stream } from './account-streams.js';
 import { type Outlet, MOST_PENDING_BYTES } from './live-client.js';
 
@@ -25,12 +26,8 @@ export class SseConnection implements Outlet, Stream {
     private readonly account: AccountStreams,
   ) {
     this.response = reply.raw;
-    this.closed = new Promise((resolve) => {
-      this.response.once('close', () => {
-        this.drop();
-        resolve();
-      });
-    });
+    // the client may have disconnected while the request was authenticated
+    this.closed = closeOf(this.response).then(() => this.drop());
     // the client has disconnected: 'close' follows
     this.response.on('error', () => {});
   }

@@ -12,6 +12,7 @@ import {
   CHECK_CONNECTIONS_MS,
   closeIdleConnections,
   closeUnreadConnections,
+  closeOf,
   dropUnreadBody,
   GuessDelay,
   handleInOrder,
@@ -124,7 +125,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     if (!deployment.active && !deployment.suspended) return refuse(request, response, 404, 'the source of this endpoint is paused');
     if (deployment.suspended) return refuse(request, response, 503, 'the account of this endpoint is suspended');
     const { owner_id: owner } = deployment;
-    const closed = new Promise<void>((resolve) => response.once('close', resolve));
+    const closed = closeOf(response);
     try {
       await this.endpoints.turn(owner);
       if (this.sending.of(owner) >= MAX_SENDING_BYTES) throw new TooManyRequests(UNREAD);
@@ -242,7 +243,7 @@ const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-option
 /** Responds before the body has been read. */
 function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
   // a client that waits for 100 Continue has not sent the body; if it does later, the body would be parsed as the next request
-  if (request.headers.expect === undefined) dropUnreadBody(request);
+  if (request.headers.expect === undefined) dropUnreadBody(request, response);
   else if (!response.headersSent) response.setHeader('connection', 'close');
   respond(response, status, message);
 }
