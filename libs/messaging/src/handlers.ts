@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { MessagePattern } from '@nestjs/microservices';
-import type { Command, Query } from '#contracts';
+import type { Contract } from '#contracts';
 import type { LogRecord } from './log-record.js';
 import type { Position } from './watermark.js';
 
@@ -56,7 +56,7 @@ type Lazy<T> = T | (() => T);
 
 /** The purpose of a decorated method. */
 export type EntryPoint =
-  | { kind: 'handles'; name: string }
+  | { kind: 'handles'; name: string; changes: boolean }
   | { kind: 'consumes' | 'consumes-batch'; source: Readable; group: string; settings: Lazy<ConsumerSettings> }
   | { kind: 'follows'; topic: string; group: string; settings: FollowerSettings }
   | { kind: 'positions'; group: string };
@@ -81,9 +81,8 @@ const typedEntryPoint =
  * The method handles this command or query: it receives the validated payload, and returns the reply or throws a SluiceError.
  * @throws Error if its parameter is of another class
  */
-export const Handles = (
-  contract: Command<never, unknown> | Query<never, unknown> | { name: string; payload: Type<unknown> },
-): MethodDecorator => typedEntryPoint(contract.name, contract.payload, { kind: 'handles', name: contract.name });
+export const Handles = (contract: { kind?: Contract<unknown>['kind']; name: string; payload: Type<unknown> }): MethodDecorator =>
+  typedEntryPoint(contract.name, contract.payload, { kind: 'handles', name: contract.name, changes: contract.kind === 'command' });
 
 /**
  * The method handles one record at a time: in order for each key, concurrently with other keys. It receives the validated payload, or the LogRecord

@@ -25,6 +25,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions {
   vital?: boolean;
   /** Called when retention has deleted records before they were read. */
   onMissed?(missed: MissedRecords): void;
+  /** Called when partitions were assigned, before their records come: other processes may have handled some of them. */
+  onAssigned?(): void;
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
@@ -228,6 +230,7 @@ export class LaneConsumer {
       try {
         const progress = await Promise.all((await this.committed(given)).map((each) => this.validPosition(each)));
         if (assignment !== this.assignment) return;
+        this.options.onAssigned?.();
         this.intake.assign(progress);
         return this.membership.assigned(newestDoubt);
       } catch (error) {

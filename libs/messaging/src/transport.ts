@@ -15,6 +15,7 @@ import type { LogRecord } from './log-record.js';
 import { Outcomes } from './outcomes.js';
 import { BadRecord, payloadOf } from './payload.js';
 import type { Publisher } from './publisher.js';
+import { RequestLanes } from './request-lanes.js';
 import { Requests } from './requests.js';
 import type { Restores } from './restores.js';
 import type { Position } from './watermark.js';
@@ -51,7 +52,7 @@ const WAITING = 4;
  * The only way in: Nest's handlers over Kafka. It owns every consumer, its lanes, validation, retries and dead letters; a feature only decorates the
  * methods of its controllers (handlers.ts).
  *
- *   Handles         requests topic ─► one lane per request ─► reply
+ *   Handles         requests topic ─► one lane per request (request-lanes.ts) ─► reply
  *   Consumes        topic ─► validated ─► lanes by key ─► Outcome
  *   ConsumesBatch   topic ─► validated batch ─► tasks in lanes
  *   Follows         topic ─► batch and position, stored by the handler
@@ -100,16 +101,17 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   private requestConsumers(): LaneConsumer[] {
-    const requested = this.entryPoints('handles').map(({ entry, handler }): [string, Handler] => [entry.name, handler]);
+    const handled = this.entryPoints('handles');
+    const requested = handled.map(({ entry, handler }): [string, Handler] => [entry.name, handler]);
     const announced = this.entryPoints('consumes').map(({ entry, handler }): [string, Handler] => [entry.source.topic, handler]);
     if (requested.length + announced.length === 0) return [];
     const requests = new Requests(new Map([...requested, ...announced]), this.options);
+    const commands = new Set(handled.flatMap(({ entry }) => (entry.changes ? [entry.name] : [])));
+    const lanes = new RequestLanes((record) => commands.has(record.header(HEADER.message) ?? ''));
     const plan = (records: LogRecord[]): Promise<Task[][]> =>
-      Promise.resolve(
-        // each request has its own lane, so that requests do not wait for each other
-        records.map((record) => [{ lane: randomUUID(), run: () => this.outcomes.handle(record, () => requests.handle(record)) }]),
-      );
-    return [this.laneConsumer(REQUESTS_GROUP, new Map([[requestsTopic(this.options.service), plan]]), REQUESTS)];
+      Promise.resolve(records.map((record) => [lanes.task(record, () => this.outcomes.handle(record, () => requests.handle(record)))]));
+    const topics = new Map([[requestsTopic(this.options.service), plan]]);
+    return [this.laneConsumer(REQUESTS_GROUP, topics, REQUESTS, () => lanes.assigned())];
   }
 
   /** One consumer per group, for all topics that its methods handle. */
@@ -159,6 +161,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     group: string,
     topics: Map<string, Planner>,
     { concurrency = DEFAULTS.concurrency, ...settings }: ConsumerSettings,
+    onAssigned?: () => void,
   ): LaneConsumer {
     const { service, kafka, log, consumers, restores } = this.options;
     const consumer = new LaneConsumer(kafka, log, {
@@ -170,6 +173,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       topics: [...topics.keys()],
       concurrency,
       onMissed: (missed) => consumers.reportMissed(group, missed),
+      onAssigned,
       // the records of a batch come from one topic
       plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],
     });
