@@ -366,7 +366,7 @@ describe('running a component', () => {
       ['a BigInt', 'this.$emit(1n)', 'BigInt'],
       ['too deep', 'let o = 1; for (let i = 0; i < 30; i++) o = [o]; this.$emit(o)', 'nested deeper than 20 levels'],
       ['one too many', 'for (let i = 0; i < 25; i++) this.$emit(i)', 'more than 20 events in one run'],
-      ['too much in all', 'for (let i = 0; i < 9; i++) this.$emit("x".repeat(9000))', 'more than 50000 bytes of events in one run'],
+      ['too much in all', 'for (let i = 0; i < 9; i++) this.$emit("x".repeat(9000))', 'more than 50000 bytes of events, ids and summaries in one run'],
       ['with a stream name too long', 'this.$emit(1, { name: "x".repeat(129) })', 'name has 129 characters'],
       ...['$foo', '$', '$in', '$ERRORS', '*', 'a\0b', '\ud800'].map((name) => [
         `on the stream ${JSON.stringify(name)}`,
@@ -650,6 +650,15 @@ describe('running a component', () => {
       expect(replies).toEqual([{ status: 200, headers: {}, body: '1' }]);
     });
 
+    it.each([
+      ['Headers', 'new Headers([["a", "1"], ["A", "2"], ["set-cookie", "b=c"], ["set-cookie", "d=e"]])'],
+      ['pairs', '[["a", "1"], ["A", "2"], ["set-cookie", "b=c"], ["Set-Cookie", "d=e"]]'],
+      ['an object', '{ a: ["1", 2], "Set-Cookie": ["b=c", "d=e"] }'],
+    ])('takes headers as %s', async (_, headers) => {
+      const { replies } = await reply(`this.http.respond({ headers: ${headers}, body: {} })`);
+      expect(replies[0]!.headers).toEqual({ 'content-type': 'application/json', a: '1, 2', 'set-cookie': ['b=c', 'd=e'] });
+    });
+
     it('is sent while the run continues', async () => {
       const job = { accountId: 'u_responds' };
       // The reply releases the run: sent only at the end, it would never come.
@@ -664,12 +673,64 @@ describe('running a component', () => {
 
     it.each([
       ['a header that splits the response', '{ headers: { a: "b\\r\\nc: d" } }', 'cannot be sent'],
+      ['a header whose value is too long', '{ headers: { a: "x".repeat(20_000) } }', 'a value 16384 characters'],
+      ['a header whose name is too long', '{ headers: { ["a".repeat(300)]: "x" } }', 'a name has at most 256'],
+      ['a header of too many values', '{ headers: { "set-cookie": Array(101).fill("a=b") } }', 'at most 100 values'],
+      ['too many headers', '{ headers: Object.fromEntries(Array.from({ length: 101 }, (_, n) => ["h" + n, "x"])) }', '101 headers'],
       ['a bad status', '{ status: 99 }', 'is not one of 200 to 599'],
       ['a body over the limit', '{ body: "x".repeat(6000) }', 'the limit is 5000'],
     ])('refuses %s', async (_, argument, message) => {
       const { outcome, replies } = await reply(`this.http.respond(${argument})`);
       expect(outcome).toMatchObject({ status: 'threw', error: { message: expect.stringContaining(message) }, responded: false });
       expect(replies).toEqual([]);
+    });
+  });
+
+  describe('output within the limits', () => {
+    let roomy: Sandbox;
+    beforeAll(
+      async () =>
+        (roomy = await startTestSandbox({
+          limits: {
+            ...limits,
+            cpuMs: 20_000,
+            silenceCpuMs: 20_000,
+            emits: 1000,
+            eventBytes: 1 << 20,
+            emittedBytes: 8 << 20,
+            logs: 500,
+            logBytes: 16 << 10,
+          },
+        })),
+    );
+    afterAll(() => roomy.close());
+    const emitsOf = (body: string) => roomy.run(jobOf(`export default { name: "n", run() {\n${body}\n} }`));
+
+    it.each([
+      [
+        'many events with long summaries',
+        'for (let n = 0; n < 200; n++) this.$emit({ n }, { id: n, summary: "\\u0001".repeat(30_000) })',
+        200,
+      ],
+      ['events with long ids', 'for (let n = 0; n < 1000; n++) this.$emit({ n }, { id: `${n} ${"\\u0001".repeat(4000)}` })', 1000],
+      ['a large event after others', 'for (let n = 0; n < 9; n++) this.$emit("\\u0001".repeat(n < 8 ? 5000 : 170_000))', 9],
+      [
+        'a large event after long lines',
+        'for (let n = 0; n < 15; n++) console.log("\\u0001".repeat(16_000)); this.$emit("\\u0001".repeat(170_000))',
+        1,
+      ],
+    ])('is kept: %s', async (_, body, expected) => {
+      const outcome = await emitsOf(body);
+      expect([outcome.status, outcome.error?.message, outcome.emits.length]).toEqual(['ok', undefined, expected]);
+    });
+
+    it('counts summaries as part of the events: one that is too much throws in the component', async () => {
+      const outcome = await emitsOf('for (let n = 0; n < 200; n++) this.$emit({ n }, { summary: "x".repeat(60_000) })');
+      expect(outcome).toMatchObject({
+        status: 'threw',
+        error: { message: expect.stringContaining('bytes of events, ids and summaries in one run') },
+      });
+      expect(outcome.emits).toHaveLength(139);
     });
   });
 

@@ -1,4 +1,5 @@
 import { isStorable, longestDbKey } from '../wire/names.js';
+import { isReplyHeader, mostReplyHeaders, replyHeaderLimits } from '../wire/reply-header.js';
 import { resolveProp } from './describe-component.js';
 import { emitted } from './emitted.js';
 import type { Component } from './load-component.js';
@@ -96,7 +97,7 @@ function emit(event: unknown, meta: unknown, run: RunState): void {
     if (run.emits >= limits.emits) throw new RangeError(`$emit: more than ${limits.emits} events in one run`);
     const { item, bytes } = emitted(event, meta, limits, run.received);
     if (run.emittedBytes + bytes > limits.emittedBytes)
-      throw new RangeError(`$emit: more than ${limits.emittedBytes} bytes of events in one run`);
+      throw new RangeError(`$emit: more than ${limits.emittedBytes} bytes of events, ids and summaries in one run`);
     run.emits++;
     run.emittedBytes += bytes;
     run.put(item, bytes);
@@ -127,17 +128,28 @@ function bodyBytes(body: unknown, isJson: boolean): Buffer {
   return Buffer.from(isJson ? (JSON.stringify(body) ?? '') : (body as string));
 }
 
+/** The names in lower case. `headers`: an object, or `Headers`, a Map or pairs. */
 function replyHeaders(headers: unknown, isJson: boolean): Record<string, string | string[]> {
-  const lower: Record<string, string | string[]> = isJson ? { 'content-type': 'application/json' } : {};
-  for (const [name, value] of Object.entries(membersOf(headers) as Record<string, string | string[] | null | undefined>)) {
+  const named = new Map<string, string[]>();
+  for (const [name, value] of headerPairs(headers)) {
     if (value === undefined || value === null) continue;
-    const texts = Array.isArray(value) ? value.map(String) : [String(value)];
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || texts.some((text) => /[^\t\x20-\x7e\x80-\xff]/.test(text)))
-      throw new TypeError(`http.respond: the header "${name}" cannot be sent`);
-    // the values of this header cannot be joined by commas
-    lower[name.toLowerCase()] = name.toLowerCase() === 'set-cookie' && texts.length > 1 ? texts : texts.join(', ');
+    const lower = String(name).toLowerCase();
+    named.set(lower, [...(named.get(lower) ?? []), ...[value].flat().map(String)]);
   }
-  return lower;
+  if (isJson && !named.has('content-type')) named.set('content-type', ['application/json']);
+  if (named.size > mostReplyHeaders) throw new TypeError(`http.respond: ${named.size} headers; the limit is ${mostReplyHeaders}`);
+  return Object.fromEntries([...named].map(([name, values]) => [name, sendable(name, values)]));
+}
+
+const headerPairs = (headers: unknown): [unknown, unknown][] =>
+  Symbol.iterator in membersOf(headers) ? [...(headers as Iterable<[unknown, unknown]>)] : Object.entries(membersOf(headers));
+
+function sendable(name: string, values: string[]): string | string[] {
+  // the values of this header cannot be joined by commas
+  const value = name === 'set-cookie' && values.length > 1 ? values : values.join(', ');
+  if (!isReplyHeader(name, value))
+    throw new TypeError(`http.respond: the header "${name.slice(0, 100)}" cannot be sent: ${replyHeaderLimits}`);
+  return value;
 }
 
 function bound(method: unknown, self: Members): unknown {

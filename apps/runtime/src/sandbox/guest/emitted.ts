@@ -6,7 +6,8 @@ const year = 366 * 24 * 3600 * 1000;
 const longest = { id: 4096, name: 128, summary: 65_536 };
 
 /**
- * The message of one call of `$emit`. A value that cannot be stored unchanged throws; nothing is truncated.
+ * The message of one call of `$emit`, and its size in bytes: of the event's JSON and of the texts beside it. A value that cannot be stored unchanged throws;
+ * nothing is truncated.
  * @param received the event of the run: an HTTP request that is emitted as it was received fits, because its endpoint has accepted it
  * @throws RangeError or TypeError in the component's own code
  */
@@ -20,7 +21,8 @@ export function emitted(event: unknown, meta: unknown, limits: GuestLimits, rece
   }
   if (bytes > limits.eventBytes) throw new RangeError(`$emit: the event has ${bytes} bytes of JSON; the limit is ${limits.eventBytes}`);
   if (depthOf(text) > limits.eventDepth) throw new RangeError(`$emit: the event is nested deeper than ${limits.eventDepth} levels`);
-  return { item: ['emit', text, metaOf(meta)], bytes };
+  const described = metaOf(meta);
+  return { item: ['emit', text, described], bytes: bytes + metaBytes(described) };
 }
 
 /** The members of the event of an HTTP request that hold its body or describe it. */
@@ -59,6 +61,9 @@ function metaOf(meta: unknown): EmitMeta {
     deliveryTs: deliveryOf(deliveryTs),
   };
 }
+
+const metaBytes = ({ id = '', name = '', summary = '' }: EmitMeta): number =>
+  Buffer.byteLength(id) + Buffer.byteLength(name) + Buffer.byteLength(summary);
 
 function streamOf(value: string | number | null | undefined): string | undefined {
   const name = textOf('name', value);

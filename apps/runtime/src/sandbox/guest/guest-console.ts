@@ -77,7 +77,8 @@ function log(level: string, args: unknown[]): void {
   }
   run.logs++;
   const message = cut(messageOf(args, run.limits.logBytes), run.limits.logBytes);
-  run.put(['log', level, now(), message, argsOf(args, run.limits.logBytes)], message.length);
+  const data = argsOf(args, run.limits.logBytes);
+  run.put(['log', level, now(), message, data], message.length + (data?.length ?? 0));
 }
 
 function messageOf(args: unknown[], most: number): string {

@@ -4,7 +4,7 @@ import { type FromGuest, type GuestLimits, mostRefused, type OutputItem, type Ru
 // taken before any component could replace it
 const clock = performance.now.bind(performance);
 
-// A frame is sent at this size, far below the parent's limit
+// A frame is sent before it has more output than this, or with one item that has more: JSON can make it six times as large, and the parent has a limit
 const flushBytes = 256 * 1024;
 const flushItems = 1000;
 // Frames that are sent at once after a pause, and the gap between further ones: a frame costs more than the output in it
@@ -58,6 +58,7 @@ export class RunState {
   }
 
   put(item: OutputItem, bytes: number): void {
+    this.sendBefore(bytes);
     this.out.push(item);
     this.outBytes += bytes;
     this.sendSoon();
@@ -69,6 +70,7 @@ export class RunState {
       throw this.refuse(new RangeError(`db.set: more than ${this.limits.dbKeys} keys changed in one run`));
     this.changedKeys.add(key);
     const bytes = value?.length ?? 0;
+    this.sendBefore(key.length + bytes);
     const waiting = this.waitingChanges.get(key);
     if (waiting) {
       this.outBytes += bytes - (waiting[2]?.length ?? 0);
@@ -98,6 +100,11 @@ export class RunState {
     this.out = [];
     this.outBytes = 0;
     return rest;
+  }
+
+  /** Sends what waits if it would become too much with further output of this size. */
+  private sendBefore(bytes: number): void {
+    if (this.outBytes + bytes > flushBytes) this.flush();
   }
 
   private sendSoon(): void {

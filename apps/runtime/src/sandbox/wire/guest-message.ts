@@ -3,6 +3,7 @@ import { type EmitMeta, type FromGuest, type GuestError, mostRefused, type Outpu
 import { checkJson, NotJson } from '#events';
 import { countTokens, depthOf } from './json-text.js';
 import { isStorable, longestDbKey } from './names.js';
+import { isReplyHeader } from './reply-header.js';
 
 /** A runner process sent a message that our guest never sends, so the guest no longer controls it. */
 export class ProtocolBroken extends Error {}
@@ -167,11 +168,9 @@ function refusedCalls(value: unknown): GuestError[] {
 function headers(value: unknown): Record<string, string | string[]> {
   const result: Record<string, string | string[]> = {};
   for (const [name, content] of Object.entries(object(value))) {
-    const values: unknown[] = Array.isArray(content) ? content : [content];
-    // With other characters, Node's writeHead would throw in the parent
-    const isBad = (value: unknown) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(text(value, lengths.message));
-    if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name) || values.length > 100 || values.some(isBad)) throw new ProtocolBroken('a bad header');
-    result[name] = content as string | string[];
+    const value = Array.isArray(content) ? content.map((each: unknown) => text(each)) : text(content);
+    if (!isReplyHeader(name, value)) throw new ProtocolBroken('a bad header');
+    result[name] = value;
   }
   return result;
 }
