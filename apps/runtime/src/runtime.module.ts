@@ -38,6 +38,8 @@ import { RuntimeConfig } from './runtime.config.js';
 import { SandboxLife, sandboxProvider } from './sandbox/sandbox.provider.js';
 import { Ticker } from './timers/ticker.js';
 import { Releaser } from './waiting/releaser.js';
+import { WithdrawnEmits } from './waiting/withdrawn-emits.js';
+import { WithdrawnSweep } from './waiting/withdrawn-sweep.js';
 import { WAITING_DATA } from './waiting-data.js';
 
 /** The only service where users' code runs: deployments, timers, endpoints, runs, the sandbox. */
@@ -62,6 +64,8 @@ import { WAITING_DATA } from './waiting-data.js';
     Quotas,
     QuotasRepository,
     Releaser,
+    WithdrawnEmits,
+    WithdrawnSweep,
     Retrier,
     RunLanes,
     SourceLocks,

@@ -102,8 +102,17 @@ export class WaitingEmitKey {
   @IsString() emit_id!: string;
 }
 
-export class FindWithdrawnEmits {
-  @IsArray() @ValidateNested({ each: true }) @Type(() => WaitingEmitKey) emits!: WaitingEmitKey[];
+/** An emit that waits for its `delivery_ts`. */
+export class WaitingEmit extends WaitingEmitKey {
+  /** When it began to wait, in ms. */
+  @IsOptional() @IsInt() since_ms?: number;
 }
-/** Returns the given emits whose event has been deleted from `$in`, as far as the store has read. They must not be emitted. */
+
+export class FindWithdrawnEmits {
+  @IsArray() @ValidateNested({ each: true }) @Type(() => WaitingEmit) emits!: WaitingEmit[];
+}
+/**
+ * Returns the given emits whose event has been deleted from `$in`, as far as the store has read. They must not be emitted. The store knows the last events on
+ * `$in` by their ids, and older ones, which it does not show, by the time since which they wait.
+ */
 export const findWithdrawnEmits = query<WaitingEmitKey[]>()('event-store.emit.find-withdrawn', FindWithdrawnEmits);

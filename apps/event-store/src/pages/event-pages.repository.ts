@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterEvents, EmitterId, EmitterStream, EventDeletion, FindEmittersBetween, WaitingEmitKey } from '#contracts';
+import type { EmitterEvents, EmitterId, EmitterStream, EventDeletion, FindEmittersBetween, WaitingEmit, WaitingEmitKey } from '#contracts';
 import { type EventPlace, EVERY_STREAM, KEPT_EVENTS, PARTITIONS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
 import { Database } from '#database';
 
@@ -134,13 +134,26 @@ export class EventPagesRepository {
     return rows;
   }
 
-  /** The emits among these that are withdrawn: their events were deleted from `$in`. */
-  async withdrawn(emits: WaitingEmitKey[]): Promise<WaitingEmitKey[]> {
+  /** The emits among these that are withdrawn: their events were deleted from `$in`, or had left the stream when it was deleted. */
+  async withdrawn(emits: WaitingEmit[]): Promise<WaitingEmitKey[]> {
     const { rows } = await this.database.query<WaitingEmitKey>({
       name: 'emits-withdrawn',
-      text: `SELECT emitter_id, emit_id FROM unnest($1::text[], $2::text[]) AS requested (emitter_id, emit_id)
-             JOIN withdrawn_emit USING (emitter_id, emit_id)`,
-      values: [emits.map(({ emitter_id }) => emitter_id), emits.map(({ emit_id }) => emit_id)],
+      text: `SELECT emitter_id, emit_id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS requested (emitter_id, emit_id, since_ms)
+             WHERE EXISTS (SELECT FROM withdrawn_emit w WHERE w.emitter_id = requested.emitter_id AND w.emit_id = requested.emit_id)
+                OR EXISTS (
+                  SELECT FROM deleted_range d
+                  WHERE d.emitter_id = requested.emitter_id AND (d.stream IS NULL OR d.stream = '${WAITING_STREAM}') AND d.ms > since_ms
+                    AND (start_id IS NULL OR split_part(start_id, '-', 1)::bigint <= since_ms)
+                    AND (end_id IS NULL OR split_part(end_id, '-', 1)::bigint >= since_ms)
+                ) AND NOT EXISTS (
+                  SELECT FROM event e WHERE e.emitter_id = requested.emitter_id AND e.stream = '${WAITING_STREAM}' AND e.emit_id = requested.emit_id
+                )`,
+      values: [
+        emits.map(({ emitter_id }) => emitter_id),
+        emits.map(({ emit_id }) => emit_id),
+        // nothing is known of one without a time
+        emits.map(({ since_ms = Number.MAX_SAFE_INTEGER }) => since_ms),
+      ],
     });
     return rows;
   }

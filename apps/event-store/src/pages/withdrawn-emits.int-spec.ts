@@ -22,5 +22,20 @@ describe('the withdrawn emits', () => {
     expect(found.sort((a, b) => (a.emit_id < b.emit_id ? -1 : 1))).toEqual([emit('dc_1', 'b'), emit('dc_2', 'c')]);
   });
 
+  it('include those that had left `$in` when it was deleted: those that waited before, and that it does not show any more', async () => {
+    await db.database.query(`
+      INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id) VALUES
+        ('dc_in', 1000, 0, '$in', NULL, NULL), ('dc_all', 1000, 0, NULL, NULL, NULL), ('dc_named', 1000, 0, '*', NULL, NULL),
+        ('dc_part', 1000, 0, '$in', '400-0', '600-5');
+      INSERT INTO event (emitter_id, stream, ms, seq, emit_id, event) VALUES ('dc_in', '$in', 1001, 0, 'shown', '1')`);
+    const since = (emitter_id: EmitterId, emit_id: string, since_ms?: number) => ({ emitter_id, emit_id, since_ms });
+    const found = await pages.withdrawn([
+      ...[since('dc_in', 'before', 999), since('dc_in', 'after', 1000), since('dc_in', 'shown', 990), since('dc_in', 'unknown')],
+      ...[since('dc_all', 'before', 999), since('dc_named', 'before', 999)],
+      ...[399, 400, 600, 601].map((ms) => since('dc_part', `${ms}`, ms)),
+    ]);
+    expect(found).toEqual([emit('dc_in', 'before'), emit('dc_all', 'before'), emit('dc_part', '400'), emit('dc_part', '600')]);
+  });
+
   it('are empty for an empty request', async () => expect(await pages.withdrawn([])).toEqual([]));
 });

@@ -21,6 +21,7 @@ import { SuspendAccounts1796947200001 } from './migrations/0007-suspend-accounts
 import { CountWaitingData1796947200009 } from './migrations/0008-count-waiting-data.js';
 import { RunsAtATime1796947200010 } from './migrations/0009-runs-at-a-time.js';
 import { HoldQueuedRuns1796947200011 } from './migrations/0010-hold-queued-runs.js';
+import { WaitingSince1796947200012 } from './migrations/0011-waiting-since.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -49,5 +50,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     CountWaitingData1796947200009,
     RunsAtATime1796947200010,
     HoldQueuedRuns1796947200011,
+    WaitingSince1796947200012,
   ],
 });

@@ -366,7 +366,11 @@ describe('running a component', () => {
       ['a BigInt', 'this.$emit(1n)', 'BigInt'],
       ['too deep', 'let o = 1; for (let i = 0; i < 30; i++) o = [o]; this.$emit(o)', 'nested deeper than 20 levels'],
       ['one too many', 'for (let i = 0; i < 25; i++) this.$emit(i)', 'more than 20 events in one run'],
-      ['too much in all', 'for (let i = 0; i < 9; i++) this.$emit("x".repeat(9000))', 'more than 50000 bytes of events, ids and summaries in one run'],
+      [
+        'too much in all',
+        'for (let i = 0; i < 9; i++) this.$emit("x".repeat(9000))',
+        'more than 50000 bytes of events, ids and summaries in one run',
+      ],
       ['with a stream name too long', 'this.$emit(1, { name: "x".repeat(129) })', 'name has 129 characters'],
       ...['$foo', '$', '$in', '$ERRORS', '*', 'a\0b', '\ud800'].map((name) => [
         `on the stream ${JSON.stringify(name)}`,

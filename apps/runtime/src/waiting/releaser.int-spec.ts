@@ -3,9 +3,12 @@ import { findWithdrawnEmits, type SourceId, Unavailable, type WaitingEmitKey } f
 import type { Messages } from '#messaging';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
+import type { WaitingData } from '#waiting-data';
 import { schema } from '../database/schema.js';
 import { Releaser } from './releaser.js';
 import { WaitingEmitsRepository } from './waiting-emits.repository.js';
+import { WithdrawnEmits } from './withdrawn-emits.js';
+import { WithdrawnSweep } from './withdrawn-sweep.js';
 
 const SOURCE: SourceId = 'dc_1';
 
@@ -38,7 +41,8 @@ describe('emits that wait', () => {
     store = new FakeEventStore();
   });
 
-  const replica = () => new Releaser(new WaitingEmitsRepository(fresh.database), store as unknown as Messages, createLog('test', 'silent'));
+  const replica = () =>
+    new Releaser(new WaitingEmitsRepository(fresh.database), new WithdrawnEmits(store as unknown as Messages), createLog('test', 'silent'));
   /** Emits that become due one after the other, the last of them in this many seconds. */
   const wait = (emitIds: string[], lastInSeconds = -1) =>
     fresh.database.query(
@@ -61,9 +65,35 @@ describe('emits that wait', () => {
     await wait(['later'], 60);
     expect(await replica().handleDue()).toBe(3);
     expect([await emitted(), await left()]).toEqual([['c', 'a', 'b'], ['later']]);
-    expect(store.asked).toEqual(['c', 'a', 'b'].map((emit_id) => ({ emitter_id: SOURCE, emit_id })));
+    expect(store.asked).toEqual(['c', 'a', 'b'].map((emit_id) => ({ emitter_id: SOURCE, emit_id, since_ms: expect.any(Number) })));
     const { rows } = await fresh.database.query('SELECT headers FROM outbox ORDER BY id LIMIT 1');
     expect(rows).toEqual([{ headers: { ce_id: 'c' } }]);
+  });
+
+  it('of a run that are due at the same time are emitted in the order of their calls, however many there are', async () => {
+    const due_at_ms = Date.now() - 1000;
+    const ids = Array.from({ length: 1000 }, (_, n) => `${(n * 7919) % 1000}`);
+    const emits = ids.map((emit_id) => ({ emit_id, due_at_ms, record: { key: SOURCE, headers: {}, value: Buffer.from(emit_id) } }));
+    const repository = new WaitingEmitsRepository(fresh.database);
+    await fresh.database.transaction((transaction) => repository.add(transaction, { source_id: SOURCE, owner_id: 'u_1' }, emits));
+    while ((await left()).length > 0) await replica().handleDue();
+    expect(await emitted()).toEqual(ids);
+  });
+
+  it('are deleted before they are due if they are withdrawn and their account is full, in parts', async () => {
+    const emitIds = Array.from({ length: 12_000 }, (_, n) => `e${n}`);
+    await wait(emitIds, 100_000);
+    store.withdrawn = emitIds.filter((_, n) => n % 2 === 0);
+    const full = { list: () => [{ owner_id: 'u_1', reason: '' }] } as unknown as WaitingData;
+    const withdrawn = new WithdrawnEmits(store as unknown as Messages);
+    const sweep = new WithdrawnSweep(full, new WaitingEmitsRepository(fresh.database), withdrawn, createLog('test', 'silent'));
+    await sweep.sweep();
+    expect(await left()).toHaveLength(7000);
+    store.isAway = true;
+    await sweep.sweep();
+    store.isAway = false;
+    await sweep.sweep();
+    expect(await left()).toEqual(emitIds.filter((_, n) => n % 2 === 1));
   });
 
   it('emits of an account with few of them are among the first, although 10 000 of another one are due before them', async () => {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import { EVENTS_TOPIC, type RunRequest, type SourceId, type UserId, type WaitingEmitKey } from '#contracts';
-import { BYTEWISE_TEXT, Database, FairBatches, packedBytes, type Transaction, unpackedBytes } from '#database';
+import { EVENTS_TOPIC, type RunRequest, type SourceId, type UserId, type WaitingEmit as Waiting, type WaitingEmitKey } from '#contracts';
+import { BYTEWISE_TEXT, CREATED_AT, Database, FairBatches, packedBytes, type Transaction, unpackedBytes } from '#database';
 import type { EventToProduce } from '#events';
 import { shares } from '#messaging';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
@@ -31,6 +31,17 @@ export class WaitingEmit {
   /** null: written by an older version. */
   @Column({ ...BYTEWISE_TEXT, nullable: true })
   account_id!: UserId | null;
+
+  @Column(CREATED_AT)
+  waits_since!: Date;
+}
+
+const KEY = 'emit_id, source_id AS emitter_id, floor(extract(epoch FROM waits_since) * 1000)::float8 AS since_ms';
+
+/** The place of an emit among those of its account. `dueAt`: as PostgreSQL writes it. */
+export interface WaitingPlace {
+  dueAt: string;
+  emitId: string;
 }
 
 /** An emit that waits for its `delivery_ts`. */
@@ -44,10 +55,10 @@ export interface NewWaitingEmit {
 /** The only writer of the table `waiting_emit`: emits that wait for their `delivery_ts`. Prepared SQL: several times a second, and for the locks. */
 @Injectable()
 export class WaitingEmitsRepository extends DueRows {
-  private readonly batches = new FairBatches<WaitingEmitKey>({
+  private readonly batches = new FairBatches<Waiting>({
     name: 'waiting',
     table: 'waiting_emit',
-    columns: 'emit_id, source_id AS emitter_id',
+    columns: KEY,
     key: 'emit_id',
     order: 'due_at',
     bytes: 'octet_length(value)',
@@ -58,6 +69,7 @@ export class WaitingEmitsRepository extends DueRows {
     super();
   }
 
+  /** Adds the emits of a run. Those that are due at the same time keep their order, because each is due a microsecond after the one before. */
   async add(
     transaction: Transaction,
     { source_id, owner_id }: Pick<RunRequest, 'source_id' | 'owner_id'>,
@@ -65,17 +77,18 @@ export class WaitingEmitsRepository extends DueRows {
   ): Promise<void> {
     if (emits.length === 0) return;
     // a few at a time: to prepare megabytes for one statement would block the main thread
-    for (const share of shares(emits.map(({ record, ...emit }) => ({ ...emit, ...record })))) {
+    for (const share of shares(emits.map(({ record, ...emit }, index) => ({ ...emit, ...record, index })))) {
       await transaction.query({
         name: 'waiting-put',
         text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value)
-               SELECT emit_id, $1, $2, to_timestamp(due / 1000.0), headers, ${unpackedBytes('$8')}
-               FROM unnest($3::text[], $4::float8[], $5::jsonb[], $6::int[], $7::int[]) AS w (emit_id, due, headers, start, length)`,
+               SELECT emit_id, $1, $2, to_timestamp(due / 1000.0) + nth * interval '1 microsecond', headers, ${unpackedBytes('$9')}
+               FROM unnest($3::text[], $4::float8[], $5::int[], $6::jsonb[], $7::int[], $8::int[]) AS w (emit_id, due, nth, headers, start, length)`,
         values: [
           source_id,
           owner_id,
           share.map(({ emit_id }) => emit_id),
           share.map(({ due_at_ms }) => due_at_ms),
+          share.map(({ index }) => index),
           share.map(({ headers }) => JSON.stringify(headers)),
           ...packedBytes(share.map(({ value }) => value)),
         ],
@@ -97,9 +110,33 @@ export class WaitingEmitsRepository extends DueRows {
   }
 
   /** The next due emits: the oldest ones, or, while many are due, those whose turn it is. Another replica may find the same ones. */
-  async due(): Promise<WaitingEmitKey[]> {
+  async due(): Promise<Waiting[]> {
     const { rows } = await this.batches.next(this.database);
-    return rows.map(({ emitter_id, emit_id }) => ({ emitter_id, emit_id }));
+    return rows.map(({ emitter_id, emit_id, since_ms }) => ({ emitter_id, emit_id, since_ms }));
+  }
+
+  /** The emits of an account that become due after this one, at most `limit`, and the place of the last one; null: there are no further ones. */
+  async ofAccount(accountId: UserId, after: WaitingPlace | null, limit: number): Promise<{ emits: Waiting[]; last: WaitingPlace | null }> {
+    const { rows } = await this.database.query<Waiting & { due: string }>({
+      name: 'waiting-of-account',
+      text: `SELECT ${KEY}, due_at::text AS due FROM waiting_emit
+             WHERE account_id = $1 AND (due_at, emit_id) > ($2::timestamptz, $3) ORDER BY due_at, emit_id LIMIT $4`,
+      values: [accountId, after?.dueAt ?? '-infinity', after?.emitId ?? '', limit],
+    });
+    const last = rows.at(-1);
+    return {
+      emits: rows.map(({ due: _, ...emit }) => emit),
+      last: last && rows.length === limit ? { dueAt: last.due, emitId: last.emit_id } : null,
+    };
+  }
+
+  /** Deletes withdrawn emits. A locked row is being handled. */
+  async drop(emits: WaitingEmitKey[]): Promise<void> {
+    await this.database.query({
+      name: 'waiting-drop',
+      text: `DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE emit_id = ANY ($1) FOR UPDATE SKIP LOCKED)`,
+      values: [emits.map(({ emit_id }) => emit_id)],
+    });
   }
 
   /** Moves these emits into the outbox, oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. */
