@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { LogRecord } from './log-record.js';
 import type { Task } from './lanes.js';
 
-/** How much later than ours the clocks of other machines may be, in ms. */
+/** How far the clocks of other machines may be ahead, in ms. */
 const CLOCKS_MS = 1000;
 
 /**

@@ -35,7 +35,7 @@ beforeEach(async () => {
 
 const run = (run_id: string, source_id: SourceId): RunRequest => ({ run_id, owner_id: OWNER, source_id, trigger: 'event', due_at_ms: 1 });
 
-/** A process of the runtime. Its runs end when they are told to. */
+/** A process of the runtime. The test ends its runs. */
 function replica(name: string) {
   const lanes = new Lanes({ concurrency: 32 });
   const start = (task: Task) => lanes.push(task, () => {});

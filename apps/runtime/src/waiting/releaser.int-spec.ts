@@ -70,7 +70,7 @@ describe('emits that wait', () => {
     expect(rows).toEqual([{ headers: { ce_id: 'c' } }]);
   });
 
-  it('of a run that are due at the same time are emitted in the order of their calls, however many there are', async () => {
+  it('emits of a run that are due at the same time keep the order of their calls, however many there are', async () => {
     const due_at_ms = Date.now() - 1000;
     const ids = Array.from({ length: 1000 }, (_, n) => `${(n * 7919) % 1000}`);
     const emits = ids.map((emit_id) => ({ emit_id, due_at_ms, record: { key: SOURCE, headers: {}, value: Buffer.from(emit_id) } }));
