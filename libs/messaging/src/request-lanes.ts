@@ -10,12 +10,12 @@ const CLOCKS_MS = 1000;
  * those of the last moments are handled again although their callers have the responses. They keep their order for each key, and later commands of the
  * key wait behind them: otherwise, a webhook that was created and deleted would exist again, or the first of two changes would be the last.
  *
- *   partitions assigned ─► commands from before: in the lane of their key ─► later ones, too, while some of the key are unfinished ─► own lanes
+ *   partitions assigned ─► commands from before: in the lane of their key ─► later ones, too, while some of these are unfinished ─► own lanes
  */
 export class RequestLanes {
   private assignedAt = -Infinity;
-  /** The number of unfinished commands in the lane of each key. */
-  private readonly inOrder = new Map<string, number>();
+  /** The number of unfinished commands from before, by key. */
+  private readonly earlier = new Map<string, number>();
 
   /** isCommand: whether the record is a command, which changes something. */
   constructor(private readonly isCommand: (record: LogRecord) => boolean) {}
@@ -27,16 +27,19 @@ export class RequestLanes {
 
   task(record: LogRecord, handle: () => Promise<void>): Task {
     const { key, timestamp } = record;
-    if (key === null || !this.isCommand(record) || (timestamp >= this.assignedAt + CLOCKS_MS && !this.inOrder.has(key)))
-      return { lane: randomUUID(), run: handle };
-    this.inOrder.set(key, (this.inOrder.get(key) ?? 0) + 1);
+    const isEarlier = timestamp < this.assignedAt + CLOCKS_MS;
+    if (key === null || !this.isCommand(record) || !(isEarlier || this.earlier.has(key))) return { lane: randomUUID(), run: handle };
+    const lane = `in order ${key}`;
+    // those that come later do not count: an account that sends them all the time would never have several at a time again
+    if (!isEarlier) return { lane, run: handle };
+    this.earlier.set(key, (this.earlier.get(key) ?? 0) + 1);
     const end = () => this.end(key);
-    return { lane: `in order ${key}`, run: () => handle().then(end), drop: end };
+    return { lane, run: () => handle().then(end), drop: end };
   }
 
   private end(key: string): void {
-    const left = (this.inOrder.get(key) ?? 0) - 1;
-    if (left > 0) this.inOrder.set(key, left);
-    else this.inOrder.delete(key);
+    const left = (this.earlier.get(key) ?? 0) - 1;
+    if (left > 0) this.earlier.set(key, left);
+    else this.earlier.delete(key);
   }
 }
