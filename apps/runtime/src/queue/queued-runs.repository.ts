@@ -142,7 +142,7 @@ export class QueuedRunsRepository {
     });
   }
 
-  /** Holds runs that are still in progress for longer. A locked row has just ended, or is being deleted. */
+  /** Holds runs that it holds for longer, or no longer: 0 seconds. A locked row has just ended, or is being deleted. */
   async hold(runIds: string[], replica: Replica, seconds: number): Promise<void> {
     await this.database.query({
       name: 'queue-hold',

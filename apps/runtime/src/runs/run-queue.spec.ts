@@ -24,11 +24,13 @@ let fullOfEmits: boolean;
 let queued: RunRequest[];
 /** The lanes of the runs from the database. */
 let pushed: string[];
+/** The runs that were held for longer, or no longer. */
+let held: [string[], number][];
 let queue: RunQueue;
 
 beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
-  [queued, pushed] = [[], []];
+  [queued, pushed, held] = [[], [], []];
   [unknown, find] = [[], undefined];
   atATime = {};
   const rows: Partial<QueuedRunsRepository> = {
@@ -40,6 +42,7 @@ beforeEach(() => {
       return { runs: waiting.map((request) => ({ request, at_a_time: atATime[request.source_id] ?? 1 })), after: '' };
     },
     release: async () => {},
+    hold: async (ids, _, seconds) => void held.push([ids, seconds]),
     accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
   };
   const look = async (ids: string[]) => {
@@ -103,6 +106,21 @@ it('takes fewer runs of each account the more accounts have some, at least one',
   expect(await fill(1)).toBe(32);
   expect(await fill(63)).toBe(63 * 16);
   expect(await fill(2000)).toBe(2000);
+});
+
+it('a run in progress that is queued is held as long as it is in progress here', async () => {
+  const [direct] = await queue.plan([run(ALICE)]);
+  fullOfEmits = true;
+  await queue.plan([{ ...run(ALICE), run_id: 'later' }]);
+  expect(queued.map(({ run_id }) => run_id)).toEqual(['later']);
+  await queue.look();
+  direct![0]!.drop?.();
+  await queue.look();
+  const id = run(ALICE).run_id;
+  expect(held).toEqual([
+    [[id], 15],
+    [[id], 0],
+  ]);
 });
 
 it('the first run of a source whose fact has not arrived waits behind the runs of its hooks', async () => {

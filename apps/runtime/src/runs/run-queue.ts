@@ -168,10 +168,13 @@ export class RunQueue implements BeforeApplicationShutdown {
     });
     // another replica may execute the account's queue: it must not execute those, nor later ones of their sources meanwhile
     await this.queue.add(runs, { held: { runs: before, replica: this.replica, seconds: LEASE_SECONDS } });
-    for (const { owner_id, run_id } of before) {
-      const { direct, stored } = this.account(owner_id);
-      if (direct.has(run_id)) stored.add(run_id);
+    const ended: RunRequest[] = [];
+    for (const run of before) {
+      const { direct, stored } = this.account(run.owner_id);
+      if (direct.has(run.run_id)) stored.add(run.run_id);
+      else ended.push(run);
     }
+    if (ended.length > 0) this.letGo(ended);
     queued.inc(runs.length);
     for (const account of accounts) void this.fill(account);
   }
@@ -199,8 +202,17 @@ export class RunQueue implements BeforeApplicationShutdown {
         if (status === null && this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove(run.run_id);
         end();
       },
-      drop: end,
+      drop: () => {
+        if (this.account(run.owner_id).stored.has(run.run_id)) this.letGo([run]);
+        end();
+      },
     };
+  }
+
+  /** Holds runs no longer that have ended, or that another process may execute now. They would be held for some seconds otherwise. */
+  private letGo(runs: RunRequest[]): void {
+    const ids = runs.map(({ run_id }) => run_id);
+    this.queue.hold(ids, this.replica, 0).catch((error: Error) => this.log.warn({ err: error }, 'queue.not-released'));
   }
 
   /** A run that has not begun when the service stops stays in the table. */
