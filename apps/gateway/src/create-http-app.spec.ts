@@ -661,6 +661,7 @@ describe('the HTTP side of the gateway', () => {
     };
     const post = (key: string, body: unknown = { component_code: 'x' }) =>
       send('POST', '/v1/sources', { body, headers: { 'idempotency-key': key } });
+    const between = { emitter_id: SOURCE, listener_id: 'wh_000000000000000001', from: 1763715600, to: 1763719200 };
 
     it('is executed once, and its repeat gets the same response', async () => {
       const [first, second] = [await post('a'), await post('a')];
@@ -709,6 +710,18 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toHaveLength(1);
     });
 
+    it.each([
+      [202, {}],
+      [200, { dry_run: true }],
+    ])('gets %i for a late reply to a replay, as for one in time: %j', async (status, more) => {
+      messages.replyLate(createReplay, async () => ({ events: 3 }));
+      const replay = () => send('POST', '/v1/replays', { body: { ...between, ...more }, headers: { 'idempotency-key': 'a' } });
+      expect((await replay()).status).toBe(504);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(await replay()).toMatchObject({ status, body: { data: { events: 3 } } });
+      expect(messages.requests).toHaveLength(1);
+    });
+
     it.each<[string, Error]>([
       ['the work fails', new Unavailable('away')],
       ['the request turns out to be invalid', new Invalid('the component has no name')],
@@ -735,7 +748,6 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toHaveLength(times);
     });
 
-    const between = { emitter_id: SOURCE, listener_id: 'wh_000000000000000001', from: 1763715600, to: 1763719200 };
     it.each<[string, object | undefined]>([
       ['/v1/sources', { component_code: 'x' }],
       ['/v1/components', { component_code: 'x' }],

@@ -1,7 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
-import { HTTP_CODE_METADATA } from '@nestjs/common/constants.js';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { from, lastValueFrom, type Observable } from 'rxjs';
 import { SluiceError } from '#contracts';
 import { withLateReplies } from '#messaging';
@@ -60,11 +59,8 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     } else {
       const contentType = reply.getHeader('content-type');
       const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null;
-      await requests.keep(heldKey, {
-        status: reply.statusCode,
-        content_type: typeof contentType === 'string' ? contentType : null,
-        body: body !== null && hasSecretResponse(request) ? seal(body, caller.apiKey) : body,
-      });
+      const response = { status: reply.statusCode, content_type: typeof contentType === 'string' ? contentType : null, body };
+      await requests.keep(heldKey, sealedIfSecret(request, caller.apiKey, response));
     }
     return payload;
   });
@@ -106,26 +102,27 @@ export class LateResponses implements NestInterceptor {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
     const { heldKey, caller } = request;
     if (!heldKey || !caller) return next.handle();
-    const status = (Reflect.getMetadata(HTTP_CODE_METADATA, context.getHandler()) as number | undefined) ?? 201;
+    const reply = context.switchToHttp().getResponse<FastifyReply>();
     return from(
       new Promise((resolve, reject) => {
-        let isLate = false;
+        /** The status of the response if it had been in time; undefined unless it is late. */
+        let status: number | undefined;
         const onLate = (error: SluiceError) => {
-          isLate = true;
+          // as the handler has set it before its request: the 504 replaces it
+          status = reply.statusCode;
           request.continuesAfterResponse = true;
           reject(error);
         };
-        const store = (response: StoredResponse | null) => (isLate ? this.store(heldKey, response) : undefined);
+        const store = (response: StoredResponse | null) =>
+          void this.store(heldKey, response && sealedIfSecret(request, caller.apiKey, response));
         withLateReplies(onLate, () => lastValueFrom(next.handle(), { defaultValue: undefined })).then(
           (body) => {
             resolve(body);
-            const text = body === undefined ? null : JSON.stringify(body);
-            const kept = text !== null && hasSecretResponse(request) ? seal(text, caller.apiKey) : text;
-            void store({ status, content_type: text === null ? null : 'application/json; charset=utf-8', body: kept });
+            if (status !== undefined) store(storedBody(status, body));
           },
           (error: Error) => {
             reject(error);
-            void store(storedProblem(error, request.id));
+            if (status !== undefined) store(storedProblem(error, request.id));
           },
         );
       }),
@@ -143,6 +140,11 @@ export class LateResponses implements NestInterceptor {
   }
 }
 
+const storedBody = (status: number, body: unknown): StoredResponse =>
+  body === undefined
+    ? { status, content_type: null, body: null }
+    : { status, content_type: 'application/json; charset=utf-8', body: JSON.stringify(body) };
+
 function storedProblem(error: Error, requestId: string): StoredResponse | null {
   if (!(error instanceof SluiceError)) return null;
   const problem = problemOf(error);
@@ -156,6 +158,12 @@ export const SECRET_RESPONSE = { secretResponse: true };
 
 const hasSecretResponse = ({ routeOptions }: FastifyRequest): boolean =>
   (routeOptions.config as Partial<typeof SECRET_RESPONSE> | undefined)?.secretResponse === true;
+
+/** The response as it is stored. */
+const sealedIfSecret = (request: FastifyRequest, apiKey: string, { body, ...rest }: StoredResponse): StoredResponse => ({
+  ...rest,
+  body: body !== null && hasSecretResponse(request) ? seal(body, apiKey) : body,
+});
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

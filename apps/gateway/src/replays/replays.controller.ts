@@ -56,8 +56,9 @@ export class ReplaysController {
     const ends = { emitter_id: body.emitter_id as EmitterId, listener_id: body.listener_id as ListenerId };
     const command = { id, owner_id, ...ends, ...replayedPart(body), dry_run: body.dry_run ?? false };
     if (!command.dry_run) this.full.refuseFull(owner_id);
-    const { events } = await this.messages.request(createReplay, command, { key: owner_id, timeoutMs: LOG_TIMEOUT_MS });
+    // before the request: a late reply gets the status that is set by then
     void reply.status(command.dry_run ? HttpStatus.OK : HttpStatus.ACCEPTED);
+    const { events } = await this.messages.request(createReplay, command, { key: owner_id, timeoutMs: LOG_TIMEOUT_MS });
     return { data: command.dry_run ? { events } : { id, events } };
   }
 
