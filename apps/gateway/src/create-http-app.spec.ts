@@ -29,6 +29,7 @@ import {
   type UpdateSource,
   updateSource,
   createWebhook,
+  updateWebhook,
 } from '#contracts';
 import { AccountPace, BYTES_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
@@ -994,6 +995,18 @@ describe('the HTTP side of the gateway', () => {
     ])('are read %s, and the query wins', async (_, query, body) => {
       expect((await send('POST', `/v1/webhooks${query}`, { body })).status).toBe(200);
       expect(messages.requests[0]?.payload).toMatchObject({ owner_id: ME, url: 'https://a.test', name: 'n' });
+    });
+
+    it('have a rate limit of digits in the query, and an integer or null in the body', async () => {
+      messages.replyTo(updateWebhook, (command) => command as never);
+      const body = { url: 'https://a.test' };
+      expect(await send('POST', '/v1/webhooks?rate_limit=5', { body })).toMatchObject({ status: 200, body: { data: { rate_limit: 5 } } });
+      for (const text of ['true', '0x10', '1e1', '%205%20', '1.0', '', '0'])
+        expect((await send('POST', `/v1/webhooks?rate_limit=${text}`, { body })).status).toBe(400);
+      const put = (rate_limit: unknown) => send('PUT', '/v1/webhooks/wh_000000000000000001', { body: { rate_limit } });
+      for (const value of [5, null]) expect(await put(value)).toMatchObject({ status: 200, body: { data: { rate_limit: value } } });
+      for (const value of [true, '5', '0x10', ' 5 ', [5], {}, 1.5, 0, 10_001])
+        expect(await put(value)).toMatchObject({ status: 400, body: { errors: [{ field: 'rate_limit' }] } });
     });
   });
 

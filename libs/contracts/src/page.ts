@@ -1,13 +1,12 @@
-import { Transform } from 'class-transformer';
 import { IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import { Invalid } from './errors.js';
 import { type IdKind, isId } from './ids.js';
+import { MayBeDigits } from './values.js';
 
 /** The requested part of a list. Lists are newest first: `after` returns older items, `before` newer ones. */
 export class PageRequest {
   @IsOptional()
-  // digits only: Number would accept 1e1, 0x10 and the empty string, too
-  @Transform(({ value }) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : (value as unknown)))
+  @MayBeDigits()
   @IsInt({ message: 'limit must be an integer from 1 to 100' })
   @Min(1, { message: 'limit must be an integer from 1 to 100' })
   @Max(100, { message: 'limit must be an integer from 1 to 100' })

@@ -1,4 +1,3 @@
-import { Type } from 'class-transformer';
 import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import { command, query } from './contract.js';
 import { type EmitterId, type Id, IsId, type ListenerId, type UserId, type WebhookId } from './ids.js';
@@ -37,7 +36,6 @@ export class WebhookFields {
   description?: string | null;
 
   @IsOptional()
-  @Type(() => Number)
   @IsInt({ message: 'rate_limit must be an integer from 1 to 10000' })
   @Min(1, { message: 'rate_limit must be an integer from 1 to 10000' })
   @Max(10_000, { message: 'rate_limit must be an integer from 1 to 10000' })

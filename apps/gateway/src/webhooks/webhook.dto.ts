@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsBoolean } from 'class-validator';
 import type * as contracts from '#contracts';
-import { DESCRIPTION_LENGTH, MayBeAbsent, NAME_LENGTH, WebhookFields } from '#contracts';
+import { DESCRIPTION_LENGTH, MayBeAbsent, MayBeDigits, NAME_LENGTH, WebhookFields } from '#contracts';
 import { DescribesExternalId } from '../http/page.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
@@ -49,6 +49,9 @@ export class WebhookParameters extends WebhookFields {
 export class NewWebhookParameters extends WebhookParameters {
   @ApiProperty({ ...URL, required: true })
   override url!: string;
+
+  @MayBeDigits()
+  override rate_limit?: number | null;
 }
 
 export class UpdateWebhookBody extends WebhookParameters {
