@@ -16,6 +16,7 @@ const PASSING = [429, 502, 503, 504];
 /**
  * A fetch that repeats requests. It repeats a request that got no response, or a response that says that the failure is temporary, after a delay
  * that doubles each time, or the one that the response asks for. Each POST gets an `Idempotency-Key`, so that its repetition has no second effect.
+ * If a repeated DELETE finds nothing, an attempt without a response may have deleted it: it has succeeded.
  * Throws UnreachableError if there is no response at all.
  */
 export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalThis.fetch }: RetryOptions = {}): typeof globalThis.fetch {
@@ -23,13 +24,17 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
     const request = new Request(input, init);
     if (request.method === 'POST' && !isRepeatable(request) && !request.headers.has('idempotency-key'))
       request.headers.set('idempotency-key', crypto.randomUUID());
+    let mayHaveTakenEffect = false;
     for (let attempt = 0; ; attempt++) {
       const result = await once(fetch, request.clone(), timeoutMs);
       const delay = attempt < retries && !request.signal.aborted ? delayBefore(attempt, result) : null;
       if (delay === null) {
         if (result instanceof Error) throw result;
-        return result;
+        const success = mayHaveTakenEffect && isNotFound(result) ? deleted(request) : null;
+        if (success) await result.body?.cancel();
+        return success ?? result;
       }
+      mayHaveTakenEffect ||= result instanceof Error || result.status !== 429;
       if (!(result instanceof Error)) await result.body?.cancel();
       await sleep(delay, request.signal);
       request.signal.throwIfAborted();
@@ -59,6 +64,19 @@ function delayBefore(attempt: number, result: Response | Error): number | null {
   if (!PASSING.includes(result.status) && !(result.status === 409 && wanted > 0)) return null;
   if (!Number.isFinite(wanted)) return backOff;
   return wanted > MAX_DELAY_MS ? null : Math.max(wanted, backOff);
+}
+
+/** Whether Sluice returned the 404, not a proxy that does not reach it. */
+const isNotFound = ({ status, headers }: Response): boolean =>
+  status === 404 && (headers.get('content-type') ?? '').startsWith('application/problem+json');
+
+/** The response to a DELETE of something that is deleted already; null if the request deletes nothing that it names, such as a replay that it cancels. */
+function deleted({ method, url }: Request): Response | null {
+  const { pathname } = new URL(url);
+  if (method !== 'DELETE') return null;
+  if (/\/(sources|webhooks|connections|keys)\/[^/]+$/.test(pathname)) return new Response(null, { status: 204 });
+  // these return what they have deleted
+  return /\/(auto_)?subscriptions$/.test(pathname) ? Response.json({ data: [] }) : null;
 }
 
 /** Publishing the same emit id twice is harmless, and an Idempotency-Key would cost as much as the rest of the request. */

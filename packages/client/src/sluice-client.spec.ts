@@ -101,6 +101,51 @@ describe('a request', () => {
   });
 });
 
+describe('a DELETE', () => {
+  const problem = { 'content-type': 'application/problem+json' };
+  const missing = (response: ServerResponse) => json(response, 404, { detail: 'not found' }, problem);
+  const notFound = { status: 404, message: 'not found' };
+  /** The first attempt fails, perhaps after it has taken effect. */
+  const afterFailure = (first: (response: ServerResponse) => void, second = missing) => {
+    respond = (response, _, n) => (n === 0 ? first(response) : second(response));
+  };
+  const deleteWebhook = () => sluice.deleteWebhook({ path: { id: 'wh_1' } });
+
+  it.each<[string, (response: ServerResponse) => void]>([
+    ['no response', (response) => response.destroy()],
+    ['504', (response) => json(response, 504, {})],
+  ])('succeeds if it finds nothing, but an attempt before got %s', async (_, first) => {
+    respond = (response) => response.writeHead(204).end();
+    const inTime = await deleteWebhook();
+    requests = [];
+    afterFailure(first);
+    expect(await deleteWebhook()).toEqual(inTime);
+    requests = [];
+    expect(await sluice.deleteSubscription({ query: { emitter_id: 'dc_1', listener_id: 'wh_1' } })).toEqual({ data: [] });
+    expect(requests).toHaveLength(2);
+  });
+
+  it('fails if it finds nothing at the first attempt, after a 429, or a replay to cancel', async () => {
+    respond = missing;
+    await expect(deleteWebhook()).rejects.toMatchObject(notFound);
+    requests = [];
+    afterFailure((response) => json(response, 429, {}, { 'retry-after': '0' }));
+    await expect(deleteWebhook()).rejects.toMatchObject(notFound);
+    requests = [];
+    afterFailure((response) => json(response, 504, {}));
+    await expect(sluice.cancelReplay({ path: { id: 'rpl_1' } })).rejects.toMatchObject(notFound);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('fails if the 404 is not from Sluice', async () => {
+    afterFailure(
+      (response) => json(response, 503, {}),
+      (response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>no backend</h1>'),
+    );
+    await expect(deleteWebhook()).rejects.toMatchObject({ status: 404 });
+  });
+});
+
 describe('each', () => {
   it('returns the items of all pages', async () => {
     const items = Array.from({ length: 250 }, (_, n) => ({ id: `dc_${n}` }));
