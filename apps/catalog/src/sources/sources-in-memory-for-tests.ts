@@ -1,8 +1,8 @@
 import { type EmitterState, SluiceError, type SourceId, type UserId } from '#contracts';
-import type { KeysetPage } from '#database';
+import type { KeysetPage, Session } from '#database';
 import type { ComponentsInMemory } from '../components/components-in-memory-for-tests.js';
 import { bareState, freeSlug, type SourceChange, type SourceRow, sourceState } from './source.entity.js';
-import type { SourcesRepository } from './sources.repository.js';
+import type { Decide, SourcesRepository } from './sources.repository.js';
 
 /** In place of SourcesRepository. */
 export class SourcesInMemory implements Pick<
@@ -53,10 +53,10 @@ export class SourcesInMemory implements Pick<
     return row;
   }
 
-  async update(ownerId: UserId, id: SourceId, decide: (row: SourceRow) => SourceChange | null): Promise<SourceRow | undefined> {
+  async update(ownerId: UserId, id: SourceId, decide: Decide): Promise<SourceRow | undefined> {
     const before = await this.find(ownerId, id);
     if (!before) return undefined;
-    const change = decide(before);
+    const change = await decide(before, {} as Session);
     if (!change) return before;
     const row = await this.row(ownerId, id, change, { ...before, version: before.version + 1 });
     this.rows.set(id, row);

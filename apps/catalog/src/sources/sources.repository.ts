@@ -45,6 +45,9 @@ import {
 /** The time in the id of a new source is at most this old: a request may be repeated for a day, and the clocks of two services differ. */
 const OLDEST_NEW_ID_MS = 25 * 3_600_000;
 
+/** Returns the new state of a source, or null if nothing changes; may throw. It reads in the session what it needs beside the row. */
+export type Decide = (row: SourceRow, session: Session) => SourceChange | null | Promise<SourceChange | null>;
+
 /** A row without the component that it runs. */
 type BareRow = Omit<SourceRow, 'component'>;
 
@@ -139,16 +142,11 @@ export class SourcesRepository {
   }
 
   /**
-   * Changes the source. `decide` receives the locked row and may throw; if it returns null, nothing changes. Undefined if the owner has no such source.
+   * Changes the source. `decide` receives the locked row, and is repeated if necessary. Undefined if the owner has no such source.
    * Throws a conflict if the new external id is taken.
    * @param connected whether the source probably uses connections, before or after the change: they are locked first
    */
-  async update(
-    ownerId: UserId,
-    id: SourceId,
-    decide: (row: SourceRow) => SourceChange | null,
-    connected = false,
-  ): Promise<SourceRow | undefined> {
+  async update(ownerId: UserId, id: SourceId, decide: Decide, connected = false): Promise<SourceRow | undefined> {
     for (let [holds, isRepeated] = [connected, false]; ;) {
       try {
         return await this.tryUpdate(ownerId, id, decide, { holds, isRepeated });
@@ -167,14 +165,14 @@ export class SourcesRepository {
   private tryUpdate(
     ownerId: UserId,
     id: SourceId,
-    decide: (row: SourceRow) => SourceChange | null,
+    decide: Decide,
     { isRepeated, holds }: { isRepeated: boolean; holds: boolean },
   ): Promise<SourceRow | undefined> {
     return this.database.transaction(async (transaction) => {
       if (holds) await this.connections.hold(transaction, ownerId);
       const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
-      const change = decide(before);
+      const change = await decide(before, transaction);
       if (!change) return before;
       const isConnected = usesConnections(change) || before.credentials !== null;
       if (isConnected && !holds) throw new NeedsConnections();

@@ -2,11 +2,13 @@ import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import {
   type ComponentDescription,
+  type ConnectionId,
   type CreateSource,
   type EmitterState,
   inspectComponent,
   newId,
   type PatchSource,
+  type Source,
   type SourceId,
   type UpdateSource,
 } from '#contracts';
@@ -21,6 +23,7 @@ import { ComponentsRepository } from '../components/components.repository.js';
 import { ComponentsService } from '../components/components.service.js';
 import { RemoteCode } from '../components/remote-code.js';
 import { SourcesInMemory } from './sources-in-memory-for-tests.js';
+import type { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import { SourcesRepository } from './sources.repository.js';
 import { SourcesService } from './sources.service.js';
@@ -40,19 +43,21 @@ describe('the sources of an account', () => {
   let messages: FakeMessages;
   let described: ComponentDescription;
   let config: CatalogConfig;
+  let connections: Pick<ConnectionRow, 'id' | 'app'>[];
 
   beforeEach(async () => {
     components = new ComponentsInMemory();
     sources = new SourcesInMemory(components);
     described = describedAs({ name: 'My source', configurable_props: [TIMER, HTTP, { name: 'url', type: 'string', optional: true }] });
     messages = new FakeMessages().replyTo(inspectComponent, () => described);
+    connections = [];
     config = Object.assign(CatalogConfig.read({ SLUICE_ENDPOINTS_URL: 'https://in.test' }), { minIntervalSeconds: 10 });
     const module = await Test.createTestingModule({
       providers: [
         SourcesService,
         ComponentsService,
         { provide: SourcesRepository, useValue: sources },
-        { provide: ConnectionsRepository, useValue: { findAll: async () => [] } },
+        { provide: ConnectionsRepository, useValue: { findAll } },
         { provide: ComponentsRepository, useValue: components },
         { provide: RemoteCode, useValue: { read: async (_owner: string, url: string) => `// from ${url}` } },
         { provide: Messages, useValue: messages },
@@ -66,6 +71,7 @@ describe('the sources of an account', () => {
     service = module.get(SourcesService);
   });
 
+  const findAll = async (_owner: string, ids: string[]) => connections.filter(({ id }) => ids.includes(id));
   const keep = (id: typeof COMPONENT, owner_id: typeof ME | typeof OTHER | null, code = 'kept') =>
     components.add(undefined, {
       id,
@@ -230,6 +236,32 @@ describe('the sources of an account', () => {
       described = describedAs({ configurable_props: [{ ...TIMER, default: { intervalSeconds: 3600 } }] });
       const { configured_props } = await update({ component_code: 'slower' });
       expect(configured_props).toEqual({ timer: { cron: null, interval_seconds: 60 } });
+    });
+
+    it.each<[string, (choice: { component_code: string }) => Promise<Source>]>([
+      ['an update', (choice) => update(choice)],
+      ['a patch', (choice) => service.patch({ id: ID, owner_id: ME, new_component_id: newId('component'), ...choice })],
+    ])('%s with code keeps the connections that other requests set during the inspection and after it', async (_, change) => {
+      described = describedAs({ configurable_props: [{ name: 'slack', type: 'app', app: 'slack' }] });
+      const connect = async (id: ConnectionId) => {
+        connections = [{ id, app: 'slack' }];
+        const configured_props = { slack: { authProvisionId: id } };
+        await service.patch({ id: ID, owner_id: ME, new_component_id: newId('component'), configured_props });
+      };
+      await update({ component_code: 'with a connection', configured_props: {} });
+      await connect('apn_000000000000000001');
+      messages.replyTo(inspectComponent, (async () => {
+        await connect('apn_000000000000000002');
+        return described;
+      }) as never);
+      const add = components.add.bind(components);
+      components.add = async (...component) => {
+        await connect('apn_000000000000000003');
+        await add(...component);
+      };
+      expect(await change({ component_code: 'new code' })).toMatchObject({
+        configured_props: { slack: { authProvisionId: 'apn_000000000000000003' } },
+      });
     });
 
     it('does not store an endpoint that a client sends back', async () => {

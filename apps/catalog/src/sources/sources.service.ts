@@ -27,6 +27,7 @@ import {
   type UpdateSource,
   type UserId,
 } from '#contracts';
+import type { Session } from '#database';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
@@ -103,9 +104,9 @@ export class SourcesService {
     requireComponent(choice);
     const found = await this.found(owner_id, id);
     const component = await this.component(owner_id, new_component_id, choice);
-    const known = await this.connections.findAll(owner_id, namedConnections(choice.configured_props ?? {}, this.values(found)));
-    return this.save(found, component.fresh, (before) => {
+    return this.save(found, component.fresh, async (before, session) => {
       const { name, external_id, configured_props } = choice;
+      const known = await this.known(before, configured_props, session);
       return this.change(id, component, known, {
         name: name ?? slugOf(component.description.name),
         external_id: external_id === undefined ? before.external_id : external_id,
@@ -126,8 +127,8 @@ export class SourcesService {
     const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
     // code that the source runs already is not a new component
     const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
-    const known = await this.connections.findAll(owner_id, namedConnections(patch.configured_props ?? {}, this.values(found)));
-    return this.save(found, component?.fresh, (before) => {
+    return this.save(found, component?.fresh, async (before, session) => {
+      const known = await this.known(before, patch.configured_props, session);
       const change = this.patched(component ?? currentOf(before), known, patch, before);
       return this.isAsBefore(change, before) ? null : change;
     });
@@ -181,25 +182,32 @@ export class SourcesService {
   private async save(
     found: SourceRow,
     fresh: NewComponent | undefined,
-    decide: (before: SourceRow) => SourceChange | null,
+    decide: (before: SourceRow, session?: Session) => Promise<SourceChange | null>,
   ): Promise<Source> {
     const { owner_id, id } = found;
+    // other requests may have changed it while the code was fetched and inspected
+    const current = fresh ? await this.found(owner_id, id) : found;
     // refused before anything is written: otherwise the component of a refused update would be the newest one of its key
-    const probable = decide(found);
+    const probable = await decide(current);
     await this.sources.requireFree(owner_id, probable?.external_id, id);
     if (fresh) await this.components.keep(fresh);
     let kind: EmitterChangeKind = 'switched';
-    const decideAgain = (before: SourceRow) => {
-      const change = decide(before);
+    const decideAgain = async (before: SourceRow, session?: Session) => {
+      const change = await decide(before, session);
       // without a change, it may be a repeated request whose first one was cut off before it announced its change
       kind = change?.active === before.active ? 'configured' : 'switched';
       return change;
     };
-    const connected = found.credentials !== null || (probable !== null && usesConnections(probable));
+    const connected = current.credentials !== null || (probable !== null && usesConnections(probable));
     const row = await this.sources.update(owner_id, id, decideAgain, connected);
     if (!row) throw new NotFound('source', id);
-    await this.introduce(found);
+    await this.introduce(current);
     return this.announced(row, kind);
+  }
+
+  /** The connections that the source uses, and those that the given values name. */
+  private known(before: SourceRow, given: Record<string, unknown> = {}, session?: Session): Promise<ConnectionRow[]> {
+    return this.connections.findAll(before.owner_id, namedConnections(given, this.values(before)), session);
   }
 
   private patched(
