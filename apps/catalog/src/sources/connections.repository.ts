@@ -53,7 +53,9 @@ export class ConnectionsRepository {
     id: ConnectionId,
     decide: (row: ConnectionRow) => Pick<ConnectionRow, 'name' | 'credentials'>,
   ): Promise<{ before: ConnectionRow; row: ConnectionRow } | undefined> {
-    const before = await transaction.rows(ConnectionRow).findOneBy({ owner_id: ownerId, id });
+    // a rotation of the keys changes the row without the lock of the connections
+    const lock = { mode: 'pessimistic_write' } as const;
+    const before = await transaction.rows(ConnectionRow).findOne({ where: { owner_id: ownerId, id }, lock });
     if (!before) return undefined;
     const change = decide(before);
     await transaction.rows(ConnectionRow).update({ owner_id: ownerId, id }, change);

@@ -1,8 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type ComponentDescription, type ComponentId, type EmitterState, idFrom, newId, type SourceId, type UserId } from '#contracts';
+import {
+  type ComponentDescription,
+  type ComponentId,
+  type ConnectionId,
+  type EmitterState,
+  idFrom,
+  newId,
+  type SourceId,
+  type UserId,
+} from '#contracts';
 import { OutboxRecord } from '#outbox';
+import type { Transaction } from '#database';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { Code, ComponentRow } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
@@ -31,6 +42,7 @@ const description: ComponentDescription = {
 describe('the sources', () => {
   let db: FreshDatabase;
   let sources: SourcesRepository;
+  let connections: ConnectionsRepository;
   let components: ComponentsRepository;
   let component: ComponentId;
   let owner: UserId;
@@ -40,7 +52,7 @@ describe('the sources', () => {
     sources = new SourcesRepository(
       db.database,
       db.database.rows(SourceRow),
-      new ConnectionsRepository(db.database, db.database.rows(ConnectionRow)),
+      (connections = new ConnectionsRepository(db.database, db.database.rows(ConnectionRow))),
       (components = new ComponentsRepository(db.database, db.database.rows(ComponentRow), db.database.rows(Code))),
     );
   });
@@ -74,6 +86,22 @@ describe('the sources', () => {
     ...more,
   });
   const create = (more: Partial<SourceChange> = {}, id: SourceId = newId('source')) => sources.create(owner, id, change(more));
+  const connect = async (credentials: string): Promise<ConnectionId> => {
+    const id = newId('connection');
+    await db.database.rows(ConnectionRow).insert({ id, owner_id: owner, app: 'app', name: 'c', credentials });
+    return id;
+  };
+  /** Runs `first` in a transaction that commits as soon as `second` waits for it. */
+  const overlapping = async (first: (transaction: Transaction) => Promise<unknown>, second: () => Promise<unknown>): Promise<void> => {
+    let work: Promise<unknown> = Promise.resolve();
+    await db.database.transaction(async (transaction) => {
+      await first(transaction);
+      work = second();
+      const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      while ((await db.database.query(waits)).rows.length === 0) await sleep(10);
+    });
+    await work;
+  };
   const facts = async () =>
     (await db.database.rows(OutboxRecord).find({ order: { id: 'ASC' } })).map(({ key, value }) => ({
       key,
@@ -265,8 +293,7 @@ describe('the sources', () => {
 
   it('begin to use a connection that they did not use before, and cease to', async () => {
     const { id } = await create();
-    const connection = newId('connection');
-    await db.database.rows(ConnectionRow).insert({ id: connection, owner_id: owner, app: 'app', name: 'c', credentials: 'sealed' });
+    const connection = await connect('sealed');
     expect(await sources.update(owner, id, () => change({ uses: [connection] }))).toMatchObject({
       credentials: { [connection]: 'sealed' },
     });
@@ -275,6 +302,33 @@ describe('the sources', () => {
     expect(await sources.update(owner, id, () => change())).toMatchObject({ credentials: null });
     expect((await facts()).at(-1)?.deployment).not.toHaveProperty('credentials');
     expect(await facts()).toHaveLength(4);
+  });
+
+  it('have the new credentials of a connection that changes while all sources are published again', async () => {
+    const connection = await connect('old');
+    const { id } = await create({ uses: [connection] });
+    await overlapping(
+      async (transaction) => {
+        await connections.lock(transaction, owner);
+        await connections.update(transaction, owner, connection, ({ name }) => ({ name, credentials: 'new' }));
+        await sources.setCredentials(transaction, owner, connection, 'new');
+      },
+      () => sources.republish(),
+    );
+    expect(await sources.find(owner, id)).toMatchObject({ credentials: { [connection]: 'new' } });
+    expect((await facts()).findLast(({ key }) => key === id)).toMatchObject({ deployment: { credentials: { [connection]: 'new' } } });
+  });
+
+  it('keep the credentials of a connection under the new key if it is renamed during a rotation', async () => {
+    const connection = await connect('under the old key');
+    await overlapping(
+      (rotation) => rotation.query('UPDATE connection SET credentials = $2 WHERE id = $1', [connection, 'under the new key']),
+      () =>
+        db.database.transaction((transaction) =>
+          connections.update(transaction, owner, connection, ({ credentials }) => ({ name: 'renamed', credentials })),
+        ),
+    );
+    expect(await connections.find(owner, connection)).toMatchObject({ name: 'renamed', credentials: 'under the new key' });
   });
 
   it('are updated one after the other when two updates change the component', async () => {

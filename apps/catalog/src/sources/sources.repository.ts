@@ -229,14 +229,19 @@ export class SourcesRepository {
   async republish(): Promise<number> {
     for (let [count, after] = [0, '']; ;) {
       const ids = await this.database.transaction(async (transaction) => {
+        const { rows } = await transaction.query<{ id: SourceId }>('SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100 FOR UPDATE', [
+          after,
+        ]);
+        const ids = rows.map(({ id }) => id);
+        // one statement later: a statement that waits for a row would copy the credentials that a connection had before the wait
         const changed = await transaction.query<BareRow>(
           `UPDATE source SET version = ${nextVersion('source')}, credentials = CASE WHEN credentials IS NULL THEN NULL
              ELSE (SELECT jsonb_object_agg(c.id, c.credentials) FROM connection c WHERE source.credentials ? c.id) END
-           WHERE id IN (SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100) RETURNING *`,
-          [after],
+           WHERE id = ANY($1) RETURNING *`,
+          [ids],
         );
         await this.publishAll(transaction, changed);
-        return changed.rows.map(({ id }) => id).sort();
+        return ids;
       });
       if (ids.length === 0) return count;
       count += ids.length;
