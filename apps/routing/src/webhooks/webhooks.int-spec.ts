@@ -38,11 +38,15 @@ describe('a webhook', () => {
     expect((await errorOf(routing.webhooksService.create({ id, owner_id: newId('user'), url: 'http://a' })))?.code).toBe('not_found');
   });
 
-  it('is refused beyond the limit of its account', async () => {
-    await create();
-    const limit = jest.replaceProperty(routing.config, 'maxWebhooks', 1);
+  it('is refused beyond the limit of its account, also among others at the same time, but can be repeated', async () => {
+    const first = { id: newId('webhook') };
+    await create(first);
+    const limit = jest.replaceProperty(routing.config, 'maxWebhooks', 3);
     try {
-      expect(await errorOf(create())).toMatchObject({ code: 'conflict', message: 'this account has 1 webhooks; the limit is 1' });
+      const errors = await Promise.all(Array.from({ length: 10 }, () => errorOf(create())));
+      expect(errors.filter((error) => error === undefined)).toHaveLength(2);
+      expect(await errorOf(create())).toMatchObject({ code: 'conflict', message: 'this account has 3 webhooks; the limit is 3' });
+      await create(first);
       await create({ owner_id: newId('user') });
     } finally {
       limit.restore();

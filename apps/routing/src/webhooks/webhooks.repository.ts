@@ -70,12 +70,17 @@ export class WebhooksRepository {
     for (const listener of this.listeners) listener(id);
   }
 
-  /** Creates the webhook, unless it exists. Undefined if its id belongs to another account. Throws a conflict if its external id is taken. */
+  /**
+   * Creates the webhook, unless it exists. Undefined if its id belongs to another account. Throws a conflict if its external id is taken, or the account
+   * has `most` webhooks beside this one.
+   */
   async create(
     ownerId: UserId,
     webhook: Pick<WebhookRow, 'id' | 'name' | 'description' | 'url' | 'rate_limit' | 'external_id' | 'secret'>,
+    most = Infinity,
   ): Promise<WebhookRow | undefined> {
     await this.database.transaction(async (transaction) => {
+      if (most < Infinity) await this.requireFewer(transaction, ownerId, webhook.id, most);
       await transaction
         .rows(WebhookRow)
         .createQueryBuilder()
@@ -95,9 +100,11 @@ export class WebhooksRepository {
     return (await this.webhooks.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
-  /** How many webhooks the account has beside this one. */
-  countOthers(ownerId: UserId, id: WebhookId): Promise<number> {
-    return this.webhooks.countBy({ owner_id: ownerId, id: Not(id) });
+  /** Until the transaction ends, another one that calls this waits, so that the count stays correct. */
+  private async requireFewer(transaction: Transaction, ownerId: UserId, id: WebhookId, most: number): Promise<void> {
+    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('webhooks'), hashtext($1))", [ownerId]);
+    const others = await transaction.rows(WebhookRow).countBy({ owner_id: ownerId, id: Not(id) });
+    if (others >= most) throw new SluiceError('conflict', `this account has ${others} webhooks; the limit is ${most}`);
   }
 
   list(ownerId: UserId, page: KeysetPage, externalId?: string): Promise<{ rows: WebhookRow[]; total: number }> {
