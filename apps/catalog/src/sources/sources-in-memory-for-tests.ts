@@ -9,7 +9,7 @@ export class SourcesInMemory implements Pick<
   SourcesRepository,
   | 'find'
   | 'list'
-  | 'countOthers'
+  | 'requireFewer'
   | 'requireFree'
   | 'create'
   | 'update'
@@ -35,8 +35,9 @@ export class SourcesInMemory implements Pick<
     return { rows: before !== undefined && after === undefined ? within.slice(-limit) : within.slice(0, limit), total: own.length };
   }
 
-  async countOthers(ownerId: UserId, id: SourceId): Promise<number> {
-    return [...this.rows.values()].filter((row) => row.owner_id === ownerId && row.id !== id).length;
+  async requireFewer(ownerId: UserId, id: SourceId, most: number): Promise<void> {
+    const others = [...this.rows.values()].filter((row) => row.owner_id === ownerId && row.id !== id);
+    if (others.length >= most) throw new SluiceError('conflict', 'too many');
   }
 
   async requireFree(ownerId: UserId, externalId: string | null | undefined, id: SourceId): Promise<void> {

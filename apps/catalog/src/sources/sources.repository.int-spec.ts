@@ -113,12 +113,21 @@ describe('the sources', () => {
       }),
     }));
 
-  it('are counted per account, without the given one', async () => {
-    const ids = [newId('source'), newId('source')] as const;
-    for (const id of ids) await sources.create(owner, id, change());
-    expect(await sources.countOthers(owner, newId('source'))).toBe(2);
-    expect(await sources.countOthers(owner, ids[1])).toBe(1);
-    expect(await sources.countOthers(newId('user'), ids[1])).toBe(0);
+  it('are refused beyond the limit of their account, also if they are created at the same time, but each can be repeated', async () => {
+    const connection = await connect('sealed');
+    const createOne = (n: number, id = newId('source')) =>
+      sources.create(owner, id, change({ slug: `s${n % 5}`, uses: n % 2 === 0 ? [] : [connection] }), 2);
+    const made = (await Promise.allSettled(Array.from({ length: 20 }, (_, n) => createOne(n)))).flatMap((each) =>
+      each.status === 'fulfilled' ? [each.value] : [],
+    );
+    expect(made).toHaveLength(2);
+    expect((await facts()).map(({ key }) => key).sort()).toEqual(made.map(({ id }) => id).sort());
+    const message = 'this account has 2 sources; the limit is 2';
+    await expect(createOne(0)).rejects.toMatchObject({ code: 'conflict', message });
+    await expect(sources.requireFewer(owner, newId('source'), 2)).rejects.toMatchObject({ code: 'conflict', message });
+    await sources.requireFewer(owner, made[0]!.id, 2);
+    await sources.requireFewer(newId('user'), newId('source'), 2);
+    expect(await createOne(0, made[0]!.id)).toMatchObject({ version: made[0]!.version });
   });
 
   it('are read as they were created, with their component but without its code', async () => {

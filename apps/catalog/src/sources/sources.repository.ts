@@ -83,11 +83,6 @@ export class SourcesRepository {
     return { rows: await this.described(rows), total };
   }
 
-  /** How many sources the account has beside this one. */
-  countOthers(ownerId: UserId, id: SourceId): Promise<number> {
-    return this.sources.countBy({ owner_id: ownerId, id: Not(id) });
-  }
-
   /**
    * Adds the descriptions to rows: the hooks, how many runs are allowed at a time, and the names, types and secrecy of the props. A whole description may
    * have 256 KB, and a hundred rows may have the same one.
@@ -117,21 +112,38 @@ export class SourcesRepository {
     if (taken && taken.id !== id) throw externalIdTaken();
   }
 
-  /** Creates the source, unless its id exists. Throws a conflict if its external id is taken. */
-  async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
+  /** Throws a conflict if the account has `most` sources beside this one. `create` decides; this check avoids work for a source that it would refuse. */
+  async requireFewer(ownerId: UserId, id: SourceId, most: number, session: Session = this.database): Promise<void> {
+    if (most === Infinity) return;
+    const others = await session.rows(SourceRow).countBy({ owner_id: ownerId, id: Not(id) });
+    if (others >= most) throw new SluiceError('conflict', `this account has ${others} sources; the limit is ${most}`);
+  }
+
+  /** Creates the source, unless its id exists. Throws a conflict if its external id is taken, or the account has `most` sources beside it. */
+  async create(ownerId: UserId, id: SourceId, change: SourceChange, most = Infinity): Promise<SourceRow> {
     return this.ofComponent(change, async () => {
-      const made = usesConnections(change) ? undefined : await this.insertWithFact(ownerId, id, change);
-      return made ?? this.createInSteps(ownerId, id, change);
+      const isPlain = most === Infinity && !usesConnections(change);
+      const made = isPlain ? await this.insertWithFact(ownerId, id, change) : undefined;
+      return made ?? this.createInSteps(ownerId, id, change, { most, isTried: isPlain });
     });
   }
 
-  /** For a source that uses connections, or whose id, slug or external id is taken. */
-  private async createInSteps(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
+  /** For a source of an account with a limit, or that uses connections, or, if it has been tried, whose id, slug or external id is taken. */
+  private async createInSteps(
+    ownerId: UserId,
+    id: SourceId,
+    change: SourceChange,
+    { most, isTried }: { most: number; isTried: boolean },
+  ): Promise<SourceRow> {
     return this.database.transaction(async (transaction) => {
+      if (most < Infinity) {
+        // another create waits until this one is counted
+        await transaction.query("SELECT pg_advisory_xact_lock(hashtext('sources'), hashtext($1))", [ownerId]);
+        await this.requireFewer(ownerId, id, most, transaction);
+      }
       const isConnected = usesConnections(change);
       if (isConnected) await this.connections.hold(transaction, ownerId);
-      // otherwise the insert with the fact has tried this slug
-      const first = isConnected ? await this.insert(transaction, ownerId, id, change, change.slug) : undefined;
+      const first = isTried ? undefined : await this.insert(transaction, ownerId, id, change, change.slug);
       const made = first ?? (await this.insertBeside(transaction, ownerId, id, change));
       if (made && isConnected) made.credentials = await this.connect(transaction, ownerId, id, change);
       if (made) await this.publish(transaction, sourceState(made));

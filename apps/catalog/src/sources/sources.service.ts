@@ -18,7 +18,6 @@ import {
   propsContext,
   randomText,
   type Schedule,
-  SluiceError,
   type Source,
   type SourceId,
   type SourcePatch,
@@ -83,7 +82,8 @@ export class SourcesService {
 
   async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
     requireComponent(choice);
-    await this.refuseTooMany(owner_id, id);
+    const most = this.config.maxSources || Infinity;
+    await this.sources.requireFewer(owner_id, id, most);
     const component = await this.component(owner_id, new_component_id, choice);
     const given = choice.configured_props ?? {};
     const known = await this.connections.findAll(owner_id, namedConnections(given));
@@ -96,7 +96,7 @@ export class SourcesService {
     });
     await this.sources.requireFree(owner_id, change.external_id, id);
     if (component.fresh) await this.components.keep(component.fresh);
-    return this.toSource(await this.sources.create(owner_id, id, change));
+    return this.toSource(await this.sources.create(owner_id, id, change, most));
   }
 
   /** Sets the component, the name and whether it is active; configured props and the external id are kept unless new ones are given. */
@@ -262,14 +262,6 @@ export class SourcesService {
       schedules,
       endpoint_key: hasEndpoint ? randomText(ENDPOINT_KEY_LENGTH) : null,
     };
-  }
-
-  private async refuseTooMany(ownerId: UserId, id: SourceId): Promise<void> {
-    const { maxSources } = this.config;
-    if (maxSources === 0) return;
-    // without this one: a repeated request returns it
-    const others = await this.sources.countOthers(ownerId, id);
-    if (others >= maxSources) throw new SluiceError('conflict', `this account has ${others} sources; the limit is ${maxSources}`);
   }
 
   private async announced(row: SourceRow, kind: EmitterChangeKind): Promise<Source> {
