@@ -1,4 +1,4 @@
-import type { ComponentDescription, UserId } from '#contracts';
+import { type ComponentDescription, SluiceError, type UserId } from '#contracts';
 import type { ComponentRow, DescribedComponent, InspectedCode, NewComponent } from './component.entity.js';
 import type { ComponentsRepository } from './components.repository.js';
 
@@ -19,7 +19,7 @@ export const describedAs = (changes: Partial<ComponentDescription> = {}): Compon
 /** In place of ComponentsRepository. */
 export class ComponentsInMemory implements Pick<
   ComponentsRepository,
-  'findNewest' | 'findRegistered' | 'findUsable' | 'describeUsable' | 'describeRegistered' | 'findCode' | 'storedBytes' | 'add'
+  'findNewest' | 'findRegistered' | 'findUsable' | 'describeUsable' | 'describeRegistered' | 'findCode' | 'requireWithin' | 'add'
 > {
   readonly rows: ComponentRow[] = [];
   readonly codes = new Map<string, InspectedCode>();
@@ -48,8 +48,9 @@ export class ComponentsInMemory implements Pick<
     return this.codes.get(hash);
   }
 
-  async storedBytes(ownerId: UserId): Promise<number> {
-    return this.rows.filter(({ owner_id }) => owner_id === ownerId).reduce((sum, { inspected }) => sum + inspected.code.length, 0);
+  async requireWithin(ownerId: UserId, bytes: number, most: number): Promise<void> {
+    const own = this.rows.filter(({ owner_id }) => owner_id === ownerId);
+    if (own.reduce((sum, { inspected }) => sum + inspected.code.length, bytes) > most) throw new SluiceError('conflict', 'too many bytes');
   }
 
   async add(_session: unknown, { id, owner_id, code, component_url }: NewComponent): Promise<void> {

@@ -57,6 +57,25 @@ describe('the components', () => {
     expect([await components.storedBytes(one), await components.storedBytes(other)]).toEqual([3 * 1024 + 2 * bytes, 1024]);
   });
 
+  it('are refused beyond the bytes that their account may use, also if they are added at the same time, but can be repeated', async () => {
+    const [one, other] = [newId('user'), newId('user')];
+    const add = (owner_id: UserId | null, hash: string, id = newId('component')) =>
+      components.add(db.database, { id, owner_id, code: code(hash, 'limited'), component_url: null }, 3000);
+    const first = newId('component');
+    await add(one, 'l0', first);
+    const bytes = await components.storedBytes(one);
+    const added = await Promise.allSettled(['l1', 'l2', 'l3', 'l4'].map((hash) => add(one, hash)));
+    expect(added.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(await components.storedBytes(one)).toBe(2 * bytes);
+    const known = await Promise.all(['l1', 'l2', 'l3', 'l4'].map(async (hash) => (await components.findCode(hash)) !== undefined));
+    expect(known.filter(Boolean)).toHaveLength(1);
+    const message = `the components of this account would use ${2 * bytes + 1024} bytes; the limit is 3000`;
+    await expect(add(one, 'l0')).rejects.toMatchObject({ code: 'conflict', message });
+    await expect(components.requireWithin(one, 1024, 3000)).rejects.toMatchObject({ code: 'conflict', message });
+    await add(one, 'l0', first);
+    for (const owner_id of [other, null]) await add(owner_id, 'l5');
+  });
+
   it('are deleted with their account, and their code unless another account has it', async () => {
     const [one, other] = [newId('user'), newId('user')];
     const add = (owner_id: UserId | null, hash: string) =>

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { Repository, type SelectQueryBuilder } from 'typeorm';
-import type { ComponentDescription, ComponentId, UserId } from '#contracts';
+import { type ComponentDescription, type ComponentId, SluiceError, type UserId } from '#contracts';
 import { Database, FOREIGN_KEY_VIOLATION, type Session, type Transaction } from '#database';
 import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent, StoredCode } from './component.entity.js';
 
@@ -81,23 +81,34 @@ export class ComponentsRepository {
     return rows[0]?.bytes ?? 0;
   }
 
-  /** Writes the component and its code, unless its id exists, and counts the bytes. */
-  async add(session: Session, component: NewComponent): Promise<void> {
+  /** Throws a conflict if the components of the account and these bytes exceed `most`. `add` decides; this check avoids work for code that it would refuse. */
+  async requireWithin(ownerId: UserId, bytes: number, most: number): Promise<void> {
+    const total = (await this.storedBytes(ownerId)) + bytes;
+    if (total > most) throw tooManyBytes(total, most);
+  }
+
+  /**
+   * Writes the component and its code, unless its id exists, and counts the bytes. Throws a conflict if the components of the account would take more than
+   * `most` bytes.
+   */
+  async add(session: Session, component: NewComponent, most = Infinity): Promise<void> {
+    if (session !== this.database) return this.insert(session, component, most);
+    const insert = () => this.database.transaction((transaction) => this.insert(transaction, component, most));
     try {
-      await this.insert(session, component);
+      await insert();
     } catch (error) {
       // at the same moment, the code was deleted with the last account that had it
-      if ((error as { code?: string }).code !== FOREIGN_KEY_VIOLATION || session !== this.database) throw error;
-      await this.insert(session, component);
+      if ((error as { code?: string }).code !== FOREIGN_KEY_VIOLATION) throw error;
+      await insert();
     }
   }
 
-  private async insert(session: Session, { id, owner_id, code, component_url }: NewComponent): Promise<void> {
+  private async insert(session: Session, { id, owner_id, code, component_url }: NewComponent, most: number): Promise<void> {
     const { hash, bundle } = code;
     const { key, name, version } = code.description;
     const description = JSON.stringify(code.description);
     const bytes = Buffer.byteLength(code.code) + Buffer.byteLength(description) + (bundle?.length ?? 0);
-    await session.query({
+    const { rows } = await session.query<{ bytes: number }>({
       name: 'component-add',
       text: `WITH accepted AS (INSERT INTO code (hash, code, description, bundle) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING 1),
              added AS (INSERT INTO component (id, owner_id, key, name, version, code_hash, component_url)
@@ -105,9 +116,10 @@ export class ComponentsRepository {
              INSERT INTO stored_code (owner_id, bytes)
              SELECT $6, sum(bytes) FROM (SELECT $11::bigint AS bytes FROM accepted UNION ALL SELECT ${ROW_BYTES} FROM added) AS stored
              WHERE $6 IS NOT NULL HAVING count(*) > 0
-             ON CONFLICT (owner_id) DO UPDATE SET bytes = stored_code.bytes + excluded.bytes`,
+             ON CONFLICT (owner_id) DO UPDATE SET bytes = stored_code.bytes + excluded.bytes RETURNING bytes`,
       values: [hash, code.code, description, bundle, id, owner_id, key, name, version, component_url, bytes],
     });
+    for (const stored of rows) if (stored.bytes > most) throw tooManyBytes(stored.bytes, most);
   }
 
   /** Deletes the components of an account, and code that no other component has. Returns the number of components. */
@@ -159,3 +171,6 @@ export class ComponentsRepository {
       .addSelect('inspected.code');
   }
 }
+
+const tooManyBytes = (bytes: number, most: number): SluiceError =>
+  new SluiceError('conflict', `the components of this account would use ${bytes} bytes; the limit is ${most}`);

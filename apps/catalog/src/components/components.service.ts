@@ -11,7 +11,6 @@ import {
   isText,
   NOT_TEXT,
   NotFound,
-  SluiceError,
   SOURCE_NAME_LENGTH,
   type UserId,
 } from '#contracts';
@@ -47,7 +46,7 @@ export class ComponentsService {
 
   async create({ id, owner_id, ...from }: CreateComponent): Promise<Component> {
     const code = await this.submitted(owner_id, from);
-    await this.components.add(this.database, { id, owner_id, code, component_url: storedUrl(from) });
+    await this.keep({ id, owner_id, code, component_url: storedUrl(from) });
     return this.get(owner_id, id);
   }
 
@@ -93,11 +92,9 @@ export class ComponentsService {
     if (bytes > this.config.maxCodeBytes) {
       throw new Invalid([{ field: 'component_code', message: `the code has ${bytes} bytes; the limit is ${this.config.maxCodeBytes}` }]);
     }
-    const stored = await this.components.storedBytes(ownerId);
-    const most = this.config.maxStoredCodeBytes;
-    if (stored >= most) throw new SluiceError('conflict', `the components of this account use ${stored} bytes; the limit is ${most}`);
     const known = await this.components.findCode(codeHash(code));
     if (known) return known;
+    await this.components.requireWithin(ownerId, bytes, this.config.maxStoredCodeBytes);
     return this.inspected(ownerId, code);
   }
 
@@ -129,7 +126,7 @@ export class ComponentsService {
   }
 
   keep(component: NewComponent): Promise<void> {
-    return this.components.add(this.database, component);
+    return this.components.add(this.database, component, this.config.maxStoredCodeBytes);
   }
 }
 
