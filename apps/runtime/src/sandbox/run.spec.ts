@@ -443,6 +443,32 @@ describe('running a component', () => {
   });
 
   describe('console', () => {
+    it.each([
+      ['an error', 'console.error(error)', 'RangeError: D\n    at Object.run (component.js:8:17)'],
+      ['its stack', 'console.log(error.stack)', 'RangeError: D\n    at Object.run (component.js:8:17)'],
+      ['a format', 'console.log("%o %s", 1, error)', '1 RangeError: D\n    at Object.run (component.js:8:17)'],
+      [
+        'an error with members',
+        'console.log(Object.assign(error, { code: 1 }))',
+        'RangeError: D\n    at Object.run (component.js:8:17) {\n  code: 1\n}',
+      ],
+      [
+        'an object with an error',
+        'console.log({ error, b: 1 })',
+        '{\n  error: RangeError: D\n      at Object.run (component.js:8:17),\n  b: 1\n}',
+      ],
+      [
+        'an error of Node',
+        'try { new URL("x") } catch (e) { console.log(e.stack) }',
+        'TypeError: Invalid URL\n    at Object.run (component.js:9:11)',
+      ],
+    ])('shows %s with the author’s lines and no others', async (_, print, expected) => {
+      const code = `enum A {\n  B,\n  C,\n  D,\n}\nexport default { name: "n",\n  run() {\n  const error = new RangeError(A[A.D]);\n    ${print};\n  } }`;
+      const { logs, error } = await sandbox.run(jobOf(code));
+      expect(error).toBeNull();
+      expect(logs[0]!.message.replaceAll(/component:\/\/\/\w+\//g, '')).toBe(expected);
+    });
+
     it('is one line per call, with its level', async () => {
       const { logs } = await run(
         'console.log("a", 1, { b: 2 }); console.error(new Error("e").message); console.warn("%s is %d", "x", 5); console.info([1]); console.debug()',
@@ -556,6 +582,15 @@ describe('running a component', () => {
       expect(status).toBe('threw');
       expect(error).toMatchObject({ name: 'TypeError', code: null, message: "Cannot read properties of null (reading 'x')" });
       expect(error!.stack).toMatch(/^TypeError: Cannot read .*\n\s+at Object\.run \(component:\/\/\/[0-9a-f]{16}\/component\.js:2:6\)$/);
+    });
+
+    it.each([
+      ['many lines', 'line\\n', 40],
+      ['many characters', 'x', 9000],
+      ['the frames of other errors', '\\n    at f (x.js:1:1)', 40],
+    ])('is shown with the author’s lines when its message has %s', async (_, text, count) => {
+      const { error } = await run(`throw new Error(${JSON.stringify(text).replace('\\\\', '\\')}.repeat(${count}))`);
+      expect(error!.stack).toMatch(/\n\s+at Object\.run \(component:\/\/\/\w+\/component\.js:2:7\)$/);
     });
 
     it('an error of TypeScript names the line that was written', async () => {

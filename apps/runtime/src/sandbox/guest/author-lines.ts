@@ -24,6 +24,14 @@ export function withAuthorLines(stack: string): string {
   });
 }
 
+/** A frame of the runner or of Node. What `inspect` writes behind it (` {`, `,`) is the first group. */
+const foreignFrame = /\n[ \t]+at [^\n]*(?:\/runner\/runner\.cjs|node:)[^\n]*?:\d+:\d+\)?([^\n]*)/g;
+
+/** A text with its stacks as the author of a component needs them: positions in the author's files, and frames of the author's code and of packages only. */
+export function forAuthor(text: string): string {
+  return withAuthorLines(text.replace(foreignFrame, '$1'));
+}
+
 function mapOf(folder: string): SourceMap | undefined {
   const map = maps.get(folder);
   if (!map) return undefined;

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import type { GuestError } from '../wire/messages.js';
-import { withAuthorLines } from './author-lines.js';
+import { forAuthor, withAuthorLines } from './author-lines.js';
 
 const limits = { name: 100, code: 100, message: 4000, stack: 8000, frames: 20 };
 
@@ -13,18 +13,29 @@ export function guestError(thrown: unknown): GuestError {
       name: cut(typeof name === 'string' ? name : 'Error', limits.name),
       code: codeOf(code) ?? codeOf((cause as NodeJS.ErrnoException | undefined)?.code),
       message: cut(typeof message === 'string' ? message : plain(thrown), limits.message),
-      stack: cut(usersLines(stack) + causeLine(cause), limits.stack),
+      stack: cut(stackOf(stack, message) + causeLine(cause), limits.stack),
     };
   } catch {
     return { name: 'Error', code: null, message: 'The component threw a value that cannot be printed', stack: '' };
   }
 }
 
-/** Removes the frames of the runner and of Node, so that only those of the author's code and of packages remain. */
-function usersLines(stack: unknown): string {
+/** The message and the frames have separate limits: a long message must not hide the author's lines. */
+function stackOf(stack: unknown, message: unknown): string {
   if (typeof stack !== 'string') return '';
-  const lines = stack.split('\n').filter((line) => !/^\s+at .*(\/runner\/runner\.cjs|node:)/.test(line));
-  return withAuthorLines(lines.slice(0, limits.frames).join('\n'));
+  const start = startOfFrames(stack, message);
+  const frames = forAuthor(stack.slice(start))
+    .split('\n')
+    .slice(0, 1 + limits.frames);
+  return cut(withAuthorLines(stack.slice(0, start)), limits.message) + frames.join('\n');
+}
+
+/** Behind the message, because a message can contain the stack of another error. */
+function startOfFrames(stack: string, message: unknown): number {
+  const at = typeof message === 'string' ? stack.indexOf(message) : -1;
+  const end = at < 0 ? 0 : at + (message as string).length;
+  const frames = stack.slice(end).search(/\n[ \t]+at /);
+  return frames < 0 ? stack.length : end + frames;
 }
 
 /** The message `fetch failed` alone does not help; the reason is in the cause. */
@@ -38,7 +49,7 @@ function codeOf(code: unknown): string | null {
 }
 
 function plain(value: unknown): string {
-  return cut(typeof value === 'string' ? value : inspect(value, { depth: 2, maxStringLength: limits.message }), limits.message);
+  return cut(typeof value === 'string' ? value : forAuthor(inspect(value, { depth: 2, maxStringLength: limits.message })), limits.message);
 }
 
 function cut(text: string, length: number): string {
