@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { Config } from '#config';
 import { Invalid, maxCodeBytes } from '#contracts';
 import { printable, runCommand, WRONG_USAGE } from '#service';
@@ -100,8 +101,9 @@ function warn(file: string, { entry, component, description }: Extract<Checked, 
   if (description.warnings) console.error(printable(showWarnings(file, entry, component.code, description)));
 }
 
-function complain(file: string, { error, line }: Extract<Checked, { ok: false }>): void {
-  console.error(printable(`${file}${line === null ? '' : `:${line}`}: ${error}`));
+function complain(file: string, { error, file: neighbour, line }: Extract<Checked, { ok: false }>): void {
+  const place = neighbour === null ? file : join(dirname(file), neighbour);
+  console.error(printable(`${place}${line === null ? '' : `:${line}`}: ${error}`));
   process.exitCode = 1;
 }
 

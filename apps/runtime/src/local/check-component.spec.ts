@@ -90,6 +90,18 @@ describe('a look at a component in a file', () => {
     ['too much of it', { 'a.mjs': `export default { name: "${'x'.repeat(10_000)}" }` }, 'the limit is 10000', null],
   ])('reports the problem: %s', async (_, files, error, line) => {
     const checked = await check(files);
-    expect(checked).toEqual({ ok: false, error: expect.stringContaining(error), line: line ?? null });
+    expect(checked).toEqual({ ok: false, error: expect.stringContaining(error), file: null, line: line ?? null });
+  });
+
+  it.each([
+    ['that throws', 'lib/b.mjs', '\nthrow new Error("no");', 2],
+    ['that does not parse', 'lib/b.mjs', 'export default {\n  a: ,\n}', 2],
+    ['with a module that is not there', 'lib/b.mjs', '\nimport x from "left-pad"; x();', 2],
+    ['above its folder', 'b.mjs', '\nthrow new Error("no");', 2],
+  ])('reports the file and the line of a problem in a neighbour %s', async (_, file, code, line) => {
+    const isBelow = file.includes('/');
+    const entry = isBelow ? 'a.mjs' : 'sources/a.mjs';
+    const checked = await check({ [entry]: `import "./${isBelow ? '' : '../'}${file}";\nexport default { name: "n" };`, [file]: code });
+    expect(checked).toMatchObject({ ok: false, file: isBelow ? file : `../${file}`, line });
   });
 });

@@ -80,7 +80,7 @@ function rejection(errors: string): ComponentRejected | null {
   const message = /\[ERROR\] (.+)/.exec(errors)?.[1];
   if (!message) return null;
   const [, path, line] = new RegExp(`^\\s+\\S*?/?${folder}/(.+):(\\d+):\\d+:$`, 'm').exec(errors) ?? [];
-  return new ComponentRejected(path ? `${message} (${path}, line ${line})` : message, line === undefined ? null : Number(line));
+  return path ? new ComponentRejected(`${message} (${path}, line ${line})`, Number(line), path) : new ComponentRejected(message);
 }
 
 function isInside(path: string): boolean {

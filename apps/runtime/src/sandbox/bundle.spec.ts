@@ -84,6 +84,18 @@ describe('a component with neighbours', () => {
     expect(positions).toEqual([`a/c.${ending}:3`, `a/b.${ending}:${first === '' ? 4 : 5}`]);
   });
 
+  it.each([
+    ['throws', 'export const used = 1;\n\nthrow new Error("no");', 'Error: no (lib/c.mjs, line 3)', 3],
+    ['throws through a function of the entry', 'import { fail } from "../b.mjs";\nfail();', 'Error: no (b.mjs, line 3)', 3],
+    ['imports what a package does not have', '\nimport { nothing } from "axios"; nothing();', '(lib/c.mjs, line 2)', 2],
+  ])('names the line of its author when a neighbour %s while it is loaded', async (_, neighbour, message, line) => {
+    const entry = 'import "./lib/c.mjs";\nexport function fail() {\n  throw new Error("no"); }\nexport default { name: "n" };';
+    const code = await sandbox.bundle({ entry: 'b.mjs', files: { 'b.mjs': entry, 'lib/c.mjs': neighbour } });
+    const rejection = await sandbox.inspect(componentOf(code)).catch((error: Error) => error);
+    const file = message.includes('lib/c.mjs') ? 'lib/c.mjs' : 'b.mjs';
+    expect(rejection).toMatchObject({ name: 'ComponentRejected', message: expect.stringContaining(message), file, line });
+  });
+
   it.each<[string, Record<string, string>, string, number | null]>([
     [
       'an import that is not there',

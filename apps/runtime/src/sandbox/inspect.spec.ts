@@ -230,6 +230,12 @@ describe('inspecting a component', () => {
       2,
     ],
     [
+      'a throw of TypeScript with an enum while it is loaded',
+      'enum A {\n  B,\n  C,\n}\n\nthrow new TypeError(A[A.C]);\nexport default { name: "n" };',
+      'The code threw an error while it was loaded: TypeError: C (line 6)',
+      6,
+    ],
+    [
       'a JSON.parse that fails while it is loaded',
       '\nJSON.parse("{");\nmodule.exports = { name: "n" }',
       'The code threw an error while it was loaded: SyntaxError: Expected property name',

@@ -17,6 +17,11 @@ describe('the warnings about a component', () => {
       ['3:12 `hooks.deply` is never called; did you mean `deploy`?'],
     ],
     [
+      'a misspelt hook of TypeScript with an enum, whose lines the parser does not know',
+      'enum A {\n  B,\n}\nexport default {\n  name: "n",\n  hooks: { deply() {} },\n}',
+      ['null:null `hooks.deply` is never called; did you mean `deploy`?'],
+    ],
+    [
       'a hook of another system',
       'export default { name: "n", hooks: { cleanUp() {} } }',
       ['1:38 `hooks.cleanUp` is never called; the hooks are deploy, activate, deactivate'],

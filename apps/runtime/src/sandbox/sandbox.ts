@@ -255,6 +255,8 @@ export class ComponentRejected extends Error {
     message: string,
     /** The line of the component's code, if known */
     readonly line: number | null = null,
+    /** The author's file with this line, as a path in the component's bundle; null if the component is one file */
+    readonly file: string | null = null,
   ) {
     super(message);
   }

@@ -10,18 +10,33 @@ const maps = new Map<string, { text: string; parsed?: SourceMap }>();
 /** Remembers how the lines of code that a bundler or the TypeScript parser has written correspond to those of its author. */
 export function learnAuthorLines(url: string, code: string): void {
   const at = code.lastIndexOf(mark);
-  if (at >= 0) maps.set(folderOf(url), { text: code.slice(code.indexOf('base64,', at) + 'base64,'.length) });
+  if (at >= 0) maps.set(folderOf(url), { text: code.slice(code.indexOf('base64,', at) + 'base64,'.length).split('\n', 1)[0]! });
 }
 
 /** Replaces the positions of components in a stack by those in the files of their authors: `component:///0a1b/lib/x.ts:3:9`. */
 export function withAuthorLines(stack: string): string {
   if (maps.size === 0) return stack;
-  return stack.replace(/(component:\/\/\/\w+\/)component\.[jt]s:(\d+):(\d+)/g, (position, folder: string, line: string, column: string) => {
-    const found: Partial<SourceMapping> = mapOf(folder)?.findEntry(Number(line) - 1, Number(column) - 1) ?? {};
+  const positions = /(component:\/\/\/\w+\/)component\.[jt]s:(\d+)(?::(\d+))?/g;
+  return stack.replace(positions, (position, folder: string, line: string, column?: string) => {
+    // V8 reports no column of a syntax error: the last statement of the line that has a position
+    const found: Partial<SourceMapping> = mapOf(folder)?.findEntry(Number(line) - 1, column ? Number(column) - 1 : Infinity) ?? {};
     const { originalSource, originalLine = 0, originalColumn = 0 } = found;
     // what a bundler has added has no source
-    return originalSource === undefined ? position : `${folder}${fileOf(originalSource)}:${originalLine + 1}:${originalColumn + 1}`;
+    if (originalSource === undefined) return position;
+    return `${folder}${fileOf(originalSource)}:${originalLine + 1}${column ? `:${originalColumn + 1}` : ''}`;
   });
+}
+
+/** A line of a component; `file` is null if the component is one file. */
+export interface Place {
+  file: string | null;
+  line: number | null;
+}
+
+/** The first line of the author that a stack with the author's lines names. */
+export function firstPlace(stack: string): Place {
+  const [, file = '', line] = /component:\/\/\/\w+\/(.{1,1000}?):(\d+)/.exec(stack) ?? [];
+  return { file: /^(?:component\.[jt]s)?$/.test(file) ? null : file, line: line === undefined ? null : Number(line) };
 }
 
 /** A frame of the runner or of Node. What `inspect` writes behind it (` {`, `,`) is the first group. */

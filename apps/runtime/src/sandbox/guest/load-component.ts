@@ -1,18 +1,28 @@
 import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { compileFunction, constants } from 'node:vm';
-import { learnAuthorLines } from './author-lines.js';
+import { firstPlace, learnAuthorLines, type Place, withAuthorLines } from './author-lines.js';
+import { guestError } from './guest-error.js';
 import type { CuratedModules } from './modules.js';
 
 export type Component = Record<string, unknown>;
 
-/** The code cannot be a component; `line` is one of its lines, where it is known. */
+/** The code cannot be a component. */
 export class NoComponent extends Error {
+  /** @param place where it is known; the message names it, too */
   constructor(
     message: string,
-    readonly line: number | null = null,
+    readonly place: Place = { file: null, line: null },
   ) {
-    super(message);
+    const { file, line } = place;
+    super(line === null ? message : `${message} (${file === null ? '' : `${file}, `}line ${line})`);
   }
+}
+
+/** An error while the component was loaded, as a message to its author. */
+export function loadingError(thrown: unknown): NoComponent {
+  if (thrown instanceof NoComponent) return thrown;
+  const { name, message, stack } = guestError(thrown);
+  return new NoComponent(`The code threw an error while it was loaded: ${name}: ${message}`, firstPlace(stack));
 }
 
 /**
@@ -52,7 +62,8 @@ export class ComponentLoader {
     } catch (error) {
       if (!isParseError(error)) throw error;
       // V8 reports no line of a module's early errors, such as a name that is declared twice
-      throw doesNotParse(error.message, lineOf(error) ?? outlineProgram().lineOfError(javaScript));
+      const place = placeOf(error);
+      throw doesNotParse(error.message, place.line === null ? { file: null, line: outlineProgram().lineOfError(javaScript) } : place);
     }
   }
 
@@ -100,21 +111,15 @@ function stripTypes(code: string, sourceUrl: string, mode: 'strip' | 'transform'
     // Enums and namespaces need generated code, which changes the line numbers, so it has a source map
     if (reason === 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX' && mode === 'strip') return stripTypes(code, sourceUrl, 'transform');
     // The stack of the parser, which is WebAssembly, is used up. Node takes that for a bug in Node
-    if (reason === 'ERR_INTERNAL_ASSERTION') throw doesNotParse('it is nested too deeply', null);
+    if (reason === 'ERR_INTERNAL_ASSERTION') throw doesNotParse('it is nested too deeply');
     // V8 does not report the line of a module's syntax error, and in TypeScript it stops at the first annotation; this parser reports both
-    throw doesNotParse(message, lineOf(error as Error));
+    throw doesNotParse(message, placeOf(error as Error));
   }
 }
 
-function doesNotParse(reason: string, line: number | null): NoComponent {
-  return new NoComponent(`The code does not parse: ${reason}${line === null ? '' : ` (line ${line})`}`, line);
-}
+const doesNotParse = (reason: string, place?: Place): NoComponent => new NoComponent(`The code does not parse: ${reason}`, place);
 
-/** The first line of the component that a stack or a parser's report names. */
-export function lineOf(error: Error): number | null {
-  const match = /component\.[jt]s:(\d+)/.exec(error.stack ?? '');
-  return match ? Number(match[1]) : null;
-}
+const placeOf = ({ stack = '' }: Error): Place => firstPlace(withAuthorLines(stack));
 
 function asComponent(value: unknown): Component {
   if (value === null || typeof value !== 'object' || Array.isArray(value) || Object.keys(value).length === 0)

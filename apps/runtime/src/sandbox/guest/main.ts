@@ -7,7 +7,7 @@ import { setDefaultCACertificates, getCACertificates } from 'node:tls';
 import { installEgress } from './egress.js';
 import { guestError } from './guest-error.js';
 import { installConsole } from './guest-console.js';
-import { ComponentLoader, lineOf, NoComponent, outlineProgram } from './load-component.js';
+import { ComponentLoader, loadingError, outlineProgram } from './load-component.js';
 import { CuratedModules } from './modules.js';
 import { closeProcess, installEnvironment } from './process-surface.js';
 import { runComponent } from './run-component.js';
@@ -65,15 +65,8 @@ async function inspect({ id, hash, code, packages, installs }: Extract<ToGuest, 
     const component = await loader.load(hash, code, packages);
     send({ t: 'described', id, description: { ...describeComponent(component), warnings } });
   } catch (thrown) {
-    if (thrown instanceof NoComponent) return send({ t: 'rejected', id, message: thrown.message, line: thrown.line });
-    const { name, message } = guestError(thrown);
-    const line = thrown instanceof Error ? lineOf(thrown) : null;
-    send({
-      t: 'rejected',
-      id,
-      message: `The code threw an error while it was loaded: ${name}: ${message}${line === null ? '' : ` (line ${line})`}`,
-      line,
-    });
+    const { message, place } = loadingError(thrown);
+    send({ t: 'rejected', id, message, ...place });
   }
 }
 

@@ -15,8 +15,13 @@ export { withoutTypeImports };
  */
 export function outline(code: string, strip: typeof stripTypeScriptTypes): CodeOutline {
   try {
-    const tree = parsed(code, strip);
-    return tree ? { imports: importsOf(tree), warnings: mistakesOf(tree) } : { imports: [], warnings: [] };
+    const found = parsed(code, strip);
+    if (!found) return { imports: [], warnings: [] };
+    const [imports, warnings] = [importsOf(found.tree), mistakesOf(found.tree)];
+    if (found.isGenerated)
+      return { imports: withoutLines(imports), warnings: warnings.map(({ message }) => ({ message, line: null, column: null })) };
+    // Clients look up the positions of warnings in the source map of a bundle. The line of an import becomes part of messages
+    return { imports: isBundle(code) ? withoutLines(imports) : imports, warnings };
   } catch {
     // Code that is nested deeper than this process's stack
     return { imports: [], warnings: [] };
@@ -25,7 +30,7 @@ export function outline(code: string, strip: typeof stripTypeScriptTypes): CodeO
 
 /** The line of what is wrong in JavaScript, or null: it parses, or was generated, so that its lines are not the author's. */
 export function lineOfError(code: string): number | null {
-  if (code.includes('\n//# sourceMappingURL=data:')) return null;
+  if (isBundle(code)) return null;
   try {
     parse(code, { ...parserOptions, sourceType: 'module' });
   } catch (error) {
@@ -34,14 +39,20 @@ export function lineOfError(code: string): number | null {
   return null;
 }
 
-function parsed(code: string, strip: typeof stripTypeScriptTypes): Syntax | null {
+const isBundle = (code: string): boolean => code.includes('\n//# sourceMappingURL=data:');
+
+const withoutLines = (imports: PackageImport[]): PackageImport[] => imports.map((each) => ({ ...each, line: null }));
+
+/** `isGenerated`: its positions are not those of `code`. */
+function parsed(code: string, strip: typeof stripTypeScriptTypes): { tree: Syntax; isGenerated: boolean } | null {
   // Stripped types become spaces, so every position stays the author's
   const stripped = (mode: 'strip' | 'transform') => () => withoutTypeImports(strip(code, { mode }));
-  const attempts = [() => code, stripped('strip'), stripped('transform')];
-  for (const attempt of attempts) {
+  const transformed = stripped('transform');
+  for (const attempt of [() => code, stripped('strip'), transformed]) {
     for (const sourceType of ['module', 'script'] as const) {
       try {
-        return parse(attempt(), { ...parserOptions, sourceType }) as unknown as Syntax;
+        const tree = parse(attempt(), { ...parserOptions, sourceType }) as unknown as Syntax;
+        return { tree, isGenerated: attempt === transformed };
       } catch (error) {
         if (error instanceof RangeError) throw error;
       }

@@ -242,7 +242,7 @@ export class RunnerProcess {
       else if (message.t === 'late') this.inFlight.reportLate(message.id, message.error);
       else if (message.t === 'described') inspection?.resolve(readDescription(message.description));
       else if (message.t === 'missing') inspection?.reject(new PackagesMissing(message.imports));
-      else if (message.t === 'rejected') inspection?.reject(new ComponentRejected(message.message, message.line));
+      else if (message.t === 'rejected') inspection?.reject(new ComponentRejected(message.message, message.line, message.file));
     } catch (error) {
       this.broken(error as Error, run ?? null);
     }

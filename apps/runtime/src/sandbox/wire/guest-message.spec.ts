@@ -32,8 +32,8 @@ describe('a message of a runner process', () => {
     { t: 'respond', id: 'a', status: 200, headers: { 'x-y': 'z' }, body: 'AA==' },
     { t: 'respond', id: 'a', status: 200, headers: { 'set-cookie': ['a=1', 'b=2'] }, body: '' },
     { t: 'described', id: 'a', description: { name: 'n' } },
-    { t: 'rejected', id: 'a', message: 'm', line: 3 },
-    { t: 'rejected', id: 'a', message: 'm', line: null },
+    { t: 'rejected', id: 'a', message: 'm', line: 3, file: 'a/b.mjs' },
+    { t: 'rejected', id: 'a', message: 'm', line: null, file: null },
   ])('is taken: %j', (message) => {
     expect(read(message)).toEqual(message);
   });
@@ -92,7 +92,8 @@ describe('a message of a runner process', () => {
     ['with a header that splits the response', { t: 'respond', id: 'a', status: 200, headers: { a: 'b\r\nc: d' }, body: '' }],
     ['with an invalid header name', { t: 'respond', id: 'a', status: 200, headers: { 'a b': 'c' }, body: '' }],
     ['with a body that is not a string', { t: 'respond', id: 'a', status: 200, headers: {}, body: 1 }],
-    ['with a line that is not a number', { t: 'rejected', id: 'a', message: 'm', line: 'x' }],
+    ['with a line that is not a number', { t: 'rejected', id: 'a', message: 'm', line: 'x', file: null }],
+    ['with a file that is not a text', { t: 'rejected', id: 'a', message: 'm', line: 1, file: 2 }],
   ])('is refused when it is %s', (_, message) => {
     expect(() => read(message)).toThrow(ProtocolBroken);
   });

@@ -20,6 +20,7 @@ const lengths = {
   level: 16,
   logs: 65_536,
   specifier: 512,
+  file: 1024,
 };
 const mostImports = 200;
 // An event of one megabyte in which every character is escaped, and the output that gathers before a frame is sent
@@ -82,7 +83,8 @@ export function readGuestMessage(frame: Buffer): FromGuest {
       return { t: 'missing', id: id(message.id), imports: packageImports(message.imports) };
     case 'rejected': {
       const line = message.line === null ? null : integer(message.line);
-      return { t: 'rejected', id: id(message.id), message: text(message.message, lengths.message), line };
+      const file = message.file === null ? null : text(message.file, lengths.file);
+      return { t: 'rejected', id: id(message.id), message: text(message.message, lengths.message), line, file };
     }
     default:
       throw new ProtocolBroken('an unknown message');

@@ -40,7 +40,7 @@ export type FromGuest =
   | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null; refused?: GuestError[] }
   | { t: 'described'; id: string; description: unknown }
   | { t: 'missing'; id: string; imports: PackageImport[] }
-  | { t: 'rejected'; id: string; message: string; line: number | null }
+  | { t: 'rejected'; id: string; message: string; line: number | null; file: string | null }
   /** Code that an ended run left running has thrown. */
   | { t: 'late'; id: string; error: GuestError }
   | { t: 'stray' };
