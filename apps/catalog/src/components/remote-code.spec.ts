@@ -76,6 +76,11 @@ describe('code from a URL', () => {
     expect(await read('/a.js')).toBe('// a.js with a.js, lib/index.js, other.ts');
   });
 
+  it('finds neighbours of TypeScript, which are imported by the names of their output or of their folder', async () => {
+    Object.assign(web, { '/a.ts': 'import "./helper.js"; import "./lib"; import "./lib/"', '/helper.ts': '', '/lib/index.ts': '' });
+    expect(await read('/a.ts')).toBe('// a.ts with a.ts, helper.ts, lib/index.ts');
+  });
+
   it.each([
     ['keeps its source map', 100, true],
     ['loses its source map if it would exceed the limit with it', 2000, false],

@@ -4,6 +4,7 @@ import { type Agent, request } from 'undici';
 import { bundleComponent, Invalid, type UserId } from '#contracts';
 import { AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
 import { Messages } from '#messaging';
+import { candidates, relativeImports } from '#relative-imports';
 import { LimitPerKey } from '#service';
 import { CatalogConfig } from '../catalog.config.js';
 
@@ -211,25 +212,4 @@ async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetche
     }
   }
   return undefined;
-}
-
-// Two neighbouring quantifiers must not match the same characters: the code comes from strangers, and the time would grow with its square
-const patterns = [
-  /\bfrom\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
-  /\bimport\s*(?:\(\s*)?(["'])(\.{1,2}\/[^"'\n]+)\1/g,
-  /\brequire\s*\(\s*(["'])(\.{1,2}\/[^"'\n]+)\1/g,
-];
-
-/**
- * The neighbours that a file may import, as it writes them (`../github.app.mjs`), each once. It reads text, not JavaScript: one in a comment is
- * found, too, so a file that cannot be fetched is not an error until the bundler misses it.
- */
-export function relativeImports(code: string): string[] {
-  return [...new Set(patterns.flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[2]!)))];
-}
-
-/** The files that a specifier may denote, in the order of the attempts. */
-export function candidates(specifier: string): string[] {
-  if (/\.(?:m?js|cjs|m?ts|json)$/.test(specifier)) return [specifier];
-  return ['.mjs', '.js', '.ts', '/index.mjs', '/index.js'].map((ending) => specifier.replace(/\/$/, '') + ending);
 }

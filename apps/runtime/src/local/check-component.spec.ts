@@ -58,6 +58,16 @@ describe('a look at a component in a file', () => {
     ]);
   });
 
+  it('finds neighbours of TypeScript, which are imported by the names of their output or of their folder', async () => {
+    const checked = await check({
+      'a.ts': 'import { b } from "./b.js"; import { c } from "./lib"; import d from "./d.txt"; export default { name: b + c + d }',
+      'b.ts': 'export const b: string = "b";',
+      'lib/index.ts': 'export const c: string = "c";',
+      'd.txt': 'd',
+    });
+    expect(checked).toMatchObject({ ok: true, description: { name: 'bcd' } });
+  });
+
   it('shows warnings at their places in the files of the author', async () => {
     const hooks = '\n  hooks: { actvate() {} },';
     const shown = async (files: Record<string, string>): Promise<string> => {

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
+import { relativeImports } from '#relative-imports';
 import { type InspectedComponent, inspectComponent } from '../components/inspect-component.js';
 import { type ComponentFiles, ComponentRejected, type Sandbox } from '../sandbox/sandbox.js';
-import { hasNeighbours } from './local-files.js';
 
 /** `file`: the path of the file with this line from the component's folder; null: the component's file. */
 export type Checked =
@@ -10,7 +10,7 @@ export type Checked =
 /** Validates a component like `POST /components`, in the same sandbox. */
 export async function checkComponent(sandbox: Sandbox, { entry, files }: ComponentFiles, maxBytes: number): Promise<Checked> {
   try {
-    const code = hasNeighbours(files[entry]!) ? await sandbox.bundle({ entry, files }) : files[entry]!;
+    const code = relativeImports(files[entry]!).length > 0 ? await sandbox.bundle({ entry, files }) : files[entry]!;
     const bytes = Buffer.byteLength(code);
     if (bytes > maxBytes) return { ok: false, error: `The code has ${bytes} bytes; the limit is ${maxBytes}`, file: null, line: null };
     return { ok: true, entry, ...(await inspectComponent(sandbox, code)) };

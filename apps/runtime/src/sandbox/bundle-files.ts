@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
+import { MODULE_ENDINGS } from '#relative-imports';
 import { type ComponentFiles, ComponentRejected, SandboxUnavailable } from './sandbox.js';
 import type { Jail } from './jail/jail.js';
 import { runInJail } from './jail/run-in-jail.js';
@@ -63,7 +64,7 @@ function bundlerArguments(entry: string, format: 'esm' | 'cjs'): string[] {
     '--platform=node',
     '--target=node24',
     '--packages=external',
-    '--resolve-extensions=.mjs,.js,.ts,.mts,.cjs,.cts,.json',
+    `--resolve-extensions=${MODULE_ENDINGS.join()}`,
     // A CommonJS neighbour's `require` finds the packages of this component
     ...(format === 'esm' ? ['--banner:js=const require = globalThis[Symbol.for("sluice.require")](import.meta.url);'] : []),
     '--charset=utf8',

@@ -46,6 +46,19 @@ describe('readComponent', () => {
     );
   });
 
+  it.each([
+    ['../helper.js', 'helper.ts'],
+    ['../lib', 'lib/index.ts'],
+    ['../text', 'text.mjs'],
+    ['../both', 'both.ts'],
+  ])('bundles what %s stands for: %s', async (specifier, expected) => {
+    for (const name of ['helper.ts', 'lib/index.ts', 'text.mjs', 'both.ts', 'both.js']) file(name, 'export const value = 1;\n');
+    const { files } = await readComponent(
+      file('sources/imports.ts', `import { value } from '${specifier}';\nexport default { name: value };\n`),
+    );
+    expect(files).toContain(join(folder, expected));
+  });
+
   it('keeps CommonJS as it is, because an ES module would be strict', async () => {
     file('parts/app.js', "module.exports = { package: require('shortid') };\n");
     const path = file('common.js', "const app = require('./parts/app');\nmodule.exports = { name: 'C', run() { undeclared = app; } };\n");

@@ -33,6 +33,9 @@ const MAX_CODE_BYTES = 512 * 1024;
 /** An import of a neighbour: `from './x'`, `import './x'`, `import('./x')`, `require('./x')`. */
 const RELATIVE_IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']\.{1,2}\//;
 
+/** The endings that an import may omit, in the order of the attempts: as for components by URL and for `component check`. */
+const MODULE_ENDINGS = ['.ts', '.mjs', '.js', '.json'];
+
 /** The `require` of the module's component, which finds the packages that Sluice has installed for it. */
 const REQUIRE = 'const require = globalThis[Symbol.for("sluice.require")](import.meta.url);';
 
@@ -74,6 +77,7 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
           target: 'es2024',
           logLevel: 'silent',
         },
+        resolveExtensions: MODULE_ENDINGS,
         // packages are resolved by Sluice, also for CommonJS neighbours of an ES module
         packages: 'external',
         banner: { js: format === 'esm' ? REQUIRE : '' },

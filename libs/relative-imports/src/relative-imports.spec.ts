@@ -1,6 +1,6 @@
 import { cpuSeconds } from '#testing';
 import { describe, expect, it } from '@jest/globals';
-import { candidates, relativeImports } from './remote-code.js';
+import { candidates, relativeImports } from './relative-imports.js';
 
 describe('relativeImports', () => {
   it.each([
@@ -29,6 +29,14 @@ it.each(['from', 'import', 'import (', 'require', 'require('])(
 );
 
 describe('candidates', () => {
-  it('a full name is the only candidate', () => expect(candidates('./a.mjs')).toEqual(['./a.mjs']));
-  it('a bare name has the usual endings as candidates', () => expect(candidates('../lib')).toContain('../lib/index.js'));
+  it.each([
+    ['./a.ts', './a.ts'],
+    ['./a.json', './a.json'],
+    ['./a.js', './a.js ./a.ts'],
+    ['./a.mjs', './a.mjs ./a.mts'],
+    ['./github.app', './github.app.ts ./github.app.mjs ./github.app.js ./github.app.json'],
+    ['../lib', '../lib.ts ../lib.mjs ../lib.js ../lib.json'],
+    ['../lib', '../lib/index.ts ../lib/index.mjs ../lib/index.js ../lib/index.json'],
+    ['./lib/', './lib/index.ts ./lib/index.mjs ./lib/index.js ./lib/index.json'],
+  ])('%s may be %s', (path, expected) => expect(candidates(path).join(' ')).toContain(expected));
 });

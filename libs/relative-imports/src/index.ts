@@ -1,0 +1,1 @@
+export { candidates, MODULE_ENDINGS, relativeImports } from './relative-imports.js';
