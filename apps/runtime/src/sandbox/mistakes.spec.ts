@@ -22,6 +22,11 @@ describe('the warnings about a component', () => {
       ['null:null `hooks.deply` is never called; did you mean `deploy`?'],
     ],
     [
+      'a response that waits for the events, of an interface that responds itself',
+      'export default { name: "n", props: {\n  http: { type: "$.interface.http", respondWhenStored: true },\n  both: { type: "$.interface.http", customResponse: true, respondWhenStored: true },\n} }',
+      ['2:37 `props.http.respondWhenStored` has no effect without `customResponse: true`'],
+    ],
+    [
       'a hook of another system',
       'export default { name: "n", hooks: { cleanUp() {} } }',
       ['1:38 `hooks.cleanUp` is never called; the hooks are deploy, activate, deactivate'],

@@ -60,13 +60,16 @@ function propMistakes(value: Syntax): ComponentWarning[] {
   });
 }
 
-/** Calls of `respond` on HTTP interfaces whose `customResponse` is not true: they throw. */
+/** On HTTP interfaces whose `customResponse` is not true, calls of `respond` throw, and `respondWhenStored` has no effect. */
 function responseMistakes(props: Syntax, tree: Syntax): ComponentWarning[] {
-  const silent = propertiesOf(props)
-    .filter(({ value }) => isSilentInterface(value))
-    .map(({ name }) => name);
-  if (silent.length === 0) return [];
-  const found: ComponentWarning[] = [];
+  const interfaces = propertiesOf(props).filter(({ value }) => isSilentInterface(value));
+  if (interfaces.length === 0) return [];
+  const silent = interfaces.map(({ name }) => name);
+  const found = interfaces.flatMap(({ name, value }) =>
+    propertiesOf(value)
+      .filter((attribute) => attribute.name === 'respondWhenStored' && attribute.value.value === true)
+      .map(({ node }) => warningAt(node, `\`props.${name}.respondWhenStored\` has no effect without \`customResponse: true\``)),
+  );
   walk(tree, (node) => {
     const callee = node.type === 'CallExpression' && isNode(node.callee) ? node.callee : null;
     if (callee?.type !== 'MemberExpression' || memberName(callee) !== 'respond' || !isNode(callee.object)) return;
