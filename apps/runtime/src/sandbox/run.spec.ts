@@ -287,6 +287,14 @@ describe('running a component', () => {
       expect(JSON.stringify(outcome.db)).toBe(JSON.stringify(changed));
     });
 
+    it.each([
+      ['a BigInt', '10n', 'BigInt'],
+      ['a cycle', 'cyclic', 'circular'],
+    ])('reports a value that cannot be stored even if the error is caught: %s', async (_, value, message) => {
+      const outcome = await run(`const cyclic = {}; cyclic.cyclic = cyclic; try { this.db.set("a", ${value}) } catch {}`);
+      expect(outcome).toMatchObject({ status: 'ok', db: {}, refused: [{ name: 'TypeError', message: expect.stringContaining(message) }] });
+    });
+
     it('over the limit it throws, and the error is reported even if it is caught', async () => {
       const outcome = await run(
         'this.db.set("a", "x".repeat(4000)); try { this.db.set("b", "x".repeat(4000)) } catch {} this.db.set("a", 1)',

@@ -68,7 +68,7 @@ function sourceDb(run: RunState): Members {
       if (run.done) throw new Error('db.set after the run has ended');
       const name = String(key);
       if (!isStorable(name)) throw run.refuse(new RangeError('db.set: the key contains a NUL character or an unpaired surrogate'));
-      const text = JSON.stringify(value) as string | undefined;
+      const text = jsonOf(value, run);
       const keyBytes = Buffer.byteLength(name);
       // an earlier version stored longer ones, which can still be removed
       if (text !== undefined && keyBytes > longestDbKey)
@@ -88,6 +88,15 @@ function sourceDb(run: RunState): Members {
       else run.db.set(name, text);
     },
   };
+}
+
+/** Undefined for a value that JSON does not have, such as a function. */
+function jsonOf(value: unknown, run: RunState): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw run.refuse(error as Error);
+  }
 }
 
 function emit(event: unknown, meta: unknown, run: RunState): void {
