@@ -2,8 +2,7 @@ import { Invalid } from '#contracts';
 import type { PropDefinition } from '../sandbox/sandbox.js';
 
 /**
- * The values of `--prop name=value` arguments, by the types of the component's props: text as it is, everything else as JSON. Timers and HTTP
- * interfaces have no value here.
+ * The values of `--prop name=value` arguments, by the types of the component's props: text as it is, everything else as JSON.
  * @throws Invalid that names every argument that is wrong and every prop that is missing
  */
 export function propArguments(definitions: PropDefinition[], given: string[]): Record<string, unknown> {
@@ -41,13 +40,16 @@ function valueOf(type: string, text: string): unknown {
   const isRight = new Map<string, (value: unknown) => boolean>([
     ['integer', Number.isInteger],
     ['boolean', (value) => typeof value === 'boolean'],
-    ['object', (value) => typeof value === 'object' && value !== null && !Array.isArray(value)],
+    ['object', isObject],
+    ['$.interface.timer', isObject],
   ]);
   if (type.endsWith('[]')) return Array.isArray(value) ? value : type === 'string[]' ? text.split(',') : undefined;
   const isOfType = isRight.get(type);
   if (isOfType) return isOfType(value) ? value : undefined;
   return value === undefined ? text : value;
 }
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function parsed(text: string): unknown {
   try {

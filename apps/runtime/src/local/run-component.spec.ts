@@ -22,6 +22,34 @@ it('a component with a timer runs for a tick, one without for the given events, 
   expect((await jobs([], { events: ['1', '{"n":2}'] })).map(({ event }) => event)).toEqual(['1', '{"n":2}']);
 });
 
+it.each<[string, unknown, string[], object, object]>([
+  ['its default', { intervalSeconds: 5 }, [], { intervalSeconds: 5, interval_seconds: 5, cron: null }, { interval_seconds: 5 }],
+  [
+    'a value',
+    { intervalSeconds: 5 },
+    ['timer={"interval_seconds":7}'],
+    { intervalSeconds: 7, interval_seconds: 7, cron: null },
+    { interval_seconds: 7 },
+  ],
+  [
+    'a cron expression',
+    undefined,
+    ['timer={"cron":"0 9 * * 1","timezone":"Europe/Berlin"}'],
+    { intervalSeconds: null, interval_seconds: null, cron: '0 9 * * 1', timezone: 'Europe/Berlin' },
+    { cron: '0 9 * * 1' },
+  ],
+  ['none', undefined, [], { intervalSeconds: 60, interval_seconds: 60, cron: null }, { interval_seconds: 60 }],
+])('a timer with %s has the members that it has in a deployed source, and so has its tick', async (_, value, props, timer, tick) => {
+  const [run] = await jobs([{ ...TIMER, default: value }], { props });
+  expect(run!.props).toEqual({ timer });
+  expect(JSON.parse(run!.event!)).toEqual({ timestamp: expect.any(Number), ...tick });
+});
+
+it('an optional timer without a value is absent', async () => {
+  const [run] = await jobs([{ ...TIMER, default: undefined, optional: true }]);
+  expect({ props: run!.props, event: run!.event }).toEqual({ props: {}, event: '{}' });
+});
+
 it('a component without a timer gets the event that `sluice run` sends', async () => {
   expect((await jobs([])).map(({ event }) => event)).toEqual(['{}']);
 });
@@ -72,6 +100,7 @@ it.each<[string, PropDefinition[], Partial<LocalRunOptions>, string]>([
     '--prop cuont: the component has no such prop; it has timer',
   ],
   ['a prop of another type', [TIMER, COUNT], { props: ['count=x'] }, '--prop count: the value must be of type integer'],
+  ['a timer that is not an object', [TIMER], { props: ['timer=5'] }, '--prop timer: the value must be of type $.interface.timer'],
   ['a required prop that is missing', [TIMER, COUNT], {}, 'the prop count is required: --prop count=…'],
   ['a missing one that is named like a member of every object', [{ ...COUNT, name: 'valueOf' }], {}, 'the prop valueOf is required'],
 ])('%s is a mistake of the caller, explained in one line', async (_, props, options, message) => {

@@ -1,7 +1,7 @@
-import { Invalid } from '#contracts';
+import { Invalid, type Schedule } from '#contracts';
 import { httpEvent } from '../endpoints/http-event.js';
-import type { ComponentDescription, RunError, Sandbox } from '../sandbox/sandbox.js';
-import { requestedEvent } from '../timers/next-tick.js';
+import type { PropDefinition, RunError, Sandbox } from '../sandbox/sandbox.js';
+import { requestedEvent, timerValue } from '../timers/next-tick.js';
 import type { Checked } from './check-component.js';
 import { type LocalRun, LocalSource, type LocalState } from './local-source.js';
 import { propArguments } from './prop-arguments.js';
@@ -40,8 +40,11 @@ export async function* runComponent(
   { component, description }: Extract<Checked, { ok: true }>,
   options: LocalRunOptions,
 ): AsyncGenerator<LocalRun> {
-  const props = propArguments(description.configurable_props, options.props);
-  const events = await eventsOf(description, options);
+  const values = propArguments(description.configurable_props, options.props);
+  const schedules = schedulesOf(description.configurable_props, values);
+  const timers = Object.entries(schedules).map(([prop, schedule]) => [prop, timerValue(schedule)] as const);
+  const props = { ...values, ...Object.fromEntries(timers) };
+  const events = eventsOf(Object.values(schedules)[0], options);
   const source = new LocalSource(sandbox, { component, description, props, endpoint: options.endpoint, state: options.state });
   const has = (hook: 'deploy' | 'activate' | 'deactivate') => options.hooks && description.hooks.includes(hook);
   if (has('deploy')) yield await source.run('deploy');
@@ -54,10 +57,27 @@ export async function* runComponent(
   if (late) throw new LateError(late);
 }
 
-async function eventsOf(
-  { configurable_props }: ComponentDescription,
+/** The schedules that a source would have, by prop. A timer without one ticks each minute. */
+function schedulesOf(definitions: PropDefinition[], values: Record<string, unknown>): Record<string, Schedule> {
+  const timers = definitions.filter(({ type }) => type === '$.interface.timer');
+  return Object.fromEntries(
+    timers.flatMap((timer) => {
+      const value = values[timer.name] ?? timer.default ?? undefined;
+      return value === undefined && timer.optional === true ? [] : [[timer.name, scheduleOf(value ?? {})]];
+    }),
+  );
+}
+
+function scheduleOf(value: { intervalSeconds?: number; interval_seconds?: number; cron?: string; timezone?: string }): Schedule {
+  const { intervalSeconds, interval_seconds, cron, timezone } = value;
+  if (cron) return { interval_seconds: null, cron, ...(timezone && { timezone }) };
+  return { interval_seconds: intervalSeconds ?? interval_seconds ?? 60, cron: null };
+}
+
+function eventsOf(
+  schedule: Schedule | undefined,
   { events, request, headers }: Pick<LocalRunOptions, 'events' | 'request' | 'headers'>,
-): Promise<string[]> {
+): string[] {
   if (request !== undefined) {
     const given = headers.map((header) => [
       header.slice(0, header.indexOf(':')).trim().toLowerCase(),
@@ -68,10 +88,7 @@ async function eventsOf(
     return [JSON.stringify(httpEvent({ method: 'POST', path: '/', search: '', headers: all, body: Buffer.from(request) }))];
   }
   if (events.length > 0) return events.map(checkedJson);
-  const timer = configurable_props.find(({ type }) => type === '$.interface.timer');
-  const { intervalSeconds, cron } = (timer?.default ?? {}) as { intervalSeconds?: number; cron?: string };
-  const schedule = cron ? { interval_seconds: null, cron } : { interval_seconds: intervalSeconds ?? 60, cron: null };
-  return [requestedEvent(timer && ({ ...schedule, timezone: 'UTC' } as Parameters<typeof requestedEvent>[0]))];
+  return [requestedEvent(schedule)];
 }
 
 function checkedJson(text: string): string {

@@ -7,6 +7,7 @@ import { SecretBox } from '#secrets';
 import { openedProps } from '../deployments/opened-props.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
+import { timerValue } from '../timers/next-tick.js';
 import { ComponentConsole } from './component-console.js';
 import { type DueRun, errorRecord } from './run-events.js';
 import { type RunSource } from './run-sources.js';
@@ -27,11 +28,7 @@ export class SandboxRuns {
 
   async execute(run: DueRun, { state, component, description }: RunSource, given: Pick<RunJob, 'db' | 'onRespond'>): Promise<RunOutcome> {
     const { source_id, owner_id, version, deployment } = state;
-    const timers = Object.fromEntries(
-      Object.entries(deployment.schedules).map(
-        ([prop, schedule]) => [prop, { intervalSeconds: schedule.interval_seconds, ...schedule }] as const,
-      ),
-    );
+    const timers = Object.fromEntries(Object.entries(deployment.schedules).map(([prop, schedule]) => [prop, timerValue(schedule)]));
     const job: RunJob = {
       runId: run.run_id,
       accountId: owner_id,

@@ -55,5 +55,8 @@ export const timerEvent = (schedule: Schedule, at: Date): object => ({
   ...(schedule.cron === null ? { interval_seconds: schedule.interval_seconds } : { cron: schedule.cron }),
 });
 
+/** The value of a timer in `this`. */
+export const timerValue = (schedule: Schedule): object => ({ intervalSeconds: schedule.interval_seconds, ...schedule });
+
 /** The event of a run that was requested without one: a tick, or an empty object if the source has no timer. */
 export const requestedEvent = (schedule: Schedule | undefined): string => JSON.stringify(schedule ? timerEvent(schedule, new Date()) : {});
