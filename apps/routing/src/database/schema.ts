@@ -22,6 +22,7 @@ import { PostponeEvents1796947200006 } from './migrations/0008-postpone-events.j
 import { CountWaitingData1796947200008 } from './migrations/0009-count-waiting-data.js';
 import { IndexReplaysOfOwner1797033600000 } from './migrations/0010-index-replays-of-owner.js';
 import { CountCancelledReplays1797724800000 } from './migrations/0011-count-cancelled-replays.js';
+import { NameAccountsOfBacklogs1797811200000 } from './migrations/0012-name-accounts-of-backlogs.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -52,5 +53,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     CountWaitingData1796947200008,
     IndexReplaysOfOwner1797033600000,
     CountCancelledReplays1797724800000,
+    NameAccountsOfBacklogs1797811200000,
   ],
 });

@@ -44,7 +44,7 @@ async function draining(store: DeliveryStoreInMemory, result: () => PostResult, 
   const targets = new Targets(store, new SecretBox([]));
   const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, none, none, middle);
   const [claim] = await store.claim(1, 'lease', MINUTE);
-  return { poster, drain: () => drainer.drain(claim as Claim) };
+  return { poster, drain: (othersWait?: () => boolean) => drainer.drain(claim as Claim, othersWait) };
 }
 
 const deliveryOf = (seq: number, emitterId: EmitterId = 'dc_1') => ({
@@ -179,6 +179,47 @@ describe('a drainer', () => {
   it('gives up the deliveries of a webhook when a probe finds that its receiver is gone', async () => {
     const { posts, waiting } = await drainSix('one', () => ({ kind: 'response', status: 410, body: '' }), { probeInMs: 0 });
     expect({ posts, waiting }).toEqual({ posts: 1, waiting: 0 });
+  });
+
+  it('stops after a turn while other backlogs wait, and is due behind them', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 1, spilled: true });
+    await store.parkFresh(
+      WEBHOOK,
+      Array.from({ length: 100 }, (_, seq) => deliveryOf(seq)),
+    );
+    const { poster, drain } = await draining(store, () => OK);
+    let othersWait = false;
+    const drained = drain(() => othersWait);
+    const pass = async (seconds: number) => {
+      for (let turn = 0; turn < 10 * seconds; turn++) await jest.advanceTimersByTimeAsync(100);
+    };
+    await pass(20);
+    expect(poster.posts).toBeGreaterThanOrEqual(19);
+    othersWait = true;
+    await pass(3);
+    await drained;
+    expect(poster.posts).toBeLessThanOrEqual(22);
+    const { leaseId, nextDue } = store.backlogs.get(WEBHOOK)!;
+    expect(leaseId).toBeNull();
+    expect(Date.now() - nextDue).toBeLessThanOrEqual(3000);
+  });
+
+  it('leaves the rest of what it has taken when its turn is over', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1');
+    await store.spill(WEBHOOK, null);
+    await store.parkFresh(WEBHOOK, [deliveryOf(1), deliveryOf(2), deliveryOf(3)]);
+    const { poster, drain } = await draining(store, () => OK);
+    poster.post = async () => {
+      poster.posts += 1;
+      await new Promise((resolve) => setTimeout(resolve, 4000));
+      return OK;
+    };
+    const drained = drain(() => true);
+    for (let turn = 0; turn < 100; turn++) await jest.advanceTimersByTimeAsync(100);
+    await drained;
+    expect({ posts: poster.posts, parked: store.parked.get(WEBHOOK)!.size }).toEqual({ posts: 2, parked: 1 });
   });
 
   it('keeps the tokens of a rate limit that it could not use', async () => {

@@ -27,6 +27,8 @@ const CLOSING_MAX_DURATION_MS = 50;
 const IN_FLIGHT_LOOK_MS = 1000;
 const INACTIVE_LOOK_MS = 3_600_000;
 const AFTER_TROUBLE_MS = 1000;
+/** How long a backlog is drained while others wait. */
+const TURN_MS = 5000;
 
 /**
  * Delivers the backlog of one webhook at a time, as long as the lease holds:
@@ -72,8 +74,12 @@ export class Drainer {
     this.stopping = true;
   }
 
-  /** Drains the backlog until nothing is due. Never throws: another replica continues when the lease expires. */
-  async drain(claimed: Claim): Promise<void> {
+  /**
+   * Drains the backlog until nothing is due, or for a turn if `othersWait`. Never throws: another replica continues when the lease expires.
+   */
+  async drain(claimed: Claim, othersWait = () => false): Promise<void> {
+    const begun = performance.now();
+    const isTurnOver = () => performance.now() - begun >= TURN_MS && othersWait();
     const receiver = this.receivers.of(claimed.webhookId);
     receiver.held += 1;
     const lease = new Lease(this.store, claimed);
@@ -87,6 +93,8 @@ export class Drainer {
         const target = await this.targets.load(claim.webhookId);
         if (!target) return;
         if (this.stopping) return await this.store.release(claim, { when: 'next due' });
+        // behind those that wait
+        if (isTurnOver()) return await this.store.release(claim, { when: 'later', inMs: 0 });
         if (target.givingUp) {
           if (await this.store.giveUp(claim.webhookId)) continue;
           return await this.store.release(claim, { when: 'next due' });
@@ -100,7 +108,7 @@ export class Drainer {
           continue;
         }
         probed = true;
-        if (!(await this.drainSome(lease, claim, receiver, target))) return;
+        if (!(await this.drainSome(lease, claim, receiver, target, isTurnOver))) return;
       }
     } catch (error) {
       this.log.warn({ webhook_id: claim.webhookId, err: error }, 'backlog.interrupted');
@@ -113,7 +121,13 @@ export class Drainer {
   }
 
   /** Returns whether to continue. */
-  private async drainSome(lease: Lease, claim: Claim, receiver: ReceiverState, target: Target): Promise<boolean> {
+  private async drainSome(
+    lease: Lease,
+    claim: Claim,
+    receiver: ReceiverState,
+    target: Target,
+    isTurnOver: () => boolean,
+  ): Promise<boolean> {
     const { webhookId } = claim;
     const limit = target.rateLimit === null ? TAKEN : await this.tokens(webhookId, target.rateLimit);
     let { parked, inFlight } = await this.store.take(webhookId, limit);
@@ -132,7 +146,7 @@ export class Drainer {
       ({ parked, inFlight } = await this.store.take(webhookId, limit));
       if (inFlight) return true;
     }
-    const { opened, disabled, retryAfterMs } = await this.attemptAll(lease, claim, receiver, target, parked);
+    const { opened, disabled, retryAfterMs } = await this.attemptAll(lease, claim, receiver, target, parked, isTurnOver);
     // the owner of the backlog opens the breaker
     if (!opened || disabled || !(await lease.renew())) return true;
     await this.store.spill(webhookId, { probeInMs: 0 });
@@ -143,8 +157,8 @@ export class Drainer {
   }
 
   /**
-   * Attempts the deliveries, fresh ones in order per emitter, while the lease holds. Returns whether the receiver fails: then the rest is not
-   * attempted. `disabled`: so is its webhook. `retryAfterMs`: the longest pause that it requested.
+   * Attempts the deliveries, fresh ones in order per emitter, while the lease holds and until the turn is over, but at least one. Returns whether the
+   * receiver fails: then the rest is not attempted. `disabled`: so is its webhook. `retryAfterMs`: the longest pause that it requested.
    */
   private async attemptAll(
     lease: Lease,
@@ -152,6 +166,7 @@ export class Drainer {
     receiver: ReceiverState,
     target: Target,
     parked: Parked[],
+    isTurnOver: () => boolean,
   ): Promise<{ opened: boolean; disabled: boolean; retryAfterMs: number | null }> {
     const { webhookId } = claim;
     let [opened, disabled, gone, begins] = [false, false, false, false];
@@ -160,7 +175,7 @@ export class Drainer {
     });
     let begun = 0;
     let retryAfterMs: number | null = null;
-    const isOver = () => opened || this.stopping || !lease.holds;
+    const isOver = () => opened || this.stopping || !lease.holds || (begun > 0 && isTurnOver());
     const run = async (each: Parked) => {
       if (isOver()) return;
       // the owner may have changed, disabled or deleted it while this delivery waited for its turn

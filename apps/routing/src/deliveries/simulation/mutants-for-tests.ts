@@ -5,7 +5,7 @@ import type { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-fo
 import type { Claim, Probe, Settlement } from '../store/delivery-store.js';
 import type { ReceiverState } from '../receivers/receiver-states.js';
 import type { Target } from '../receivers/targets.js';
-import type { Replica } from './replica-for-tests.js';
+import { OWNER, type Replica } from './replica-for-tests.js';
 
 /** A mistake that the simulation must detect. */
 export interface Mutant {
@@ -121,7 +121,7 @@ export const MUTANTS: Mutant[] = [
           .slice(0, limit)
           .map(([webhookId, backlog]) => {
             backlog.leaseId ??= leaseId;
-            return { webhookId, leaseId: backlog.leaseId, wakes: backlog.wakes };
+            return { webhookId, ownerId: OWNER, leaseId: backlog.leaseId, wakes: backlog.wakes };
           });
     },
   },

@@ -1,16 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
 import { DueRows, LONGEST_MS, msToFirst } from '#due-work';
-import type { Claim, NextLook, Renewed } from './delivery-store.js';
+import type { Claim, NextLook, Renewed, Shares } from './delivery-store.js';
 
 /** A webhook that has parked deliveries or is spilled. */
 @Entity('backlog')
 @Index('backlog_due', ['next_due'])
+@Index('backlog_of_owner', ['owner_id', 'next_due'])
 export class Backlog {
   @PrimaryColumn(BYTEWISE_TEXT)
   webhook_id!: WebhookId;
+
+  /** Of the webhook; empty in a row that an earlier version has written, until it is claimed. */
+  @Column({ ...BYTEWISE_TEXT, default: '' })
+  owner_id!: UserId | '';
 
   @Column('timestamptz')
   next_due!: Date;
@@ -32,20 +37,26 @@ export class Backlog {
 }
 
 const MS = "interval '1 ms'";
+const IS_DUE = 'next_due <= now() AND leased_until <= now()';
 /** The columns of `Renewed`. */
 const RENEWED = 'failed_probes AS "failedProbes", wakes';
+
+/** SQL that adds backlogs of `rows` (columns `webhook_id` and `due`). */
+const insertBacklogs = (rows: string): string =>
+  `INSERT INTO backlog (webhook_id, owner_id, next_due)
+   SELECT id, owner_id, due FROM (${rows}) AS woken (webhook_id, due) JOIN webhook ON id = woken.webhook_id`;
 
 /**
  * SQL for `INSERT INTO backlog …`, or a part of a larger statement: wakes the backlogs of `rows` (columns `webhook_id` and `due`). While a breaker is
  * open, its next probe sets the time. A row that is due already is not written again.
  */
 export const wakeBacklogs = (rows: string): string =>
-  `INSERT INTO backlog (webhook_id, next_due) ${rows}
+  `${insertBacklogs(rows)}
    ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due WHERE backlog.failed_probes IS NULL AND backlog.next_due > excluded.next_due`;
 
 /** The same, but a failing receiver is attempted at once, too. */
 export const wakeBacklogsNow = (rows: string): string =>
-  `INSERT INTO backlog (webhook_id, next_due) ${rows} ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), wakes = backlog.wakes + 1`;
+  `${insertBacklogs(rows)} ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), wakes = backlog.wakes + 1`;
 
 /** SQL that wakes a backlog, if the webhook ($1) has one. */
 export const WAKE_BACKLOG = 'UPDATE backlog SET next_due = now() WHERE webhook_id = $1 AND failed_probes IS NULL AND next_due > now()';
@@ -62,27 +73,60 @@ export class BacklogsRepository extends DueRows {
     super();
   }
 
-  /** Of those that are due before the next look; one that is leased is due when its lease ends. */
+  /** Of those that are due before the next look; one that is leased is due when its lease ends. If one is due now, the others are not read. */
   msToNext(): Promise<number | null> {
     return msToFirst(
       this.database,
       'backlog-next',
-      `SELECT extract(epoch FROM greatest(next_due, leased_until) - now())::float8 * 1000 AS ms FROM backlog
-             WHERE next_due < now() + ${LONGEST_MS} * ${MS} ORDER BY greatest(next_due, leased_until) LIMIT 1`,
+      `SELECT 0::float8 AS ms WHERE EXISTS (SELECT FROM backlog WHERE ${IS_DUE})
+       UNION ALL
+       (SELECT extract(epoch FROM greatest(next_due, leased_until) - now())::float8 * 1000 FROM backlog
+        WHERE next_due < now() + ${LONGEST_MS} * ${MS} ORDER BY greatest(next_due, leased_until) LIMIT 1)
+       LIMIT 1`,
     );
   }
 
-  async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
-    const { rows } = await this.database.query<{ webhook_id: WebhookId; wakes: number }>({
+  /**
+   * If fewer are due than may be claimed, only those are read. Otherwise one after another of every account that has backlogs: however many of an account
+   * are due, those of the others are found by a look into the index.
+   */
+  async claim(
+    limit: number,
+    leaseId: string,
+    leaseMs: number,
+    { most, taken }: Shares = { most: limit, taken: new Map() },
+  ): Promise<Claim[]> {
+    const { rows } = await this.database.query<{ webhook_id: WebhookId; owner_id: UserId; wakes: number }>({
       name: 'backlog-claim',
-      text: `UPDATE backlog SET lease_id = $2, leased_until = now() + $3 * ${MS}
-             WHERE webhook_id IN (
-               SELECT webhook_id FROM backlog WHERE next_due <= now() AND leased_until <= now() ORDER BY next_due LIMIT $1 FOR UPDATE SKIP LOCKED
+      text: `WITH RECURSIVE first AS MATERIALIZED (
+               SELECT owner_id FROM backlog WHERE ${IS_DUE} ORDER BY next_due LIMIT $1 + 1
+             ), next_owner AS (
+               (SELECT owner_id FROM backlog WHERE (SELECT count(*) > $1 FROM first) ORDER BY owner_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT owner_id FROM backlog WHERE owner_id > next_owner.owner_id ORDER BY owner_id LIMIT 1) FROM next_owner
+               WHERE next_owner.owner_id IS NOT NULL
+             ), account AS (
+               SELECT owner_id, coalesce(count, 0) AS taken
+               FROM (SELECT owner_id FROM first UNION SELECT owner_id FROM next_owner WHERE owner_id IS NOT NULL) AS owner
+               LEFT JOIN unnest($4::text[], $5::integer[]) AS taken (owner_id, count) USING (owner_id)
+             ), next AS MATERIALIZED (
+               SELECT webhook_id FROM account CROSS JOIN LATERAL (
+                 SELECT webhook_id, next_due, row_number() OVER (ORDER BY next_due) AS nth FROM (
+                   SELECT webhook_id, next_due FROM backlog WHERE owner_id = account.owner_id AND ${IS_DUE}
+                   ORDER BY next_due LIMIT greatest(0, least($1, $6 - account.taken))
+                 ) AS due
+               ) AS ranked
+               ORDER BY taken + nth, next_due LIMIT $1
              )
-             RETURNING webhook_id, wakes`,
-      values: [limit, leaseId, leaseMs],
+             UPDATE backlog SET lease_id = $2, leased_until = now() + $3 * ${MS},
+               owner_id = CASE owner_id WHEN '' THEN coalesce((SELECT owner_id FROM webhook WHERE id = webhook_id), '') ELSE owner_id END
+             WHERE webhook_id IN (
+               SELECT webhook_id FROM backlog WHERE webhook_id IN (SELECT webhook_id FROM next) AND ${IS_DUE} FOR UPDATE SKIP LOCKED
+             )
+             RETURNING webhook_id, owner_id, wakes`,
+      values: [limit, leaseId, leaseMs, [...taken.keys()], [...taken.values()], most],
     });
-    return rows.map(({ webhook_id, wakes }) => ({ webhookId: webhook_id, leaseId, wakes }));
+    return rows.map(({ webhook_id, owner_id, wakes }) => ({ webhookId: webhook_id, ownerId: owner_id, leaseId, wakes }));
   }
 
   async renew({ webhookId, leaseId }: Claim, leaseMs: number): Promise<Renewed | undefined> {
@@ -103,7 +147,7 @@ export class BacklogsRepository extends DueRows {
 
   async openBreaker(transaction: Transaction, webhookId: WebhookId, probeInMs: number): Promise<void> {
     await transaction.query(
-      `INSERT INTO backlog (webhook_id, next_due, failed_probes) VALUES ($1, now() + $2 * ${MS}, 0)
+      `INSERT INTO backlog (webhook_id, owner_id, next_due, failed_probes) SELECT id, owner_id, now() + $2 * ${MS}, 0 FROM webhook WHERE id = $1
        ON CONFLICT (webhook_id) DO UPDATE SET next_due = excluded.next_due, failed_probes = 0 WHERE backlog.failed_probes IS NULL`,
       [webhookId, probeInMs],
     );
@@ -111,20 +155,20 @@ export class BacklogsRepository extends DueRows {
   }
 
   async wake(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-    await transaction.query(wakeBacklogs('VALUES ($1, now())'), [webhookId]);
+    await transaction.query(wakeBacklogs('VALUES ($1::text, now())'), [webhookId]);
     this.scheduled(transaction);
   }
 
   /** The same, also if its receiver is failing. */
   async wakeNow(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-    await transaction.query(wakeBacklogsNow('VALUES ($1, now())'), [webhookId]);
+    await transaction.query(wakeBacklogsNow('VALUES ($1::text, now())'), [webhookId]);
     this.scheduled(transaction);
   }
 
   /** The webhook's waiting deliveries may succeed now: attempts them at once. A spilled webhook has a backlog, even an empty one. */
   async restart(transaction: Transaction, webhookId: WebhookId): Promise<void> {
     const { rowCount } = await transaction.query(
-      `INSERT INTO backlog (webhook_id, next_due) SELECT id, now() FROM webhook
+      `INSERT INTO backlog (webhook_id, owner_id, next_due) SELECT id, owner_id, now() FROM webhook
        WHERE id = $1 AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1))
        ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL, wakes = backlog.wakes + 1`,
       [webhookId],

@@ -1,7 +1,16 @@
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
-import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Renewed, type Settlement } from './delivery-store.js';
+import {
+  type Claim,
+  DeliveryStore,
+  type NextLook,
+  type Parked,
+  type Probe,
+  type Renewed,
+  type Settlement,
+  type Shares,
+} from './delivery-store.js';
 import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 
 interface Hook extends TargetRow {
@@ -171,14 +180,29 @@ export class DeliveryStoreInMemory extends DeliveryStore {
   /** One store serves several replicas: each of them knows what it has written. */
   listen(): void {}
 
-  async claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
-    const due = [...this.backlogs].filter(([, { nextDue, leasedUntil }]) => nextDue <= Date.now() && leasedUntil <= Date.now());
-    return due
+  async claim(
+    limit: number,
+    leaseId: string,
+    leaseMs: number,
+    { most, taken }: Shares = { most: limit, taken: new Map() },
+  ): Promise<Claim[]> {
+    const nths = new Map(taken);
+    return [...this.backlogs]
+      .filter(([, { nextDue, leasedUntil }]) => nextDue <= Date.now() && leasedUntil <= Date.now())
       .sort(([, a], [, b]) => a.nextDue - b.nextDue)
+      .flatMap(([webhookId, backlog]) => {
+        const ownerId = this.hooks.get(webhookId)?.owner_id;
+        if (ownerId === undefined) return [];
+        const nth = (nths.get(ownerId) ?? 0) + 1;
+        nths.set(ownerId, nth);
+        return [{ webhookId, ownerId, backlog, nth }];
+      })
+      .filter(({ nth }) => nth <= most)
+      .sort((a, b) => a.nth - b.nth)
       .slice(0, limit)
-      .map(([webhookId, backlog]) => {
+      .map(({ webhookId, ownerId, backlog }) => {
         Object.assign(backlog, { leaseId, leasedUntil: Date.now() + leaseMs });
-        return { webhookId, leaseId, wakes: backlog.wakes };
+        return { webhookId, ownerId, leaseId, wakes: backlog.wakes };
       });
   }
 

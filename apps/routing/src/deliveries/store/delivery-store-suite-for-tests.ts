@@ -295,6 +295,33 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await store.renew(second, LONG)).toBeDefined();
     });
 
+    it('is leased in turn with those of other accounts, however many are due for longer', async () => {
+      // leases what other tests have left
+      await store.claim(1000, 'rest', LONG);
+      const [first, other] = [newId('user'), newId('user')];
+      const due = async (ownerId: UserId): Promise<WebhookId> => {
+        const id = newId('webhook');
+        await under.addWebhook(id, ownerId);
+        await store.spill(id, null);
+        return id;
+      };
+      const own = [await due(first), await due(first), await due(first), await due(first), await due(first)];
+      const others = [await due(other)];
+      const claimedBy = async (limit: number, most: number, taken: [UserId, number][] = []) =>
+        (await store.claim(limit, `lease-${(seq += 1)}`, LONG, { most, taken: new Map(taken) })).map(({ webhookId, ownerId }) => {
+          expect(ownerId).toBe(others.includes(webhookId) ? other : first);
+          return webhookId;
+        });
+      expect((await claimedBy(2, 10)).sort()).toEqual([own[0], others[0]].sort());
+      others.push(await due(other));
+      expect(await claimedBy(1, 10, [[first, 1]])).toEqual([others[1]]);
+      others.push(await due(other));
+      expect(await claimedBy(1, 10, [[other, 5]])).toEqual([own[1]]);
+      expect((await claimedBy(10, 3, [[first, 1]])).sort()).toEqual([own[2], own[3], others[2]].sort());
+      expect(await claimedBy(10, 3, [[first, 3]])).toEqual([]);
+      expect(await claimedBy(10, 3)).toEqual([own[4]]);
+    });
+
     it('gives up what is parked when the webhook is disabled', async () => {
       const id = await webhook();
       await store.parkFailed(failed(delivery(id), LONG));

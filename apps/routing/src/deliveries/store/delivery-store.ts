@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
 import { Database } from '#database';
 import type { Attempt, Delivery } from '../delivery.js';
 import { type Mode, type TargetRow, WebhooksRepository } from '../../webhooks/webhooks.repository.js';
@@ -33,9 +33,16 @@ export type Settlement =
 /** A lease of a webhook's backlog. */
 export interface Claim {
   webhookId: WebhookId;
+  ownerId: UserId;
   leaseId: string;
   /** How often the backlog had been woken when it was last read: a wake-up after that must not be overwritten. */
   wakes: number;
+}
+
+/** How many backlogs of one account a replica leases at a time, and how many it has. */
+export interface Shares {
+  most: number;
+  taken: ReadonlyMap<UserId, number>;
 }
 
 /** The state of a leased backlog. */
@@ -85,8 +92,8 @@ export abstract class DeliveryStore {
   abstract msToNext(): Promise<number | null>;
   /** @param notify receives in how many ms a backlog is due that this process has woken */
   abstract listen(notify: (inMs: number) => void): void;
-  /** Leases backlogs with due deliveries. */
-  abstract claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]>;
+  /** Leases backlogs with due deliveries: those of accounts that have the fewest first, and of each account those that have been due for longest. */
+  abstract claim(limit: number, leaseId: string, leaseMs: number, shares?: Shares): Promise<Claim[]>;
   /** Extends the lease. Undefined if it is lost. */
   abstract renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined>;
   /**
@@ -185,8 +192,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     this.backlogs.listen(notify);
   }
 
-  claim(limit: number, leaseId: string, leaseMs: number): Promise<Claim[]> {
-    return this.backlogs.claim(limit, leaseId, leaseMs);
+  claim(limit: number, leaseId: string, leaseMs: number, shares?: Shares): Promise<Claim[]> {
+    return this.backlogs.claim(limit, leaseId, leaseMs, shares);
   }
 
   renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined> {
