@@ -39,6 +39,9 @@ export function detached(json: Buffer): Buffer {
   return copy;
 }
 
+/** Of a parked delivery in memory, beside its JSON: most of it are the responses to its newest attempts. */
+export const OVERHEAD_BYTES = 4096;
+
 /** One attempt, as the API returns it. */
 export interface Attempt {
   /** When it began, in ms. */

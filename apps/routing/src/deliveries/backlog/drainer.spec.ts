@@ -34,7 +34,7 @@ class FixedPoster extends Poster {
   close = async () => {};
 }
 
-/** A drainer whose attempts have this result, and a claim of the backlog of its only webhook. */
+/** A drainer whose attempts have this result, with the backlogs of all webhooks. `drain` drains the first one. */
 async function draining(store: DeliveryStoreInMemory, result: () => PostResult, config = RoutingConfig.read({})) {
   const middle = () => 0.5;
   const none = { add() {}, countEnded() {}, gaveUp: async () => {}, disabled: async () => {} } as never;
@@ -43,8 +43,9 @@ async function draining(store: DeliveryStoreInMemory, result: () => PostResult, 
   const attempts = new Attempts(silent, config, poster, middle, none, clock);
   const targets = new Targets(store, new SecretBox([]));
   const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, none, none, middle);
-  const [claim] = await store.claim(1, 'lease', MINUTE);
-  return { poster, drain: (othersWait?: () => boolean) => drainer.drain(claim as Claim, othersWait) };
+  const claims = await store.claim(1000, 'lease', MINUTE);
+  const drain = (othersWait?: () => boolean) => drainer.drain(claims[0] as Claim, othersWait);
+  return { poster, drain, drainAll: () => Promise.all(claims.map((claim) => drainer.drain(claim))) };
 }
 
 const deliveryOf = (seq: number, emitterId: EmitterId = 'dc_1') => ({
@@ -116,6 +117,42 @@ describe('a probe that fails', () => {
     const result: PostResult = { kind: 'response', status: 500, retryAfter: '600', body: '' };
     expect(await probe(result, MINUTE)).toEqual({ tries: 3, attempts: 1, dueInMs: 10 * MINUTE, nextProbeInMs: 10 * MINUTE });
   });
+});
+
+it('a drainer holds a limited number of bytes in memory, over all backlogs', async () => {
+  const store = new DeliveryStoreInMemory();
+  const json = Buffer.alloc(1024 * 1024, '1');
+  const webhooks = Array.from({ length: 100 }, (_, n): WebhookId => `wh_${n}`);
+  for (const id of webhooks) {
+    store.addWebhook(id, 'u_1');
+    await store.spill(id, null);
+    await store.parkFresh(
+      id,
+      [1, 2].map((seq) => ({ ...deliveryOf(seq), webhookId: id, json })),
+    );
+  }
+  const held = new Map<WebhookId, number>();
+  let most = 0;
+  const take = store.take.bind(store);
+  store.take = async (id, limit, bytes) => {
+    const taken = await take(id, limit, bytes);
+    held.set(id, taken.parked.length);
+    most = Math.max(
+      most,
+      [...held.values()].reduce((sum, each) => sum + each),
+    );
+    return taken;
+  };
+  const settle = store.settle.bind(store);
+  store.settle = async (id, settlements, leaseId) => {
+    held.set(id, (held.get(id) ?? 0) - settlements.length);
+    return settle(id, settlements, leaseId);
+  };
+  const { poster, drainAll } = await draining(store, () => OK);
+  await drainAll();
+  expect(poster.posts).toBe(200);
+  expect(most).toBeGreaterThan(20);
+  expect(most).toBeLessThanOrEqual(64);
 });
 
 describe('a drainer', () => {

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import type { UserId } from '#contracts';
 import { eventIdOf } from '#events';
 import { Lanes } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -11,6 +12,7 @@ import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } f
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { Notices } from '../notices.js';
 import { type FailedProbes, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { DeliveryMemory, type Reservation } from './delivery-memory.js';
 import { Lease } from './lease.js';
 import { SettlementBatch } from './settlement-batch.js';
 import { type Target, Targets } from '../receivers/targets.js';
@@ -47,6 +49,7 @@ const TURN_MS = 5000;
 export class Drainer {
   private readonly lanes: Lanes;
   private readonly buckets = new LRUCache<string, { rate: number; bucket: TokenBucket }>({ max: LIMITED });
+  private readonly memory: DeliveryMemory;
   private stopping = false;
 
   constructor(
@@ -60,6 +63,7 @@ export class Drainer {
     private readonly notices: Notices,
     @Inject(RANDOM) private readonly random: Random,
   ) {
+    this.memory = new DeliveryMemory(config.maxEventBytes);
     // separate lanes: a new delivery never waits behind a backlog
     this.lanes = new Lanes({
       concurrency: config.concurrency,
@@ -104,7 +108,7 @@ export class Drainer {
           // another replica has opened the breaker: its first probe has a time
           if (probed) return await this.store.release(claim, { when: 'unchanged' });
           probed = true;
-          if (!(await this.probe(lease, claim, receiver, target, renewed.failedProbes))) return;
+          if (!(await this.probe(lease, claim, receiver, target.ownerId, renewed.failedProbes))) return;
           continue;
         }
         probed = true;
@@ -128,9 +132,24 @@ export class Drainer {
     target: Target,
     isTurnOver: () => boolean,
   ): Promise<boolean> {
+    const limit = target.rateLimit === null ? TAKEN : await this.tokens(target.id, target.rateLimit);
+    const memory = await this.memory.reserve(target.ownerId);
+    try {
+      return await this.drainTaken(lease, claim, receiver, target, { limit, memory, isTurnOver });
+    } finally {
+      memory.end();
+    }
+  }
+
+  private async drainTaken(
+    lease: Lease,
+    claim: Claim,
+    receiver: ReceiverState,
+    target: Target,
+    { limit, memory, isTurnOver }: { limit: number; memory: Reservation; isTurnOver: () => boolean },
+  ): Promise<boolean> {
     const { webhookId } = claim;
-    const limit = target.rateLimit === null ? TAKEN : await this.tokens(webhookId, target.rateLimit);
-    let { parked, inFlight } = await this.store.take(webhookId, limit);
+    let { parked, inFlight } = await this.store.take(webhookId, limit, memory.bytes);
     // fewer may be due, or their bodies are large
     this.giveBack(webhookId, limit - parked.length);
     if (inFlight) {
@@ -138,14 +157,15 @@ export class Drainer {
       return false;
     }
     if (parked.length === 0) return (await this.store.finishClosing(claim)) === 'more';
-    const endInSight = parked.length < TAKEN && target.rateLimit === null && target.mode === 'spilled';
+    const endInSight = parked.length < TAKEN && !memory.isScarce(parked) && target.rateLimit === null && target.mode === 'spilled';
     if (endInSight && receiver.duration < CLOSING_MAX_DURATION_MS) {
       await this.store.startClosing(claim, CLOSING_MS);
       this.targets.outdate(webhookId);
       // with the deliveries that were parked until now
-      ({ parked, inFlight } = await this.store.take(webhookId, limit));
+      ({ parked, inFlight } = await this.store.take(webhookId, limit, memory.bytes));
       if (inFlight) return true;
     }
+    memory.keep(parked);
     const { opened, disabled, retryAfterMs } = await this.attemptAll(lease, claim, receiver, target, parked, isTurnOver);
     // the owner of the backlog opens the breaker
     if (!opened || disabled || !(await lease.renew())) return true;
@@ -210,14 +230,32 @@ export class Drainer {
   }
 
   /** Attempts one delivery to a failing receiver. Returns whether to continue: it has recovered, or its webhook is disabled. */
-  private async probe(lease: Lease, claim: Claim, receiver: ReceiverState, target: Target, failedProbes: number): Promise<boolean> {
+  private async probe(lease: Lease, claim: Claim, receiver: ReceiverState, ownerId: UserId, failedProbes: number): Promise<boolean> {
+    const memory = await this.memory.reserve(ownerId);
+    try {
+      return await this.probeOnce(lease, claim, receiver, memory, failedProbes);
+    } finally {
+      memory.end();
+    }
+  }
+
+  private async probeOnce(
+    lease: Lease,
+    claim: Claim,
+    receiver: ReceiverState,
+    memory: Reservation,
+    failedProbes: number,
+  ): Promise<boolean> {
     const { webhookId } = claim;
     const parked = await this.store.takeProbe(webhookId, failedProbes);
     if (!parked) {
       await this.store.closeBreaker(claim);
       return true;
     }
-    if (!lease.holds) return true;
+    memory.keep([parked]);
+    // its owner may have changed, disabled or deleted it while this probe waited for memory
+    const target = await this.targets.ofBacklog(webhookId);
+    if (!target?.active || !lease.holds) return true;
     const outcome = await this.attempts.make(target, parked.delivery, positionOf(parked));
     receiver.addDuration(outcome.attempt.duration_ms);
     if (receiver.count(parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(webhookId);

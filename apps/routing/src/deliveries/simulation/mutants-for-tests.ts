@@ -93,8 +93,8 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 1,
     store: (store) => {
       const take = store.take.bind(store);
-      store.take = async (id, limit) => {
-        const { parked, inFlight } = await take(id, limit);
+      store.take = async (id, limit, bytes) => {
+        const { parked, inFlight } = await take(id, limit, bytes);
         return { parked: parked.reverse(), inFlight };
       };
     },
@@ -104,10 +104,10 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 2,
     store: (store) => {
       const take = store.take.bind(store);
-      store.take = async (id, limit) => {
+      store.take = async (id, limit, bytes) => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];
         for (const row of rows) row.inFlightUntil = 0;
-        return take(id, limit);
+        return take(id, limit, bytes);
       };
     },
   },

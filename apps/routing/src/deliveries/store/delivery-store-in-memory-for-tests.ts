@@ -1,6 +1,6 @@
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
-import type { Attempt, Delivery } from '../delivery.js';
+import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import {
   type Claim,
   DeliveryStore,
@@ -213,7 +213,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return { failedProbes: backlog.failedProbes, wakes: backlog.wakes };
   }
 
-  async take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
+  async take(webhookId: WebhookId, limit: number, bytes = Infinity): Promise<{ parked: Parked[]; inFlight: boolean }> {
     const rows = this.rows(webhookId);
     if (rows.some(({ inFlightUntil }) => inFlightUntil > Date.now())) return { parked: [], inFlight: true };
     const fresh = rows.filter((row) => row.fresh && row.dueAt !== null).sort(byPlace);
@@ -221,7 +221,11 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       .filter((row) => !row.fresh && row.dueAt !== null && row.dueAt <= Date.now())
       .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
     const longest = [...fresh.slice(0, limit), ...due.slice(0, limit)].sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || byPlace(a, b));
-    return { parked: longest.slice(0, limit).sort(byPlace).map(parkedOf), inFlight: false };
+    let left = bytes;
+    const fitting = longest
+      .slice(0, limit)
+      .filter(({ delivery }, nth) => (left -= delivery.json.length + OVERHEAD_BYTES) >= 0 || nth === 0);
+    return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: false };
   }
 
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {

@@ -78,6 +78,20 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await taken(id, 2)).toEqual([three[0]?.place.seq, three[1]?.place.seq]);
     });
 
+    it('takes as many as have these bytes together, at least one', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      const json = Buffer.alloc(10_000, '1');
+      const large = [delivery(id), delivery(id), delivery(id)].map((each) => ({ ...each, json }));
+      await store.parkFresh(id, large);
+      const seqs = large.map(({ place }) => place.seq);
+      const takenOf = async (bytes: number) => (await store.take(id, 100, bytes)).parked.map((parked) => parked.delivery.place.seq);
+      expect(await takenOf(1)).toEqual(seqs.slice(0, 1));
+      expect(await takenOf(25_000)).toEqual(seqs.slice(0, 1));
+      expect(await takenOf(30_000)).toEqual(seqs.slice(0, 2));
+      expect(await takenOf(100_000)).toEqual(seqs);
+    });
+
     it('knows when the next backlog is due: at its time, or when its lease ends', async () => {
       const id = await webhook();
       // leases what other tests have left
@@ -296,9 +310,9 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     });
 
     it('is leased in turn with those of other accounts, however many are due for longer', async () => {
-      // leases what other tests have left
-      await store.claim(1000, 'rest', LONG);
       const [first, other] = [newId('user'), newId('user')];
+      // what other tests have left is not leased
+      const rest: [UserId, number] = [owner, 1000];
       const due = async (ownerId: UserId): Promise<WebhookId> => {
         const id = newId('webhook');
         await under.addWebhook(id, ownerId);
@@ -308,10 +322,12 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const own = [await due(first), await due(first), await due(first), await due(first), await due(first)];
       const others = [await due(other)];
       const claimedBy = async (limit: number, most: number, taken: [UserId, number][] = []) =>
-        (await store.claim(limit, `lease-${(seq += 1)}`, LONG, { most, taken: new Map(taken) })).map(({ webhookId, ownerId }) => {
-          expect(ownerId).toBe(others.includes(webhookId) ? other : first);
-          return webhookId;
-        });
+        (await store.claim(limit, `lease-${(seq += 1)}`, LONG, { most, taken: new Map([rest, ...taken]) })).map(
+          ({ webhookId, ownerId }) => {
+            expect(ownerId).toBe(others.includes(webhookId) ? other : first);
+            return webhookId;
+          },
+        );
       expect((await claimedBy(2, 10)).sort()).toEqual([own[0], others[0]].sort());
       others.push(await due(other));
       expect(await claimedBy(1, 10, [[first, 1]])).toEqual([others[1]]);

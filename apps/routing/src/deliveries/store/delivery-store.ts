@@ -97,10 +97,11 @@ export abstract class DeliveryStore {
   /** Extends the lease. Undefined if it is lost. */
   abstract renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined>;
   /**
-   * The deliveries to attempt now, those that have waited longest first: fresh ones, in order, and retries that are due.
+   * The deliveries to attempt now, those that have waited longest first: fresh ones, in order, and retries that are due. As many as have these bytes in
+   * memory, at least one.
    * `inFlight`: a first attempt is in progress elsewhere and must end before any other begins.
    */
-  abstract take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }>;
+  abstract take(webhookId: WebhookId, limit: number, bytes?: number): Promise<{ parked: Parked[]; inFlight: boolean }>;
   /**
    * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
    * different one each time, because an event that the receiver rejects must not be the only probe.
@@ -200,8 +201,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.backlogs.renew(claim, leaseMs);
   }
 
-  take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
-    return this.parked.take(webhookId, limit);
+  take(webhookId: WebhookId, limit: number, bytes?: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
+    return this.parked.take(webhookId, limit, bytes);
   }
 
   takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { type DeletedRange, type EventContext, type EventPlace, EVERY_STREAM } from '#events';
 import { Database, type Transaction } from '#database';
-import type { Attempt, Delivery } from '../delivery.js';
+import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { ParkedDelivery } from './parked-delivery.entity.js';
 import type { Parked, Probe, Settlement } from './delivery-store.js';
@@ -25,8 +25,6 @@ interface ParkedRow {
 
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at';
 const TAKEN_COLUMNS = `${COLUMNS}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms`;
-/** The bytes that are taken at a time: a body may have a megabyte. */
-const TAKEN_BYTES = 8 * 1024 * 1024;
 const MS = "interval '1 ms'";
 /** The number of deliveries that take turns as probes while none is due. */
 const PROBED = 20;
@@ -206,25 +204,25 @@ export class ParkedDeliveriesRepository {
     if (woken) this.backlogs.scheduled(this.database);
   }
 
-  async take(webhookId: WebhookId, limit: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
+  async take(webhookId: WebhookId, limit: number, bytes = Infinity): Promise<{ parked: Parked[]; inFlight: boolean }> {
     if (await this.hasInFlight(webhookId)) return { parked: [], inFlight: true };
     const { rows } = await this.database.query<ParkedRow>({
       name: 'delivery-take',
       text: `
         WITH wanted AS MATERIALIZED (
           SELECT * FROM (
-            (SELECT ms, seq, due_at, octet_length(body) AS bytes FROM parked_delivery
+            (SELECT ms, seq, due_at, octet_length(body) + ${OVERHEAD_BYTES} AS bytes FROM parked_delivery
              WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT $2)
             UNION ALL
-            (SELECT ms, seq, due_at, octet_length(body) FROM parked_delivery
+            (SELECT ms, seq, due_at, octet_length(body) + ${OVERHEAD_BYTES} FROM parked_delivery
              WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at LIMIT $2)
           ) AS candidate ORDER BY due_at, ms, seq LIMIT $2
         ), summed AS (
           SELECT ms, seq, sum(bytes) OVER longest AS total, row_number() OVER longest AS nth FROM wanted WINDOW longest AS (ORDER BY due_at, ms, seq)
         )
         SELECT ${TAKEN_COLUMNS} FROM parked_delivery
-        WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM summed WHERE total <= ${TAKEN_BYTES} OR nth = 1) ORDER BY ms, seq`,
-      values: [webhookId, limit],
+        WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM summed WHERE total <= $3::float8 OR nth = 1) ORDER BY ms, seq`,
+      values: [webhookId, limit, bytes],
     });
     // again: a delivery may have been parked in flight between the two statements, and be among these
     return { parked: rows.map((row) => parkedOf(webhookId, row)), inFlight: await this.hasInFlight(webhookId) };
