@@ -24,6 +24,7 @@ import { MissedEvents } from './routes/missed-events.js';
 import { PostponedEvents } from './routes/postponed-events.js';
 import { PostponedEventsRepository } from './routes/postponed-events.repository.js';
 import { Router } from './routes/router.js';
+import { Withdrawals } from './routes/withdrawals.js';
 import { RoutesController } from './routes/routes.controller.js';
 import { RoutingConfig } from './routing.config.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
@@ -67,6 +68,7 @@ class SharedModule {}
     PostponedEventsRepository,
     PostponedEvents,
     Router,
+    Withdrawals,
     EventListenersRepository,
     ReplaysRepository,
     ReplayLog,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { EmitterId, ListenerId, UserId } from '#contracts';
-import type { EmittedEvent } from '#events';
+import { type EmittedEvent, eventPlace } from '#events';
 import type { AccountPace } from '#fairness';
 import type { Consumers } from '#messaging';
 import { createLog } from '#observability';
@@ -73,4 +73,50 @@ describe('an event is postponed', () => {
       ['u_2', 60],
     ]);
   });
+});
+
+it('a postponed event is in progress until its tasks have ended and it is removed', async () => {
+  const record = {
+    partition: 3,
+    offset: 7,
+    clock: 1,
+    key: 'dc_1',
+    value: Buffer.from('1'),
+    header: () => undefined,
+    headerNames: () => [],
+  };
+  const waiting = [record];
+  const ended = Promise.withResolvers<boolean>();
+  const removed = Promise.withResolvers<void>();
+  const postponed = new PostponedEvents(
+    createLog('test', 'silent'),
+    {
+      accounts: async () => ['u_1'],
+      next: async () => waiting.splice(0),
+      has: async () => false,
+      remove: async () => removed.resolve(),
+    } as unknown as PostponedEventsRepository,
+    { match: async () => [{ ownerId: 'u_1', postponed: true, listeners: [] }] } as unknown as MatchRepository,
+    { of: () => [{ lane: 'a', run: async () => {} }] } as unknown as EventTasks,
+    {} as ReceiverStates,
+    {
+      positionsOf: () => [{ partition: 3, clock: 2, offset: 8 }],
+      isStopping: () => false,
+      pushFor: () => ended.promise,
+      load: () => 0,
+      outstandingOf: () => 0,
+    } as unknown as Consumers,
+    CONFIG,
+    new SecretBox([Buffer.alloc(32)]),
+    {} as AccountPace,
+  );
+  await postponed.look();
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  const isInProgress = (emitterId: EmitterId, offset: number) =>
+    postponed.isInProgress(emitterId, eventPlace({ clock: 1, partition: 3, offset }));
+  expect([isInProgress('dc_1', 8), isInProgress('dc_1', 7), isInProgress('dc_2', 8)]).toEqual([true, false, false]);
+  ended.resolve(true);
+  await removed.promise;
+  await new Promise(setImmediate);
+  expect(isInProgress('dc_1', 8)).toBe(false);
 });

@@ -1,8 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { EVENTS_TOPIC, type UserId } from '#contracts';
-import { type DeletedRange, type EmittedEvent, type EventLogRecord, eventPlace, readEventRecord } from '#events';
+import { type EmitterId, EVENTS_TOPIC, type UserId } from '#contracts';
+import {
+  type DeletedRange,
+  type EmittedEvent,
+  emitterOf,
+  type EventLogRecord,
+  type EventPlace,
+  eventPlace,
+  readEventRecord,
+} from '#events';
 import { AccountPace } from '#fairness';
 import { Consumers } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
@@ -64,8 +72,8 @@ const UNREAD_MS = 60_000;
 /** An account that has postponed events. */
 interface Account {
   id: UserId;
-  /** The bytes of the events in progress, by `seq`. */
-  inProgress: Map<number, number>;
+  /** The events in progress, by `seq`. */
+  inProgress: Map<number, { emitterId: string | undefined; bytes: number }>;
   /** The number of tasks that have begun. */
   begun: number;
   /** Continues with its events. */
@@ -149,6 +157,13 @@ export class PostponedEvents implements BeforeApplicationShutdown {
     return this.repository.withdraw(range);
   }
 
+  /** Whether events of an emitter are in progress here that are before this one in their partition. */
+  isInProgress(emitterId: EmitterId, before: EventPlace): boolean {
+    return [...this.accounts.values()].some(({ inProgress }) =>
+      [...inProgress].some(([seq, event]) => event.emitterId === emitterId && seq < before.seq),
+    );
+  }
+
   /** Finds those of partitions that another process had. */
   @Interval(LOOK_EVERY_MS)
   async look(): Promise<void> {
@@ -175,7 +190,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   private start(id: UserId): void {
     const account = this.accounts.get(id) ?? {
       id,
-      inProgress: new Map<number, number>(),
+      inProgress: new Map(),
       begun: 0,
       work: undefined,
       again: false,
@@ -201,7 +216,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
       const positions = this.consumers.positionsOf(EVENTS_GROUP).map((position) => (isUnread(position) ? beforeNow(position) : position));
       const partitions = positions.map(({ partition }) => partition);
       const except = [...account.inProgress.keys()];
-      const bytes = [...account.inProgress.values()].reduce((left, each) => left - each, IN_PROGRESS_BYTES);
+      const bytes = [...account.inProgress.values()].reduce((left, { bytes }) => left - bytes, IN_PROGRESS_BYTES);
       const next = bytes > 0 ? await this.repository.next(account.id, positions, { except, limit: READ_AT_ONCE, bytes }) : [];
       if (next.length > 0) await this.begin(account, next);
       else if (await this.repository.has(account.id, partitions, except)) await sleep(LOOK_AGAIN_MS);
@@ -239,7 +254,7 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   }
 
   private take(account: Account, record: EventLogRecord): void {
-    account.inProgress.set(eventPlace(record).seq, record.value?.length ?? 0);
+    account.inProgress.set(eventPlace(record).seq, { emitterId: emitterOf(record), bytes: record.value?.length ?? 0 });
   }
 
   private async capacity(account: UserId): Promise<void> {

@@ -10,13 +10,13 @@ import { SecretBox } from '#secrets';
 import type { Stats } from '#stats';
 import type { Delivery } from '../deliveries/delivery.js';
 import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
-import type { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
 import { EventTasks } from './event-tasks.js';
 import type { Match, MatchRepository } from './match.repository.js';
 import type { PostponedEvents } from './postponed-events.js';
 import type { Postponed } from './postponed-events.repository.js';
 import { Router } from './router.js';
+import type { Withdrawals } from './withdrawals.js';
 
 const OWNER = 'u_1';
 const box = new SecretBox([Buffer.alloc(32, 1)]);
@@ -93,7 +93,9 @@ beforeEach(() => {
     }),
   };
   const stats = { countEvent: (id: EmitterId) => void counted.push(id) } as unknown as Stats;
-  const parked = { withdraw: async (range: DeletedRange) => withdrawn.push(range) } as unknown as ParkedDeliveriesRepository;
+  const withdrawals = {
+    task: (range: DeletedRange): Task => ({ lane: `deleted ${range.emitterId}`, run: async () => void withdrawn.push(range) }),
+  } as unknown as Withdrawals;
   const emitters = {
     find: async (ids: EmitterId[]) => {
       if (catalogIsAway) throw new Error('the catalog is down');
@@ -109,9 +111,8 @@ beforeEach(() => {
       if (databaseIsAway) throw new Error('the database is down');
       added.push(...events.map(({ event }) => event.json.toString()));
     },
-    withdraw: async () => 0,
   } as unknown as PostponedEvents;
-  router = new Router(log, publisher, matching, tasks, postponed, CONFIG, parked, box, emitters);
+  router = new Router(log, publisher, matching, tasks, postponed, CONFIG, withdrawals, box, emitters);
 });
 
 let offset = 0;
@@ -151,7 +152,7 @@ describe('an event that a relay has sent twice', () => {
   });
 });
 
-it('the deletion of events withdraws their deliveries that wait for another attempt', async () => {
+it('the deletion of events withdraws their deliveries', async () => {
   const { headers, value } = deletionRecord({ emitterId: 'dc_1', endId: '1700000000000-5', stream: 'x' }, box);
   await run(await router.plan([record('dc_1', value.toString(), headers)]));
   const unsigned = record('dc_1', value.toString(), { ...headers, ce_sluicesignature: 'x' });

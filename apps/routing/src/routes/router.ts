@@ -1,12 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
-import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
+import { type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, Publisher, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
-import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { accountShareOf, RoutingConfig } from '../routing.config.js';
 import { MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-records.js';
 import { EventTasks } from './event-tasks.js';
@@ -14,6 +13,7 @@ import { type Match, MatchRepository } from './match.repository.js';
 import { PostponedEvents } from './postponed-events.js';
 import type { Postponed } from './postponed-events.repository.js';
 import { SendLane } from './triggers.js';
+import { Withdrawals } from './withdrawals.js';
 
 const repeats = counter(
   'events_repeated_by_relay_total',
@@ -48,7 +48,7 @@ export class Router {
     private readonly tasks: EventTasks,
     private readonly postponed: PostponedEvents,
     private readonly config: RoutingConfig,
-    private readonly parked: ParkedDeliveriesRepository,
+    private readonly withdrawals: Withdrawals,
     private readonly box: SecretBox,
     private readonly emitters: EmitterDirectory,
   ) {
@@ -86,7 +86,7 @@ export class Router {
         steps.push(() => (waits ? [] : this.tasksOfRead(read, match, introduce)));
       } else if (read?.kind === 'malformed') {
         steps.push(() => this.tasksOfMalformed(record, read, emitters));
-      } else steps.push(() => (read ? [this.withdrawal(read)] : []));
+      } else steps.push(() => (read ? [this.withdrawals.task(read)] : []));
     }
     // if this fails, the records are planned again: none has begun yet
     if (postponed.length > 0) await this.postponed.add(postponed);
@@ -125,18 +125,6 @@ export class Router {
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
     return match ? [...this.tasks.of(event, match, () => new SendLane(this.publisher, { lane: `triggers ${event.emitterId}` }))] : [];
-  }
-
-  /** Deleted events are not delivered by retries. */
-  private withdrawal(range: DeletedRange): Task {
-    return {
-      lane: `deleted ${range.emitterId}`,
-      run: async () => {
-        const events = await this.postponed.withdraw(range);
-        const deliveries = await this.parked.withdraw(range);
-        if (events + deliveries > 0) this.log.info({ emitter_id: range.emitterId, events, deliveries }, 'deliveries.withdrawn');
-      },
-    };
   }
 
   /** The tasks of a malformed record: one that copies it to the dead-letter topic, and one that reports it on `$errors`. */
