@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EmitterId, type ListenerId, newId, type UserId } from '#contracts';
+import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { ReplayRow, ReplaysRepository } from './replays.repository.js';
 
 let routing: RoutingFixture;
 let replays: ReplaysRepository;
+let parked: ParkedDeliveriesRepository;
 beforeAll(async () => {
   routing = await RoutingFixture.open();
   replays = new ReplaysRepository(routing.database, routing.database.rows(ReplayRow));
+  parked = new ParkedDeliveriesRepository(routing.database, routing.backlogs);
 });
 afterAll(() => routing?.close());
 
@@ -131,6 +134,40 @@ it('counts what is parked, also of a cancelled replay, which then ends', async (
   expect(await replays.save(Object.assign(again, { status: 'done', parked: [] }), { restMs: 0 })).toBe(true);
   expect(await replays.progress(owner, id)).toMatchObject({ status: 'cancelled', delivered: 5 });
   expect(await replays.claim()).toBeUndefined();
+});
+
+it.each([
+  ['waits for its third attempt', { tries: 2, pauseMs: 3_600_000 }],
+  ['was given up', { tries: 10, pauseMs: null }],
+])('a replayed delivery that %s begins a new retry schedule, and is counted after its next attempt', async (_, { tries, pauseMs }) => {
+  const owner = newId('user');
+  const webhook = await routing.webhook(owner);
+  const delivery = {
+    ...{ webhookId: webhook, place: { ms: 1, seq: 1 }, emitterId: newId('source'), stream: '', emitId: 'e', json: Buffer.from('1') },
+  };
+  const failed = { delivery, delivered: false as const, attempts: [], tries, pauseMs };
+  await parked.parkFailed(failed);
+  const outcomes = () => replays.outcomes({ listener_id: webhook, parked: ['1-1'] } as ReplayRow);
+  expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
+  await parked.parkAgain(owner, delivery, { attempts: [], fresh: true });
+  expect(await outcomes()).toEqual({ waiting: 1, failed: 0, delivered: 0 });
+  expect((await parked.take(webhook, 10)).parked).toMatchObject([{ tries: 0 }]);
+  await parked.settle(webhook, [{ ...failed, tries: 1, pauseMs: 5000 }]);
+  expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
+});
+
+it('a replay does not deliver an event that was deleted meanwhile', async () => {
+  const owner = newId('user');
+  const webhook = await routing.webhook(owner);
+  const emitterId = newId('source');
+  const delivery = { ...{ webhookId: webhook, place: { ms: 1, seq: 1 }, emitterId, stream: '', emitId: 'e', json: Buffer.from('1') } };
+  await parked.parkFailed({ delivery, delivered: false, attempts: [], tries: 2, pauseMs: 1000 });
+  await parked.withdraw({ kind: 'delete', place: { ms: 2, seq: 2 }, emitterId, start: null, end: null, stream: null });
+  expect(await parked.parkAgain(owner, delivery, { attempts: [], fresh: true })).toMatchObject({ due_at: null });
+  expect((await parked.take(webhook, 10)).parked).toEqual([]);
+  const { rows } = await routing.database.query('SELECT failed_at FROM parked_delivery WHERE webhook_id = $1', [webhook]);
+  expect(rows).toEqual([{ failed_at: expect.any(Date) }]);
+  expect(await replays.outcomes({ listener_id: webhook, parked: ['1-1'] } as ReplayRow)).toEqual({ waiting: 0, failed: 1, delivered: 0 });
 });
 
 it('a replay is cancelled when its emitter or its listener is deleted', async () => {

@@ -78,6 +78,8 @@ export class DeliveriesService {
     if (!event) throw gone(id);
     const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), { attempts: entry.attempts, fresh: false });
     if (!again) throw new NotFound('webhook', webhook_id);
+    // it was parked meanwhile, and its event deleted
+    if (again.due_at === null) throw gone(id);
     return pendingOrFailed(again, webhook_id);
   }
 

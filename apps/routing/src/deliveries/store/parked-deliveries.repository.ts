@@ -34,7 +34,7 @@ const LISTED = 'ms, seq, emitter_id, stream, attempts, due_at';
 const EXPECTED_AT = `CASE WHEN due_at IS NOT NULL THEN greatest(due_at, (SELECT next_due FROM backlog WHERE webhook_id = $2 AND failed_probes IS NOT NULL)) END`;
 const OWNED = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2)';
 /** A delivery whose event was deleted has no body: it is not attempted again. JSON has at least one byte. */
-const IS_KEPT = "parked_delivery.body <> ''";
+const IS_KEPT = "(parked_delivery.body <> '')";
 /** A delivery that was given up begins a new retry schedule. */
 const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
@@ -324,7 +324,8 @@ export class ParkedDeliveriesRepository {
 
   /**
    * Parks a delivery of an earlier event, to make it now, after those that are due. `attempts`: those that it has already; `fresh`: whether it is made in order
-   * per emitter. Undefined if the owner has no such webhook.
+   * per emitter. A delivery that is parked already begins a new retry schedule, unless its event was deleted: then it stays given up. Undefined if the owner
+   * has no such webhook.
    */
   async parkAgain(
     ownerId: UserId,
@@ -336,7 +337,8 @@ export class ParkedDeliveriesRepository {
       `WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR SHARE), due AS (
          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at)
          SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $12, $11, 0, now() FROM hook
-         ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = now(), failed_at = NULL, parked_at = now()
+         ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = CASE WHEN ${IS_KEPT} THEN now() END,
+           failed_at = CASE WHEN NOT ${IS_KEPT} THEN parked_delivery.failed_at END, tries = 0, parked_at = now()
          RETURNING webhook_id, ${LISTED}
        ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
        SELECT ${LISTED} FROM due`,
