@@ -23,6 +23,7 @@ import { CountWaitingData1796947200008 } from './migrations/0009-count-waiting-d
 import { IndexReplaysOfOwner1797033600000 } from './migrations/0010-index-replays-of-owner.js';
 import { CountCancelledReplays1797724800000 } from './migrations/0011-count-cancelled-replays.js';
 import { NameAccountsOfBacklogs1797811200000 } from './migrations/0012-name-accounts-of-backlogs.js';
+import { NoteResumptions1797811200001 } from './migrations/0013-note-resumptions.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -54,5 +55,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     IndexReplaysOfOwner1797033600000,
     CountCancelledReplays1797724800000,
     NameAccountsOfBacklogs1797811200000,
+    NoteResumptions1797811200001,
   ],
 });

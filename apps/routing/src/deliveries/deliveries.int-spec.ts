@@ -472,7 +472,33 @@ describe('sweeping', () => {
     expect(count).toBeGreaterThanOrEqual(3);
     expect(examples.filter(({ webhookId }) => webhookId === webhook).map(({ place }) => place)).toEqual([places[1]]);
     expect((await list()).data.map(({ status }) => status)).toEqual(['failed', 'failed']);
-    expect(await parked.giveUpExpired(-1000)).toEqual({ count: 0, examples: [] });
+    expect(await parked.giveUpExpired(-1000)).toEqual({ count: 0, examples: [], more: false });
+  });
+
+  it('does not count the time for which an account was suspended', async () => {
+    const [suspendedOwner, days] = [newId('user'), 24 * 3_600_000];
+    const suspended = await routing.webhook(suspendedOwner);
+    const place = await park(LONG, delivery({ webhookId: suspended }));
+    await store.markFailing(suspended);
+    await routing.webhooks.suspend(suspendedOwner, true);
+    const age = (table: string, column: string) =>
+      routing.database.query(`UPDATE ${table} SET ${column} = ${column} - interval '6 days' WHERE ${column} IS NOT NULL`);
+    const isWaiting = async () => (await parked.find(suspendedOwner, suspended, place))?.due_at !== null;
+    await age('parked_delivery', 'parked_at');
+    await age('webhook', 'failing_since');
+    await parked.giveUpExpired(4 * days);
+    expect(await isWaiting()).toBe(true);
+    await age('parked_delivery', 'parked_at');
+    await routing.webhooks.suspend(suspendedOwner, false);
+    await parked.giveUpExpired(4 * days);
+    expect(await isWaiting()).toBe(true);
+    // its receiver fails for the first time since
+    await store.markFailing(suspended);
+    expect(await store.disable(suspended, 5 * days)).toBe(false);
+    await age('parked_delivery', 'parked_at');
+    await age('webhook', 'resumed_at');
+    await parked.giveUpExpired(4 * days);
+    expect(await isWaiting()).toBe(false);
   });
 
   it('deletes deliveries that were given up long ago', async () => {

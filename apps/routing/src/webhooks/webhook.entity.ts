@@ -31,6 +31,10 @@ export class WebhookRow {
   @Column('boolean', { default: false, select: false })
   suspended!: boolean;
 
+  /** When its account was resumed after the last suspension: the time before it does not count for deliveries that have waited too long. */
+  @Column('timestamptz', { nullable: true, select: false })
+  resumed_at!: Date | null;
+
   /** Deliveries per second; null: no limit. */
   @Column('integer', { nullable: true })
   rate_limit!: number | null;

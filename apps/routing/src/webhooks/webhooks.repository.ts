@@ -157,12 +157,14 @@ export class WebhooksRepository {
 
   /**
    * Suspends, or lets continue, all webhooks of an account. Returns how many were changed. The time of the change shows which events they may have
-   * missed.
+   * missed. A receiver that was failing counts as failing from its next failure on.
    */
   async suspend(ownerId: UserId, suspended: boolean): Promise<number> {
     const ids = await this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ id: WebhookId }>(
-        `UPDATE webhook SET suspended = $2, version = version + 1, updated_at = now() WHERE owner_id = $1 AND suspended <> $2 RETURNING id`,
+        `UPDATE webhook SET suspended = $2, version = version + 1, updated_at = now(),
+           resumed_at = CASE WHEN $2 THEN resumed_at ELSE now() END, failing_since = CASE WHEN $2 THEN failing_since END
+         WHERE owner_id = $1 AND suspended <> $2 RETURNING id`,
         [ownerId, suspended],
       );
       if (!suspended) for (const { id } of rows) await this.dependents.webhookChanged(transaction, id);

@@ -41,10 +41,10 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
   async sweep(): Promise<void> {
     try {
       const waitedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
-      for (let expired; expired === undefined || expired.count > 0;) {
-        expired = await this.parked.giveUpExpired(waitedMs);
-        if (expired.count === 0) break;
-        this.log.warn({ deliveries: expired.count, webhooks: expired.examples.length }, 'deliveries.expired');
+      for (let more = true; more;) {
+        const expired = await this.parked.giveUpExpired(waitedMs);
+        more = expired.more;
+        if (expired.count > 0) this.log.warn({ deliveries: expired.count, webhooks: expired.examples.length }, 'deliveries.expired');
         for (const delivery of expired.examples) {
           const target = await this.targets.get(delivery.webhookId);
           if (target) await this.notices.gaveUp(target, delivery, undefined);

@@ -396,22 +396,34 @@ export class ParkedDeliveriesRepository {
     });
   }
 
-  /** Gives up deliveries whose first attempt was longer ago than this, or that were parked longer ago without one. Returns their number and the newest one of each webhook. */
-  async giveUpExpired(olderThanMs: number): Promise<{ count: number; examples: Delivery[] }> {
-    const { rows } = await this.database.query<ExpiredRow & { count: number }>(
-      `WITH expired AS (
-         UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now()
-         WHERE (webhook_id, ms, seq) IN (
-           SELECT webhook_id, ms, seq FROM parked_delivery
-           WHERE due_at IS NOT NULL AND parked_at < now() - $1 * interval '1 ms' AND coalesce(in_flight_until, '-infinity') < now()
-           LIMIT $2 FOR UPDATE SKIP LOCKED
-         )
-         RETURNING webhook_id, ms, seq, emitter_id, stream, emit_id, body
+  /**
+   * Gives up deliveries whose first attempt was longer ago than this, or that were parked longer ago without one. For those of an account that is or was
+   * suspended within this time, the time begins again. Returns how many were given up, the newest one of each webhook, and whether there may be more.
+   */
+  async giveUpExpired(olderThanMs: number): Promise<{ count: number; examples: Delivery[]; more: boolean }> {
+    const { rows } = await this.database.query<ExpiredRow & { count: number; looked_at: number }>(
+      `WITH batch AS MATERIALIZED (
+         SELECT webhook_id, ms, seq, (
+           SELECT suspended OR coalesce(resumed_at > now() - $1 * ${MS}, false) FROM webhook WHERE id = parked_delivery.webhook_id
+         ) AS was_suspended
+         FROM parked_delivery
+         WHERE due_at IS NOT NULL AND parked_at < now() - $1 * ${MS} AND coalesce(in_flight_until, '-infinity') < now()
+         LIMIT $2 FOR UPDATE SKIP LOCKED
+       ), renewed AS (
+         UPDATE parked_delivery SET parked_at = now() FROM batch WHERE ${IS_IN_BATCH} AND was_suspended
+       ), expired AS (
+         UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now() FROM batch
+         WHERE ${IS_IN_BATCH} AND was_suspended IS NOT TRUE
+         RETURNING parked_delivery.*
        )
-       SELECT DISTINCT ON (webhook_id) *, (SELECT count(*)::int FROM expired) AS count FROM expired ORDER BY webhook_id, ms DESC, seq DESC`,
+       SELECT (SELECT count(*)::int FROM batch) AS looked_at, (SELECT count(*)::int FROM expired) AS count, example.*
+       FROM (VALUES (1)) AS one LEFT JOIN (
+         SELECT DISTINCT ON (webhook_id) webhook_id, ms, seq, emitter_id, stream, emit_id, body FROM expired ORDER BY webhook_id, ms DESC, seq DESC
+       ) AS example ON true`,
       [olderThanMs, AT_ONCE],
     );
-    const examples = rows.map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body }) => ({
+    const { looked_at, count } = rows[0] as { looked_at: number; count: number };
+    const examples = (count === 0 ? [] : rows).map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body }) => ({
       webhookId: webhook_id,
       place: { ms, seq },
       emitterId: emitter_id,
@@ -419,7 +431,7 @@ export class ParkedDeliveriesRepository {
       emitId: emit_id,
       json: body,
     }));
-    return { count: rows[0]?.count ?? 0, examples };
+    return { count, examples, more: looked_at === AT_ONCE };
   }
 
   /** Deletes deliveries that were given up longer ago than this. Returns how many. */
