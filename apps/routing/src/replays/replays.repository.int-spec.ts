@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type EmitterId, type ListenerId, newId, type UserId } from '#contracts';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
-import { ReplayRow, ReplaysRepository } from './replays.repository.js';
+import { LIVE_DUE, ReplayRow, ReplaysRepository } from './replays.repository.js';
 
 let routing: RoutingFixture;
 let replays: ReplaysRepository;
@@ -168,6 +168,28 @@ it('a replay does not deliver an event that was deleted meanwhile', async () => 
   const { rows } = await routing.database.query('SELECT failed_at FROM parked_delivery WHERE webhook_id = $1', [webhook]);
   expect(rows).toEqual([{ failed_at: expect.any(Date) }]);
   expect(await replays.outcomes({ listener_id: webhook, parked: ['1-1'] } as ReplayRow)).toEqual({ waiting: 0, failed: 1, delivered: 0 });
+});
+
+it('a replay waits while a live delivery is due, which an index finds', async () => {
+  const webhook = await routing.webhook(newId('user'));
+  const park = (seq: number, { fresh, dueInMs }: { fresh: boolean; dueInMs: number | null }) =>
+    routing.database.query(
+      `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, body, fresh, attempts, tries, due_at)
+       VALUES ($1, 1, $2, 'dc_1', '', 'e', '1', $3, '[]', 1, now() + $4 * interval '1 ms')`,
+      [webhook, seq, fresh, dueInMs],
+    );
+  await park(1, { fresh: false, dueInMs: null });
+  await park(2, { fresh: true, dueInMs: null });
+  await park(3, { fresh: false, dueInMs: 60_000 });
+  expect(await replays.hasDue(webhook)).toBe(false);
+  await park(4, { fresh: false, dueInMs: 0 });
+  expect(await replays.hasDue(webhook)).toBe(true);
+  await routing.database.query('DELETE FROM parked_delivery WHERE webhook_id = $1', [webhook]);
+  await park(5, { fresh: true, dueInMs: 0 });
+  expect(await replays.hasDue(webhook)).toBe(true);
+  const { rows } = await routing.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${LIVE_DUE.replaceAll('$1', "'wh_1'")}`);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan.match(/using \w+/g)).toEqual(['using parked_delivery_fresh', 'using parked_delivery_due']);
 });
 
 it('a replay is cancelled when its emitter or its listener is deleted', async () => {

@@ -67,6 +67,12 @@ export class ReplayRow {
 
 /** The end of a lease, which identifies it: in ms, the precision of a Date. */
 const LEASED_UNTIL = "date_trunc('milliseconds', now()) + interval '30 s'";
+/** SQL: one delivery of a webhook ($1) that is due, however many wait. Each part has an index; all fresh ones are due. */
+export const LIVE_DUE = `
+  (SELECT FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT 1)
+  UNION ALL
+  (SELECT FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL AND due_at <= now() ORDER BY due_at LIMIT 1)
+  LIMIT 1`;
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
@@ -198,7 +204,7 @@ export class ReplaysRepository {
   async hasDue(webhookId: WebhookId): Promise<boolean> {
     const { rowCount } = await this.database.query({
       name: 'replay-live-due',
-      text: 'SELECT FROM parked_delivery WHERE webhook_id = $1 AND due_at <= now() LIMIT 1',
+      text: LIVE_DUE,
       values: [webhookId],
     });
     return rowCount !== 0;
