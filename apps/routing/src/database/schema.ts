@@ -24,6 +24,7 @@ import { IndexReplaysOfOwner1797033600000 } from './migrations/0010-index-replay
 import { CountCancelledReplays1797724800000 } from './migrations/0011-count-cancelled-replays.js';
 import { NameAccountsOfBacklogs1797811200000 } from './migrations/0012-name-accounts-of-backlogs.js';
 import { NoteResumptions1797811200001 } from './migrations/0013-note-resumptions.js';
+import { IndexPostponedEventsOfPartition1797811200002 } from './migrations/0014-index-postponed-events-of-partition.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -56,5 +57,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     CountCancelledReplays1797724800000,
     NameAccountsOfBacklogs1797811200000,
     NoteResumptions1797811200001,
+    IndexPostponedEventsOfPartition1797811200002,
   ],
 });

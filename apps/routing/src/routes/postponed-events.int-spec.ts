@@ -5,7 +5,7 @@ import { type DeletedRange, type EmittedEvent, eventPlace, eventRecord, readEven
 import { LogRecord } from '#messaging';
 import { SecretBox } from '#secrets';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
-import { type Postponed, PostponedEventsRepository } from './postponed-events.repository.js';
+import { HAS, NEXT, type Postponed, PostponedEventsRepository } from './postponed-events.repository.js';
 
 const ALL = { except: [], limit: 100, bytes: 1_000_000 };
 const box = new SecretBox([Buffer.alloc(32, 1)]);
@@ -132,4 +132,14 @@ describe('a postponed event', () => {
     expect(await withdraw({ start: postponed({ offset: 4 }).event.place, stream: '*' })).toEqual([3, 5, 6]);
     expect(await withdraw({})).toEqual([5]);
   });
+});
+
+it.each([
+  ['the next postponed events of an account', NEXT],
+  ['whether an account has postponed events', HAS],
+])('an index finds %s in a partition, however many others have', async (_, text) => {
+  const { rows } = await fixture.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN (GENERIC_PLAN) ${text}`);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan.match(/using \w+/g)).toEqual(['using postponed_event_of_partition']);
+  expect(plan).toMatch(/Index Cond: .* < ROW/);
 });

@@ -9,6 +9,8 @@ import type { LogRecord } from '#messaging';
 @Entity('postponed_event')
 @Index('postponed_event_of_account', ['owner_id', 'ms', 'seq'])
 @Index('postponed_event_of_emitter', ['emitter_id', 'ms', 'seq'])
+// `seq % 4096`, which TypeORM cannot write
+@Index('postponed_event_of_partition', { synchronize: false })
 export class PostponedEventRow {
   /** The event's id, `<ms>-<seq>`. */
   @PrimaryColumn('bigint')
@@ -58,6 +60,29 @@ export interface NextOptions {
 
 type Row = Pick<PostponedEventRow, 'ms' | 'seq' | 'emitter_id' | 'headers' | 'value'>;
 
+/** The columns of `postponed_event_of_partition`. A comparison of these rows, in this order, can use no other index. */
+const IN_PARTITION = `seq % ${PARTITIONS}, ms, seq`;
+/** SQL: of each partition, no events are read but those that may be returned. */
+export const NEXT = `
+  SELECT ms::float8 AS ms, seq::float8 AS seq, emitter_id, headers, value FROM (
+    SELECT *, sum(length(value)) OVER (ORDER BY ms, seq) - length(value) AS before FROM (
+      SELECT event.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS position (partition, clock, "offset") CROSS JOIN LATERAL (
+        SELECT ms, seq, emitter_id, headers, value FROM postponed_event
+        WHERE owner_id = $1 AND (${IN_PARTITION}) >= (partition, 0, 0)
+          AND (${IN_PARTITION}) < (partition, clock, "offset" * ${PARTITIONS} + partition) AND seq <> ALL ($2::bigint[])
+        ORDER BY ${IN_PARTITION} LIMIT $6
+      ) AS event ORDER BY ms, seq LIMIT $6
+    ) AS first
+  ) AS summed WHERE before < $7 ORDER BY ms, seq`;
+export const HAS = `
+  SELECT EXISTS (
+    SELECT FROM unnest($3::bigint[]) AS partition CROSS JOIN LATERAL (
+      SELECT FROM postponed_event
+      WHERE owner_id = $1 AND (${IN_PARTITION}) >= (partition, 0, 0) AND (${IN_PARTITION}) < (partition + 1, 0, 0) AND seq <> ALL ($2::bigint[])
+      ORDER BY ${IN_PARTITION} LIMIT 1
+    ) AS event
+  ) AS has`;
+
 /** The only writer of the table `postponed_event`. SQL, because rows are written and deleted in bulk. */
 @Injectable()
 export class PostponedEventsRepository {
@@ -90,16 +115,7 @@ export class PostponedEventsRepository {
   async next(ownerId: UserId, below: LogPosition[], { except, limit, bytes }: NextOptions): Promise<EventLogRecord[]> {
     const { rows } = await this.database.query<Row>({
       name: 'postponed-next',
-      text: `SELECT ms::float8 AS ms, seq::float8 AS seq, emitter_id, headers, value FROM (
-               SELECT *, sum(length(value)) OVER (ORDER BY ms, seq) - length(value) AS before FROM (
-                 SELECT ms, seq, emitter_id, headers, value FROM postponed_event AS event
-                 WHERE owner_id = $1 AND seq <> ALL ($2::bigint[]) AND EXISTS (
-                   SELECT FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS position (partition, clock, "offset")
-                   WHERE partition = event.seq % ${PARTITIONS} AND (event.ms, event.seq / ${PARTITIONS}) < (clock, "offset")
-                 )
-                 ORDER BY ms, seq LIMIT $6
-               ) AS first
-             ) AS summed WHERE before < $7 ORDER BY ms, seq`,
+      text: NEXT,
       values: [
         ownerId,
         except,
@@ -117,9 +133,7 @@ export class PostponedEventsRepository {
   async has(ownerId: UserId, partitions: number[], except: number[]): Promise<boolean> {
     const { rows } = await this.database.query<{ has: boolean }>({
       name: 'postponed-has',
-      text: `SELECT EXISTS (
-               SELECT FROM postponed_event WHERE owner_id = $1 AND seq <> ALL ($2::bigint[]) AND seq % ${PARTITIONS} = ANY ($3::bigint[])
-             ) AS has`,
+      text: HAS,
       values: [ownerId, except, partitions],
     });
     return rows[0]?.has ?? false;
