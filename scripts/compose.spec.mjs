@@ -12,7 +12,7 @@ const services = Object.entries(compose.services);
 
 describe('docker-compose.yml', () => {
   it('configures Kafka like npm start, except for addresses', () => {
-    const properties = brokerProperties({ port: 1, controllerPort: 2, data: '/data' })
+    const properties = brokerProperties({ port: 1, controllerPort: 2 })
       .split('\n')
       .filter((line) => line.includes('=') && !line.startsWith('#'))
       .map((line) => /** @type {[string, string]} */ (line.split(/=(.*)/)))

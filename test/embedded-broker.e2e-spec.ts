@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import kafkajs, { type Kafka } from 'kafkajs';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { brokerAccess } from '../scripts/stores/broker-access.mjs';
 import { startBroker } from '../scripts/stores/broker.mjs';
@@ -59,8 +59,9 @@ async function sendCompressed(
 
 type Access = Awaited<ReturnType<typeof brokerAccess>>;
 
-/** The broker of `npm start`; it starts with data of a version without logins, which is the harder case. */
+/** The broker of `npm start`; it starts with data of a version without logins, in a folder whose name means something in a configuration: these are the harder cases. */
 needing('processes').describe('the embedded broker', () => {
+  let parent: string;
   let dir: string;
   let port: number;
   let access: Access;
@@ -84,7 +85,8 @@ needing('processes').describe('the embedded broker', () => {
     });
 
   beforeAll(async () => {
-    [dir, port] = [await mkdtemp(join(tmpdir(), 'sluice-test-')), await freePort()];
+    [parent, port] = [await mkdtemp(join(tmpdir(), 'sluice-test-')), await freePort()];
+    dir = join(parent, 'Büro, a\\b=日本 ');
     const open = await startBroker({ dir, port });
     await asAdmin(kafka({ brokers: [open.brokers] }), (admin) =>
       admin.createTopics({ topics: topics.map((topic) => ({ topic, numPartitions: 1 })) }),
@@ -95,7 +97,7 @@ needing('processes').describe('the embedded broker', () => {
   }, 90_000);
   afterAll(async () => {
     await broker?.stop();
-    await rm(dir, { recursive: true, force: true });
+    await rm(parent, { recursive: true, force: true });
   });
 
   it('keeps the data of a version without logins, and accepts the services', async () => {
@@ -215,6 +217,26 @@ needing('processes').describe('the embedded broker', () => {
     await start();
     expect({ ports: access.ports, environment: access.environment }).toEqual({ ports: before.ports, environment: before.environment });
     expect(await asAdmin(await services(), (admin) => admin.listTopics())).toEqual(expect.arrayContaining(topics));
+  }, 60_000);
+
+  it('has all of its data in its folder, whatever the characters of its path', async () => {
+    expect(await readdir(parent)).toEqual([basename(dir)]);
+    expect(await readdir(join(dir, 'data'))).toContain('meta.properties');
+  });
+
+  it('takes over the data that an earlier version wrote to a folder whose name was misread', async () => {
+    const [own, misread] = ['café', 'cafÃ©'].map((name) => join(parent, name)) as [string, string];
+    const options = { dir: own, port: await freePort() };
+    const before = await startBroker(options);
+    await asAdmin(kafka({ brokers: [before.brokers] }), (admin) => admin.createTopics({ topics: [{ topic: 'kept', numPartitions: 1 }] }));
+    await before.stop();
+    await mkdir(misread);
+    await rename(join(own, 'data'), join(misread, 'data'));
+
+    const after = await startBroker(options);
+    expect(await asAdmin(kafka({ brokers: [after.brokers] }), (admin) => admin.listTopics())).toContain('kept');
+    await after.stop();
+    expect(await readdir(parent)).not.toContain('cafÃ©');
   }, 60_000);
 
   it('sets another password if the file of the password is empty', async () => {

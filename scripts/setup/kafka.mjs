@@ -43,7 +43,8 @@ export function ensureKafka({ say = console.log } = {}) {
  * @param {string[]} jvm options of the JVM
  * @param {string[]} program its class and arguments
  * @param {{ keep?: boolean }} [options] keep: it is the broker of this folder, of which there is one
- * @returns {Promise<{ command: string, args: string[], ended?: (isWhole: boolean) => void }>} `ended`: see `classArchive`
+ * @returns {Promise<{ command: string, args: string[], options: { cwd: string }, ended?: (isWhole: boolean) => void }>} `options` of the process: it runs in
+ *   the folder; `ended`: see `classArchive`
  */
 export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
   const found = await ensureKafka();
@@ -53,6 +54,7 @@ export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
     return {
       command: found.java.program,
       args: [...jvm, ...(archive?.options ?? []), '-cp', classpath, ...program],
+      options: { cwd: dir },
       ended: archive?.ended,
     };
   }
@@ -76,6 +78,7 @@ export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
       ],
       ...[found.image, ...jvm, '-cp', '/opt/kafka/libs/*', ...program],
     ],
+    options: { cwd: dir },
   };
 }
 

@@ -64,6 +64,7 @@ describe('what runs Apache Kafka', () => {
         'kafka.Kafka',
         'config',
       ],
+      options: { cwd: '/data' },
     });
   });
 

@@ -103,7 +103,7 @@ async function setPassword(dir, brokers, ownPassword, password) {
   );
   const change = join(dir, 'password.properties');
   writeSecret(change, `SCRAM-SHA-512=password=${password}`);
-  const { command, args } = await kafkaCommand(
+  const { command, args, options } = await kafkaCommand(
     dir,
     ['-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'],
     [
@@ -111,7 +111,7 @@ async function setPassword(dir, brokers, ownPassword, password) {
       ...['--alter', '--entity-type', 'users', '--entity-name', SERVICES_USER, '--add-config-file', change],
     ],
   );
-  const { code, output } = await run(command, args);
+  const { code, output } = await run(command, args, options);
   await Promise.all([login, change].map((file) => rm(file, { force: true })));
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe password of the broker could not be set, see above.`);
 }

@@ -1,13 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { freePort, whyNotListen } from '../shell/ports.mjs';
 
+/**
+ * The folder with the broker's data, in its working directory. Not an absolute path: in `log.dirs`, a comma separates two folders, and Java reads the file as
+ * ISO-8859-1.
+ */
+export const DATA_FOLDER = 'data';
+
 export const OFFSETS_SEGMENT_BYTES = '1048576';
 
 /**
  * The configuration of a small Kafka node: broker and controller in one process, a few clients, 256 MB of heap.
- * @param {{ port: number, controllerPort: number, data: string }} options
+ * @param {{ port: number, controllerPort: number }} options
  */
-export const brokerProperties = ({ port, controllerPort, data }) => `# Overwritten by Sluice at every start.
+export const brokerProperties = ({ port, controllerPort }) => `# Overwritten by Sluice at every start.
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:${controllerPort}
@@ -16,7 +22,7 @@ listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}
 advertised.listeners=PLAINTEXT://127.0.0.1:${port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
-log.dirs=${data}
+log.dirs=${DATA_FOLDER}
 
 # One node: nothing can be replicated, and one partition of each inner topic is enough.
 default.replication.factor=1

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kafkaCommand, removeContainer } from '../setup/kafka.mjs';
-import { brokerProperties, keptPort } from './broker-properties.mjs';
+import { brokerProperties, DATA_FOLDER, keptPort } from './broker-properties.mjs';
+import { moveMisplacedData } from './misplaced-data.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { callInOwnProcess } from '../processes/own-process.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
@@ -50,24 +51,30 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   await mkdir(scratch);
 
   const inner = controllerPort ?? (await keptPort(config, 'CONTROLLER', [port]));
-  const properties = brokerProperties({ port, controllerPort: inner, data });
+  const properties = brokerProperties({ port, controllerPort: inner });
   await writeFile(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`, { mode: 0o600 });
+  if (!hasStorage(dir)) await moveMisplacedData(data, log);
   if (!hasStorage(dir)) {
     log("… preparing the broker's storage");
     await formatStorage(dir, config, security?.users ?? {});
   }
 
   const wasStopped = existsSync(join(data, '.kafka_cleanshutdown'));
-  const { command, args, ended } = await kafkaCommand(dir, [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`], ['kafka.Kafka', config], {
-    keep: true,
-  });
+  const { command, args, options, ended } = await kafkaCommand(
+    dir,
+    [...JVM_FLAGS, `-Djava.io.tmpdir=${scratch}`],
+    ['kafka.Kafka', config],
+    {
+      keep: true,
+    },
+  );
   const logFile = brokerLog(dir);
   const broker = withLogFile(logFile, (fd) =>
     startServiceProcess({
       name: 'broker',
       kind: 'store',
       ...{ command, args },
-      spawn: { cwd: dir, stdio: ['ignore', fd, fd] },
+      spawn: { ...options, stdio: ['ignore', fd, fd] },
       pidFile: brokerPidFile(dir),
       graceMs: GRACE_MS,
     }),
@@ -112,7 +119,7 @@ export async function stopLeftoverBroker(dir) {
 export const brokerLog = (dir) => join(dir, 'broker.log');
 
 /** @param {string} dir */
-const dataOf = (dir) => join(dir, 'data');
+const dataOf = (dir) => join(dir, DATA_FOLDER);
 
 /**
  * Whether a broker has been prepared in this folder.
@@ -142,8 +149,8 @@ const JVM_FLAGS = [
 async function formatStorage(dir, config, users) {
   const scram = Object.entries(users).flatMap(([name, password]) => ['--add-scram', `SCRAM-SHA-512=[name=${name},password=${password}]`]);
   const program = ['kafka.tools.StorageTool', 'format', '--cluster-id', newClusterId(), '--config', config, ...scram];
-  const { command, args } = await kafkaCommand(dir, JVM_FLAGS, program);
-  const { code, output } = await run(command, args);
+  const { command, args, options } = await kafkaCommand(dir, JVM_FLAGS, program);
+  const { code, output } = await run(command, args, options);
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe broker's storage could not be formatted, see above.`);
 }
 
