@@ -23,7 +23,7 @@ import { liveServices } from './processes/service-process.mjs';
 import { writeSecret } from './shell/secret-file.mjs';
 import { newSecretsKey } from './shell/secrets-key.mjs';
 import { secretsInFiles } from './launch/secrets-in-files.mjs';
-import { apiUrl, healthPorts, publicBrokers, reachableHosts, readSettings } from './launch/settings.mjs';
+import { apiUrl, healthPorts, localUrl, publicBrokers, reachableHosts, readSettings } from './launch/settings.mjs';
 import { ensureKafka, ensureBuild, ensureDependencies } from './setup/setup.mjs';
 import { stopOnSignals } from './processes/stop-on-signals.mjs';
 import { Supervisor } from './processes/supervisor.mjs';
@@ -109,11 +109,12 @@ async function start() {
   const env = {
     ...stores,
     ...reachableHosts(settings, kafka.ports),
-    SLUICE_HTTP_HOST: process.env.SLUICE_HTTP_HOST || settings.host,
-    SLUICE_HEALTH_HOST: process.env.SLUICE_HEALTH_HOST || settings.host,
-    SLUICE_ENDPOINTS_HOST: process.env.SLUICE_ENDPOINTS_HOST || settings.host,
+    SLUICE_HTTP_HOST: settings.httpHost,
+    SLUICE_HEALTH_HOST: settings.healthHost,
+    SLUICE_ENDPOINTS_HOST: settings.endpointsHost,
     SLUICE_HTTP_PORT: String(settings.httpPort),
     SLUICE_ENDPOINTS_PORT: String(settings.endpointsPort),
+    SLUICE_ENDPOINTS_URL: process.env.SLUICE_ENDPOINTS_URL || localUrl(settings.endpointsHost, settings.endpointsPort),
     SLUICE_DATA_DIR: settings.dataDir,
     SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
@@ -141,7 +142,7 @@ async function start() {
 
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
   writeSecret(folder.lastStart, hash);
-  announce(folder, stores, { url: apiUrl({ ...settings, host: env.SLUICE_HTTP_HOST }), kafka: publicBrokers(settings) });
+  announce(folder, stores, { url: apiUrl(settings), kafka: publicBrokers(settings) });
   console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
   const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
   freeMemoryWhenIdle();

@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import { ROOT } from '../shell/paths.mjs';
-import { healthPorts } from './settings.mjs';
+import { healthPorts, localUrl } from './settings.mjs';
 
 /**
  * The information that a user needs once Sluice is running.
@@ -10,7 +10,7 @@ import { healthPorts } from './settings.mjs';
  * @param {string} options.keyFile
  */
 export function banner({ settings, apiKey, keyFile }) {
-  const server = `http://localhost:${settings.httpPort}`;
+  const server = localUrl(settings.httpHost, settings.httpPort);
   const newKey = 'npx sluice admin key create --account u_…';
   /** @param {string} path */
   const shown = (path) => (path.startsWith(ROOT) ? relative(ROOT, path) : path);
@@ -22,9 +22,9 @@ export function banner({ settings, apiKey, keyFile }) {
 
     REST API             ${server}/v1
     its documentation    ${server}/docs
-    sources' endpoints   http://localhost:${settings.endpointsPort}
+    sources' endpoints   ${localUrl(settings.endpointsHost, settings.endpointsPort)}
     Kafka                ${settings.kafkaBrokers ?? `localhost:${settings.kafkaPort}   (the public topics, without a login)`}
-${health && `    health, metrics      http://localhost:${settings.healthPort}/metrics; ports ${health}\n`}    API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
+${health && `    health, metrics      ${localUrl(settings.healthHost, settings.healthPort)}/metrics; ports ${health}\n`}    API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
 
   Next, in another terminal in this folder:
 

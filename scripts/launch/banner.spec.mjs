@@ -28,6 +28,17 @@ describe('the text that npm start prints once everything runs', () => {
     );
   });
 
+  test.each([
+    ['127.0.0.2', '127.0.0.2'],
+    ['::1', '[::1]'],
+    ['0.0.0.0', 'localhost'],
+    ['::', 'localhost'],
+  ])('shows addresses at which the services listen: %s', (host, shownHost) => {
+    const text = shown({ SLUICE_HOST: host, SLUICE_HEALTH_PORT: '8080' });
+    expect(text.match(/http:.*(?=:\d+)/g)).toEqual(Array(4).fill(`http://${shownHost}`));
+    expect(shown({ SLUICE_HOST: '127.0.0.2', SLUICE_HTTP_HOST: host })).toContain(`http://${shownHost}:3000/v1`);
+  });
+
   test('shows how to get a key if none is known', () => {
     expect(shown({}, null)).toMatch(/API key +unchanged; to create another: npx sluice admin key create/);
   });

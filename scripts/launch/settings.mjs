@@ -42,7 +42,9 @@ export const LAUNCHER_VARIABLES = [
  *
  * @typedef {object} Settings
  * @property {string} dataDir
- * @property {string} host
+ * @property {string} httpHost
+ * @property {string} endpointsHost
+ * @property {string} healthHost
  * @property {number} httpPort
  * @property {number} endpointsPort
  * @property {number} healthPort of the first app; 0: none
@@ -80,10 +82,13 @@ export function readSettings(given) {
     return undefined;
   };
 
+  const host = optional('SLUICE_HOST', (text) => isIP(text) !== 0, 'an IP address such as 127.0.0.1 or 0.0.0.0') ?? '127.0.0.1';
   /** @type {Settings} */
   const settings = {
     dataDir: dataFolderPath(env),
-    host: optional('SLUICE_HOST', (text) => isIP(text) !== 0, 'an IP address such as 127.0.0.1 or 0.0.0.0') ?? '127.0.0.1',
+    httpHost: env['SLUICE_HTTP_HOST'] || host,
+    endpointsHost: env['SLUICE_ENDPOINTS_HOST'] || host,
+    healthHost: env['SLUICE_HEALTH_HOST'] || host,
     httpPort: port('SLUICE_HTTP_PORT', 3000),
     endpointsPort: port('SLUICE_ENDPOINTS_PORT', 3001),
     healthPort: Number(env['SLUICE_HEALTH_PORT'] || 0) === 0 ? 0 : port('SLUICE_HEALTH_PORT', 0),
@@ -143,12 +148,22 @@ export const healthPorts = ({ healthPort }) => new Map(healthPort === 0 ? [] : A
 
 /**
  * The URL of the REST API, for programs on this machine.
- * @param {Pick<Settings, 'host' | 'httpPort'>} settings
+ * @param {Pick<Settings, 'httpHost' | 'httpPort'>} settings
  */
-export function apiUrl({ host, httpPort }) {
-  const reached = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host);
-  return `http://${reached}:${httpPort}`;
+export function apiUrl({ httpHost, httpPort }) {
+  const reached = { '0.0.0.0': '127.0.0.1', '::': '::1' }[httpHost] ?? httpHost;
+  return `http://${inUrl(reached)}:${httpPort}`;
 }
+
+/**
+ * The URL of a server that listens on an address, for users of this machine: `localhost`, unless the server does not listen there.
+ * @param {string} host
+ * @param {number} port
+ */
+export const localUrl = (host, port) => `http://${['127.0.0.1', '0.0.0.0', '::'].includes(host) ? 'localhost' : inUrl(host)}:${port}`;
+
+/** @param {string} host */
+const inUrl = (host) => (host.includes(':') ? `[${host}]` : host);
 
 /**
  * The brokers for producers and consumers outside Sluice.

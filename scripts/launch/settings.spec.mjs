@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { healthPorts, portsInUse, reachableHosts, readSettings } from './settings.mjs';
+import { apiUrl, healthPorts, portsInUse, reachableHosts, readSettings } from './settings.mjs';
 
 describe('the variables of npm start', () => {
   test('are all optional', () => {
     expect(readSettings({})).toMatchObject({
-      host: '127.0.0.1',
+      httpHost: '127.0.0.1',
+      endpointsHost: '127.0.0.1',
+      healthHost: '127.0.0.1',
       httpPort: 3000,
       endpointsPort: 3001,
       kafkaPort: 9092,
@@ -54,6 +56,17 @@ describe('the variables of npm start', () => {
   test('need only two ports if the broker and the database are elsewhere', () => {
     const settings = readSettings({ KAFKA_BROKERS: 'kafka:9092', DATABASE_URL: 'postgres://u:p@db/postgres', SLUICE_HTTP_PORT: '9092' });
     expect(portsInUse(settings).map(({ port }) => port)).toEqual([9092, 3001]);
+  });
+
+  test.each([
+    [{}, 'http://127.0.0.1:3000'],
+    [{ SLUICE_HOST: '0.0.0.0' }, 'http://127.0.0.1:3000'],
+    [{ SLUICE_HOST: '::' }, 'http://[::1]:3000'],
+    [{ SLUICE_HOST: '192.0.2.1' }, 'http://192.0.2.1:3000'],
+    [{ SLUICE_HTTP_HOST: '127.0.0.2' }, 'http://127.0.0.2:3000'],
+    [{ SLUICE_HOST: '192.0.2.1', SLUICE_HTTP_HOST: 'sluice.lan' }, 'http://sluice.lan:3000'],
+  ])('determine the URL at which programs of this machine reach the REST API: %j', (variables, url) => {
+    expect(apiUrl(readSettings(variables))).toBe(url);
   });
 
   test('give each app its own port for health and metrics', () => {

@@ -7,7 +7,7 @@ export const endpointVariables = {
   endpointsBaseUrl: optional(
     variable('SLUICE_ENDPOINTS_URL', {
       description:
-        'URL at which the outside reaches the endpoints of sources; default: http://localhost with the port above. With a wildcard, such as ' +
+        'URL at which the outside reaches the endpoints of sources; default: http://localhost with the port above; `npm start` uses the address on which it listens. With a wildcard, such as ' +
         '`https://*.hooks.example.com`, each source has its own host name, and its component may set cookies.',
       parse: (value) => {
         if (!/^https?:\/\/(\*\.)?[^/*]+(\/[^*]*)?$/.test(value))
