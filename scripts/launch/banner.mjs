@@ -15,7 +15,7 @@ export function banner({ settings, apiKey, keyFile }) {
   /** @param {string} path */
   const shown = (path) => (path.startsWith(ROOT) ? relative(ROOT, path) : path);
   // the command line finds the instance by its folder
-  const variable = shown(settings.dataDir) === '.sluice' ? '' : `    export SLUICE_DATA_DIR=${shown(settings.dataDir)}\n`;
+  const variable = shown(settings.dataDir) === '.sluice' ? '' : `    export SLUICE_DATA_DIR=${quoted(shown(settings.dataDir))}\n`;
   const health = [...healthPorts(settings)].map(([app, port]) => `${port} (${app})`).join(', ');
   return `
   Sluice is running.
@@ -39,3 +39,6 @@ ${variable}    npx sluice deploy http-request --name orders -p bodyOnly=true
   Ctrl-C stops it. All data is in ${shown(settings.dataDir)}/.
 `;
 }
+
+/** As a shell reads it. @param {string} path */
+const quoted = (path) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`);

@@ -21,6 +21,10 @@ describe('the text that npm start prints once everything runs', () => {
     );
   });
 
+  test('quotes a data folder that a shell would not read as one word', () => {
+    expect(shown({ SLUICE_DATA_DIR: "/my data/it's" })).toContain(`export SLUICE_DATA_DIR='/my data/it'\\''s'\n`);
+  });
+
   test('lists the ports of health and metrics if there are any', () => {
     expect(shown({})).not.toContain('metrics');
     expect(shown({ SLUICE_HEALTH_PORT: '8080' })).toContain(
