@@ -1,6 +1,5 @@
 import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { appEnvironment } from '../processes/apps.mjs';
 import { node24 } from '../setup/node24.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
@@ -31,9 +30,7 @@ export async function checkPorts(settings) {
  */
 export async function checkServices(settings) {
   // the jail's root is built there, if it is not there yet
-  const folder = existsSync(settings.dataDir) ? null : mkdtempSync(join(tmpdir(), 'sluice-check-'));
-  // the jail's user must reach it
-  if (folder) chmodSync(folder, 0o711);
+  const folder = existsSync(settings.dataDir) ? null : folderForCheck(settings.dataDir);
   const given = process.env;
   const hasSecretsKey = given.SLUICE_SECRETS_KEY || given.SLUICE_SECRETS_KEY_FILE;
   try {
@@ -53,6 +50,24 @@ export async function checkServices(settings) {
     if (code !== 0) throw new ExplainedError(output.trimEnd());
   } finally {
     if (folder) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Creates a temporary folder that stands for a data folder that does not exist yet. It is on the same file system: another one may forbid the execution of programs, or
+ * be full.
+ * @param {string} dataDir
+ */
+export function folderForCheck(dataDir) {
+  let parent = dirname(dataDir);
+  while (!existsSync(parent)) parent = dirname(parent);
+  try {
+    const folder = mkdtempSync(join(parent, '.sluice-check-'));
+    // the jail's user must reach it
+    chmodSync(folder, 0o711);
+    return folder;
+  } catch (error) {
+    throw new ExplainedError(`The data folder ${dataDir} cannot be created: ${/** @type {Error} */ (error).message}.`);
   }
 }
 
