@@ -97,7 +97,8 @@ describe('recover', () => {
     );
     expect(await shown([[done, newer, older]])).toBe(
       'no delivery was given up since 0\n2 deliveries were pending before, the oldest since 2026-01-31T12:00:00Z, next attempt 2026-01-31T12:05:00Z\n' +
-        'Sluice retries pending deliveries on their schedule; sluice retry inbox del_6 attempts the oldest one now, and if it succeeds, the others follow',
+        'Sluice retries pending deliveries on their schedule; sluice retry inbox del_6 attempts the oldest one now. ' +
+        'The others follow if it succeeds after at least five events in a row had failed; otherwise each waits for its next attempt',
     );
     expect(await shown([[done]], { count: 1 })).toBe(
       '1 delivery given up since 0: due now\nSluice attempts them now, in order; sluice deliveries inbox shows them',

@@ -144,5 +144,8 @@ function whatFollows(
       : `nothing waits: each delivery to ${text} has succeeded, or was given up before`;
   if (!active) return isOff(text);
   if (count > 0) return `Sluice attempts them now, in order; sluice deliveries ${text} shows them`;
-  return `Sluice retries pending deliveries on their schedule; sluice retry ${text} ${oldest} attempts the oldest one now, and if it succeeds, the others follow`;
+  return (
+    `Sluice retries pending deliveries on their schedule; sluice retry ${text} ${oldest} attempts the oldest one now. ` +
+    'The others follow if it succeeds after at least five events in a row had failed; otherwise each waits for its next attempt'
+  );
 }
