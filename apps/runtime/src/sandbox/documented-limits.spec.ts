@@ -7,6 +7,7 @@ import { closedBuiltIns } from './guest/built-ins.js';
 import { tmpBytes } from './jail/command-line.js';
 import { defaultLimits } from './sandbox-config.js';
 import { readSandboxConfig } from './sandbox.provider.js';
+import { descriptionLimits } from './wire/description-limits.js';
 import { longestDbKey } from './wire/names.js';
 
 const page = readFileSync(new URL('../../../../docs/reference/components.md', import.meta.url), 'utf8');
@@ -46,6 +47,10 @@ describe('docs/reference/components.md', () => {
     ['log lines', `${logs} per run, ${logBytes} characters each`],
     ['`this.db`', `${dbBytes / MiB} MiB, ${dbKeys} keys of at most ${longestDbKey} bytes`],
     ['response of `respond`', `${respondBytes / MiB} MiB`],
+    [
+      'description of a component',
+      `${descriptionLimits.props} props, together 262144 characters of JSON; \`name\`, \`key\`, \`version\`, \`description\` and types ${descriptionLimits.text} characters each; ${descriptionLimits.imports} imported packages`,
+    ],
     ['body of a request to an endpoint', `${RuntimeConfig.read({}).maxEndpointBodyBytes / 1024} KiB`],
     ['connections of an account', `${connections} at a time, ${perMinute} per minute`],
     [

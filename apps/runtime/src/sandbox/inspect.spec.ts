@@ -115,6 +115,26 @@ describe('inspecting a component', () => {
     });
   });
 
+  it.each([
+    [
+      '201 modules',
+      Array.from({ length: 201 }, (_, n) => `import "absent-${n}";`).join('\n'),
+      'The code imports 201 modules that are not part of Sluice; the limit is 200',
+    ],
+    ['a module with a long name', `import "${'x'.repeat(513)}";`, 'has a name of 513 characters; the limit is 512'],
+  ])('refuses %s that would have to be installed', async (_, code, message) => {
+    await expect(sandbox.inspect(componentOf(`${code} export default { name: "n" }`), { installs: true })).rejects.toMatchObject({
+      name: 'ComponentRejected',
+      message: expect.stringContaining(message),
+    });
+  });
+
+  it('describes a component with many warnings', async () => {
+    const props = Array.from({ length: 100 }, (_, n) => `p${n}: { type: "${'x'.repeat(2000)}${n}" }`);
+    const { warnings } = await inspect(`export default { name: "n", props: { ${props.join()} } }`);
+    expect(warnings).toHaveLength(20);
+  });
+
   it('accepts a component without run', async () => {
     expect(await inspect('export default { name: "n", props: { http: "$.interface.http" } }')).toMatchObject({ has_run: false });
   });
@@ -178,6 +198,31 @@ describe('inspecting a component', () => {
       '`props` has 300',
       null,
     ],
+    [
+      '501 props',
+      `export default { name: "n", props: { ${Array.from({ length: 501 }, (_, n) => `p${n}: "string"`).join()} } }`,
+      'The component has 501 props; the limit is 500',
+      null,
+    ],
+    ...['name', 'key', 'version', 'description'].map((field): [string, string, string, null] => [
+      `a ${field} that is too long`,
+      `export default { name: "n", ${field}: "x".repeat(65_537) }`,
+      `\`${field}\` has 65537 characters; the limit is 65536`,
+      null,
+    ]),
+    [
+      'a type that is too long',
+      'export default { name: "n", props: { a: "x".repeat(65_537) } }',
+      '`props.a.type` has 65537 characters; the limit is 65536',
+      null,
+    ],
+    [
+      'texts that are too long together',
+      'const t = "\\u0001".repeat(65_536); export default { name: t, key: t, version: t, description: t }',
+      'characters of JSON; the limit is 600000',
+      null,
+    ],
+    ['a dedupe with a long name', 'export default { name: "n", dedupe: "x".repeat(20_000) }', '`dedupe` is "xxx', null],
     [
       'props too deep',
       'let o = 1; for (let i = 0; i < 200; i++) o = [o]; export default { name: "n", props: { a: { type: "any", default: o } } }',

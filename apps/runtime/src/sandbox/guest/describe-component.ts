@@ -1,4 +1,5 @@
-import type { ComponentDescription, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
+import type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
+import { descriptionLimits as limits } from '../wire/description-limits.js';
 import { depthOf } from '../wire/json-text.js';
 import { isPropName, longestPropName } from '../wire/names.js';
 import { NoComponent, type Component } from './load-component.js';
@@ -12,9 +13,10 @@ const ownAttributes = new Set(['type', 'methods', 'propDefinition', 'propDefinit
 /** The description of a component is stored with it and shown in every list, so its size is limited. */
 const longestProps = 256 * 1024;
 const deepestProps = 100;
+const longestWarning = 1000;
 
 /** @throws NoComponent */
-export function describeComponent(component: Component): ComponentDescription {
+export function describeComponent(component: Component, warnings: ComponentWarning[]): ComponentDescription {
   const type = component.type;
   if (type === 'action' || type === 'app') throw new NoComponent(`The component is an ${type}, not a source`);
   const { name, dedupe, run } = component;
@@ -22,8 +24,8 @@ export function describeComponent(component: Component): ComponentDescription {
   if (isGiven(dedupe) && !strategies.includes(dedupe as DedupeStrategy))
     throw new NoComponent(`\`dedupe\` is ${show(dedupe)}; it must be one of ${strategies.map(show).join(', ')}`);
   if (isGiven(run) && typeof run !== 'function') throw new NoComponent('`run` is not a function');
-  return {
-    name,
+  const description = {
+    name: bounded('name', name),
     key: text(component, 'key'),
     version: text(component, 'version'),
     description: text(component, 'description'),
@@ -33,7 +35,12 @@ export function describeComponent(component: Component): ComponentDescription {
     hooks: hooksOf(component.hooks),
     has_run: typeof run === 'function',
     configurable_props: propsOf(component.props),
+    warnings: warnings.slice(0, limits.warnings).map((each) => ({ ...each, message: each.message.slice(0, longestWarning) })),
   };
+  const { length } = JSON.stringify(description);
+  if (length > limits.characters)
+    throw new NoComponent(`The description of the component has ${length} characters of JSON; the limit is ${limits.characters}`);
+  return description;
 }
 
 /** A prop's definition, merged with the one of an app that `propDefinition: [app, "name"]` names. */
@@ -53,7 +60,9 @@ export function resolveProp(name: string, definition: unknown): Record<string, u
 function propsOf(props: unknown): PropDefinition[] {
   if (!isGiven(props)) return [];
   if (!isObject(props)) throw new NoComponent('`props` is not an object');
-  for (const name of Object.keys(props)) checkName(name);
+  const names = Object.keys(props);
+  if (names.length > limits.props) throw new NoComponent(`The component has ${names.length} props; the limit is ${limits.props}`);
+  for (const name of names) checkName(name);
   const resolved = Object.entries(props).map(([name, definition]) => propOf(name, resolveProp(name, definition)));
   const text = JSON.stringify(resolved);
   if (text.length > longestProps) throw new NoComponent(`\`props\` has ${text.length} characters of JSON; the limit is ${longestProps}`);
@@ -75,7 +84,7 @@ function propOf(name: string, definition: Record<string, unknown>): PropDefiniti
     if (attribute === 'options' && typeof value === 'function') attributes.remoteOptions = true;
     else if (!ownAttributes.has(attribute) && typeof value !== 'function' && value !== undefined) attributes[attribute] = value;
   }
-  return { ...attributes, name, type: definition.type };
+  return { ...attributes, name, type: bounded(`props.${name}.type`, definition.type) };
 }
 
 function hooksOf(value: unknown): Hook[] {
@@ -103,7 +112,12 @@ function text(component: Component, property: string): string | null {
   const value = component[property];
   if (!isGiven(value)) return null;
   if (typeof value !== 'string' && typeof value !== 'number') throw new NoComponent(`\`${property}\` is not a string`);
-  return String(value);
+  return bounded(property, String(value));
+}
+
+function bounded(property: string, value: string): string {
+  if (value.length > limits.text) throw new NoComponent(`\`${property}\` has ${value.length} characters; the limit is ${limits.text}`);
+  return value;
 }
 
 function show(value: unknown): string {

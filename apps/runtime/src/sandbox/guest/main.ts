@@ -1,3 +1,5 @@
+import type { PackageImport } from '../sandbox.js';
+import { descriptionLimits } from '../wire/description-limits.js';
 import type { GuestLimits, ToGuest } from '../wire/messages.js';
 import { closeBuiltIns } from './built-ins.js';
 import { Channel } from './channel.js';
@@ -7,7 +9,7 @@ import { setDefaultCACertificates, getCACertificates } from 'node:tls';
 import { installEgress } from './egress.js';
 import { guestError } from './guest-error.js';
 import { installConsole } from './guest-console.js';
-import { ComponentLoader, loadingError, outlineProgram } from './load-component.js';
+import { ComponentLoader, loadingError, NoComponent, outlineProgram } from './load-component.js';
 import { CuratedModules } from './modules.js';
 import { closeProcess, installEnvironment } from './process-surface.js';
 import { runComponent } from './run-component.js';
@@ -61,13 +63,26 @@ async function inspect({ id, hash, code, packages, installs }: Extract<ToGuest, 
   try {
     const { imports, warnings } = outlineProgram().outline(code, stripTypeScriptTypes);
     const missing = installs && packages === undefined ? imports.filter(({ specifier }) => modules.mayBeInstalled(specifier)) : [];
-    if (missing.length > 0) return send({ t: 'missing', id, imports: missing });
+    if (missing.length > 0) return send({ t: 'missing', id, imports: bounded(missing) });
     const component = await loader.load(hash, code, packages);
-    send({ t: 'described', id, description: { ...describeComponent(component), warnings } });
+    send({ t: 'described', id, description: describeComponent(component, warnings) });
   } catch (thrown) {
     const { message, place } = loadingError(thrown);
-    send({ t: 'rejected', id, message, ...place });
+    send({ t: 'rejected', id, message: message.slice(0, descriptionLimits.message), ...place });
   }
+}
+
+/** @throws NoComponent */
+function bounded(imports: PackageImport[]): PackageImport[] {
+  const { imports: most, specifier: longest } = descriptionLimits;
+  if (imports.length > most)
+    throw new NoComponent(`The code imports ${imports.length} modules that are not part of Sluice; the limit is ${most}`);
+  for (const { specifier } of imports)
+    if (specifier.length > longest)
+      throw new NoComponent(
+        `The module "${specifier.slice(0, 50)}…" has a name of ${specifier.length} characters; the limit is ${longest}`,
+      );
+  return imports;
 }
 
 /** An uncaught error is attributed to the run in whose context it occurred, even if that run has ended. */

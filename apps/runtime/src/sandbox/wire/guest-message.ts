@@ -1,6 +1,7 @@
 import type { PackageImport } from '../sandbox.js';
 import { type EmitMeta, type FromGuest, type GuestError, mostRefused, type OutputItem } from './messages.js';
 import { checkJson, NotJson } from '#events';
+import { descriptionLimits } from './description-limits.js';
 import { countTokens, depthOf } from './json-text.js';
 import { isStorable, longestDbKey } from './names.js';
 import { isReplyHeader } from './reply-header.js';
@@ -19,13 +20,12 @@ const lengths = {
   summary: 65_536,
   level: 16,
   logs: 65_536,
-  specifier: 512,
   file: 1024,
 };
-const mostImports = 200;
 // An event of one megabyte in which every character is escaped, and the output that gathers before a frame is sent
 const largeFrame = 3 << 20;
-const longestDescription = 600_000;
+/** The rest of the message that has a description */
+const longestEnvelope = 200;
 const deepestDescription = 120;
 const deepestEvent = 1000;
 const deepestArgs = 50;
@@ -77,14 +77,15 @@ export function readGuestMessage(frame: Buffer): FromGuest {
         body: text(message.body),
       };
     case 'described':
-      if (source.length > longestDescription || depthOf(source) > deepestDescription) throw new ProtocolBroken('a description too large');
+      if (source.length > descriptionLimits.characters + longestEnvelope || depthOf(source) > deepestDescription)
+        throw new ProtocolBroken('a description too large');
       return { t: 'described', id: id(message.id), description: object(message.description) };
     case 'missing':
       return { t: 'missing', id: id(message.id), imports: packageImports(message.imports) };
     case 'rejected': {
       const line = message.line === null ? null : integer(message.line);
       const file = message.file === null ? null : text(message.file, lengths.file);
-      return { t: 'rejected', id: id(message.id), message: text(message.message, lengths.message), line, file };
+      return { t: 'rejected', id: id(message.id), message: text(message.message, descriptionLimits.message), line, file };
     }
     default:
       throw new ProtocolBroken('an unknown message');
@@ -106,11 +107,12 @@ function readLargeReply(frame: Buffer): FromGuest {
 }
 
 function packageImports(value: unknown): PackageImport[] {
-  if (!Array.isArray(value) || value.length === 0 || value.length > mostImports) throw new ProtocolBroken('no list of imports');
+  if (!Array.isArray(value) || value.length === 0 || value.length > descriptionLimits.imports)
+    throw new ProtocolBroken('no list of imports');
   return value.map((each: unknown): PackageImport => {
     const { specifier, kind, isStatic, line } = object(each);
     return {
-      specifier: text(specifier, lengths.specifier),
+      specifier: text(specifier, descriptionLimits.specifier),
       kind: kind === 'require' ? 'require' : 'import',
       isStatic: isStatic === true,
       line: line === null ? null : integer(line),

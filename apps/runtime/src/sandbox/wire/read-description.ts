@@ -1,16 +1,13 @@
 import type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition } from '../sandbox.js';
+import { descriptionLimits as limits } from './description-limits.js';
 import { ProtocolBroken } from './guest-message.js';
 import { isPropName } from './names.js';
-
-const longestText = 65_536;
-const mostProps = 500;
-const mostWarnings = 20;
 
 /** Reads a description from the guest's `describeComponent`. Its process has just evaluated untrusted code, so it is read as hostile input. @throws ProtocolBroken */
 export function readDescription(value: unknown): ComponentDescription {
   const given = value as Record<string, unknown>;
   const { configurable_props: props, hooks } = given;
-  if (!Array.isArray(props) || props.length > mostProps || !Array.isArray(hooks)) throw new ProtocolBroken('a bad description');
+  if (!Array.isArray(props) || props.length > limits.props || !Array.isArray(hooks)) throw new ProtocolBroken('a bad description');
   return {
     name: text(given.name),
     key: textOrNull(given.key),
@@ -22,7 +19,7 @@ export function readDescription(value: unknown): ComponentDescription {
     hooks: hooks.map((hook) => oneOf<Hook>(hook, ['deploy', 'activate', 'deactivate'])),
     has_run: given.has_run === true,
     configurable_props: props.map(prop),
-    ...(Array.isArray(given.warnings) && given.warnings.length > 0 && { warnings: given.warnings.slice(0, mostWarnings).map(warning) }),
+    ...(Array.isArray(given.warnings) && given.warnings.length > 0 && { warnings: given.warnings.slice(0, limits.warnings).map(warning) }),
   };
 }
 
@@ -60,6 +57,6 @@ function textOrNull(value: unknown): string | null {
 }
 
 function text(value: unknown): string {
-  if (typeof value !== 'string' || value.length > longestText) throw new ProtocolBroken('a bad description');
+  if (typeof value !== 'string' || value.length > limits.text) throw new ProtocolBroken('a bad description');
   return value;
 }
