@@ -48,6 +48,15 @@ describe('the root of the jail', () => {
     await rm(dataDir, { recursive: true });
   });
 
+  it('explains why it cannot be built, such as a file system that is full or read-only', async () => {
+    await expect(buildJailRoot('/sys', ['lodash.get'])).rejects.toThrow(
+      expect.objectContaining({
+        name: 'SandboxUnavailable',
+        message: expect.stringMatching(/^The root of the jail cannot be built: E\w+: /),
+      }),
+    );
+  });
+
   it('is not taken prebuilt when others can write to it', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
     await chmod(dataDir, 0o755);

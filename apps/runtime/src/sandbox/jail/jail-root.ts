@@ -65,13 +65,17 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
       await rename(building, dir);
     } catch (error) {
       await rm(building, { recursive: true, force: true });
-      if (!(await isTrusted(dir))) throw error;
+      if (!(await isTrusted(dir)))
+        throw isSystemError(error) ? new SandboxUnavailable(`The root of the jail cannot be built: ${error.message}`) : error;
     }
   }
   // Shows `removeOldRoots` that the root is in use. A root that cannot be written to cannot be removed either.
   await utimes(dir, new Date(), new Date()).catch(() => undefined);
   return jailRootIn(dir);
 }
+
+/** Such as a full or read-only file system. */
+const isSystemError = (error: unknown): error is NodeJS.ErrnoException => (error as NodeJS.ErrnoException).syscall !== undefined;
 
 async function jailRootIn(dir: string): Promise<JailRoot> {
   const seccompFile = join(dir, 'seccomp.bpf');
