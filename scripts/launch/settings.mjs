@@ -66,12 +66,12 @@ export function readSettings(given) {
   /** @type {string[]} */
   const problems = [];
   const env = withSecretsFromFiles(given, problems);
-  /** @param {string} name @param {number} fallback */
-  const port = (name, fallback) => {
+  /** @param {string} name @param {number} fallback @param {number} [highest] */
+  const port = (name, fallback, highest = 65_535) => {
     const text = env[name] || String(fallback);
     const value = Number(text);
-    if (/^\d+$/.test(text) && value >= 1 && value <= 65_535) return value;
-    problems.push(`${name} must be a port, a whole number from 1 to 65535, not "${text}".`);
+    if (/^\d+$/.test(text) && value >= 1 && value <= highest) return value;
+    problems.push(`${name} must be a port, a whole number from 1 to ${highest}, not "${text}".`);
     return NaN;
   };
   /** @param {string} name @param {(text: string) => boolean} isRight @param {string} expected @param {boolean} [secret] */
@@ -91,7 +91,7 @@ export function readSettings(given) {
     healthHost: env['SLUICE_HEALTH_HOST'] || host,
     httpPort: port('SLUICE_HTTP_PORT', 3000),
     endpointsPort: port('SLUICE_ENDPOINTS_PORT', 3001),
-    healthPort: Number(env['SLUICE_HEALTH_PORT'] || 0) === 0 ? 0 : port('SLUICE_HEALTH_PORT', 0),
+    healthPort: Number(env['SLUICE_HEALTH_PORT'] || 0) === 0 ? 0 : port('SLUICE_HEALTH_PORT', 0, 65_536 - APPS.length),
     kafkaPort: port('SLUICE_KAFKA_PORT', 9092),
     postgresPort: port('SLUICE_POSTGRES_PORT', 5433),
     kafkaBrokers: optional('KAFKA_BROKERS', isBrokerList, 'a list such as kafka-1:9092,kafka-2:9092'),

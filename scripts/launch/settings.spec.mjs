@@ -26,6 +26,7 @@ describe('the variables of npm start', () => {
     ['SLUICE_HOST', 'everywhere'],
     ['SLUICE_HTTP_PORT', '0'],
     ['SLUICE_ENDPOINTS_PORT', '65536'],
+    ['SLUICE_HEALTH_PORT', '65532'],
     ['SLUICE_KAFKA_PORT', '1e3'],
     ['SLUICE_POSTGRES_PORT', '-1'],
     ['SLUICE_API_KEY', 'short'],
