@@ -17,8 +17,13 @@ export class GatewayConfig extends Config({
     description: 'REST requests per minute that each gateway accepts from an account, with all its API keys; 0: unlimited.',
   }),
   smtpUrl: optional(
-    text('SLUICE_SMTP_URL', {
+    variable('SLUICE_SMTP_URL', {
       secret: true,
+      parse: (value) => {
+        if (!/^smtps?:\/\/[^\s/]/.test(value) || !URL.canParse(value))
+          throw new BadValue('must be a URL such as smtp://user:password@host:587');
+        return value;
+      },
       description: 'Mail server for error mail, such as `smtp://user:password@mail.example.com:587`; without it, mail is only logged.',
     }),
   ),

@@ -56,6 +56,11 @@ it('names every bad variable at once', () =>
     'WAITS must list durations such as 5s,30m,2h, not "5s,x"',
   ]));
 
+it('does not read blanks as the number 0', () => {
+  class Limit extends Config({ most: integer('MOST', { fallback: 10, description }) }) {}
+  expect(() => Limit.read({ MOST: ' ' })).toThrow('MOST must be a whole number of at least 0, not " "');
+});
+
 it('applies rules about several variables once each is right by itself', () => {
   expect(problems({ NAME: 'nobody' })).toEqual(['NAME must be somebody']);
   expect(problems({ NAME: 'nobody', SIZE: 'x' })).toHaveLength(1);

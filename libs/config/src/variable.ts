@@ -57,7 +57,7 @@ export function integer(
 ): Variable<number> {
   const parse = (value: string): number => {
     const number = Number(value);
-    if (Number.isInteger(number) && number >= min && number <= max) return number;
+    if (value.trim() !== '' && Number.isInteger(number) && number >= min && number <= max) return number;
     throw new BadValue(
       max === Number.MAX_SAFE_INTEGER ? `must be a whole number of at least ${min}` : `must be a whole number from ${min} to ${max}`,
     );
