@@ -73,14 +73,20 @@ export class AutoSubscriptionsRepository {
 
   /**
    * Those that cover emitters created until this time, and since when. Learning of an emitter and creating an auto-subscription take turns, so that none
-   * falls between the two. Prepared SQL: it runs for new emitters.
+   * falls between the two. Without those of a webhook that is being deleted, which may take minutes; the others stay until the transaction ends, so that
+   * their deletion finds the new subscriptions. Prepared SQL: it runs for new emitters.
    */
   async covering(transaction: Transaction, ownerId: UserId, createdAtMs: number): Promise<CoveringSubscription[]> {
     // with other emitters, but not with an auto-subscription that is being made
     await transaction.query({ name: 'auto-cover-turn', text: `SELECT pg_advisory_xact_lock_shared(${TURN})`, values: [ownerId] });
     const { rows } = await transaction.query<CoveringSubscription>({
       name: 'auto-covering',
-      text: 'SELECT id, event_name, listener_id, created_at_ms FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2',
+      text: `WITH covering AS MATERIALIZED (
+               SELECT id, event_name, listener_id, created_at_ms FROM auto_subscription WHERE owner_id = $1 AND created_at_ms <= $2
+             ), kept AS MATERIALIZED (
+               SELECT id FROM webhook WHERE id IN (SELECT listener_id FROM covering) FOR KEY SHARE SKIP LOCKED
+             )
+             SELECT * FROM covering WHERE NOT starts_with(listener_id, 'wh_') OR listener_id IN (SELECT id FROM kept)`,
       values: [ownerId, createdAtMs],
     });
     return rows;

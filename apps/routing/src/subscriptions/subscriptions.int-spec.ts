@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { newId, type SluiceError, type UserId } from '#contracts';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
+import { RoutingWebhookDependents } from '../routing-webhook-dependents.js';
+import { WebhookRow } from '../webhooks/webhook.entity.js';
 
 let routing: RoutingFixture;
 let owner: UserId;
@@ -214,4 +216,24 @@ describe('an auto-subscription', () => {
       expect(covered || (rows[0]?.created_at_ms ?? 0) > 0).toBe(true);
     }
   });
+});
+
+it('a webhook that is deleted leaves no subscription, also if a source is created meanwhile', async () => {
+  const [webhook, other] = [await routing.webhook(owner), await routing.webhook(owner)];
+  for (const listener_id of [webhook, other]) await routing.service.createAuto({ owner_id: owner, listener_id, event_name: '' });
+  const listenersOf = async () => (await routing.service.list({ owner_id: owner })).map(({ listener_id }) => listener_id);
+  await routing.source(owner);
+  expect((await listenersOf()).sort()).toEqual([webhook, other].sort());
+  const [begun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const deletion = routing.database.transaction(async (transaction) => {
+    await transaction.rows(WebhookRow).delete({ id: webhook });
+    await new RoutingWebhookDependents(routing.backlogs).webhookDeleted(transaction, webhook);
+    begun.resolve();
+    await end.promise;
+  });
+  await begun.promise;
+  await routing.source(owner);
+  end.resolve();
+  await deletion;
+  expect(await listenersOf()).toEqual([other, other]);
 });

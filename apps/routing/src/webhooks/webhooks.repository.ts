@@ -189,7 +189,7 @@ export class WebhooksRepository {
     await this.database.query(
       `WITH before AS (
          SELECT id, secret FROM webhook WHERE owner_id = $1 AND id = $2 AND rotation_id IS DISTINCT FROM $4
-           AND NOT EXISTS (SELECT FROM previous_secret WHERE webhook_id = $2 AND rotation_id = $4) FOR UPDATE
+           AND NOT EXISTS (SELECT FROM previous_secret WHERE webhook_id = $2 AND rotation_id = $4) FOR NO KEY UPDATE
        ), kept AS (
          INSERT INTO previous_secret (webhook_id, rotation_id, secret, expires_at) SELECT id, $4, secret, now() + $5 * ${MS} FROM before
        ), surplus AS (
