@@ -601,6 +601,20 @@ describe('running a component', () => {
       expect(error!.stack).toMatch(/\n\s+at Object\.run \(component:\/\/\/\w+\/component\.js:2:7\)$/);
     });
 
+    it.each([
+      ['a request that fails', 'await fetch("http://127.0.0.1:9/")'],
+      ['a request that fails and is awaited later', 'const p = fetch("http://127.0.0.1:9/"); await null; await p'],
+      ['a request that is ended by a time limit', 'await fetch("http://127.0.0.1:9/", { signal: AbortSignal.timeout(0) })'],
+      ['an invalid URL', 'await fetch("x")'],
+      ['a response that is not JSON', 'const r = await fetch("data:text/html,<p>");\nawait r.json()'],
+    ])('has the line of its author for %s', async (_, body) => {
+      const { error } = await run(body);
+      const line = body.includes('\n') ? 3 : 2;
+      expect(error!.stack).toMatch(
+        new RegExp(`^\\w*Error: .*\\n(?: +at JSON.parse .*\\n)? +at Object\\.run \\(component:///\\w+/component\\.js:${line}:`),
+      );
+    });
+
     it('an error of TypeScript names the line that was written', async () => {
       const { error } = await sandbox.run(
         jobOf(

@@ -12,6 +12,7 @@ import { installConsole } from './guest-console.js';
 import { ComponentLoader, loadingError, NoComponent, outlineProgram } from './load-component.js';
 import { CuratedModules } from './modules.js';
 import { closeProcess, installEnvironment } from './process-surface.js';
+import { installTracedFetch } from './traced-fetch.js';
 import { runComponent } from './run-component.js';
 import { currentRun } from './run-state.js';
 
@@ -46,6 +47,7 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   // The operator's certificate authority (for a mock server, an intranet), in addition to the public ones
   if (message.trustedCa) setDefaultCACertificates([...getCACertificates('default'), message.trustedCa]);
   installConsole();
+  installTracedFetch();
   installEnvironment();
   Object.assign(globalThis, { defineComponent: identity, defineSource: identity, defineAction: identity, defineApp: identity });
   process.on('uncaughtException', stray);
