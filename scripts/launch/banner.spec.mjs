@@ -22,7 +22,7 @@ describe('the text that npm start prints once everything runs', () => {
   });
 
   test('quotes a data folder that a shell would not read as one word', () => {
-    expect(shown({ SLUICE_DATA_DIR: "/my data/it's" })).toContain(`export SLUICE_DATA_DIR='/my data/it'\\''s'\n`);
+    expect(shown({ SLUICE_DATA_DIR: "/my data/Jo's" })).toContain(`export SLUICE_DATA_DIR='/my data/Jo'\\''s'\n`);
   });
 
   test('lists the ports of health and metrics if there are any', () => {
