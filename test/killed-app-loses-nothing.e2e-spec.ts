@@ -60,3 +60,24 @@ needing('control', 'receiver').describe('1000 events while an app is killed', ()
     }
   });
 });
+
+needing('control', 'receiver').it('changes that routing has confirmed are not undone when it is killed directly afterwards', async () => {
+  const kept = await Promise.all(Array.from({ length: 8 }, () => api.webhook(receiver.url)));
+  const deleted = await Promise.all(
+    kept.map(async (webhook) => {
+      const [first, created] = await Promise.all([api.patch(`/webhooks/${webhook}`, { name: 'first' }), api.webhook(receiver.url)]);
+      const [second, deletion] = await Promise.all([
+        api.patch(`/webhooks/${webhook}`, { name: 'second' }),
+        api.delete(`/webhooks/${created}`),
+      ]);
+      expect([first, second, deletion].map(({ status }) => status)).toEqual([200, 200, 204]);
+      return created;
+    }),
+  );
+  await system.apps.kill('routing');
+  await system.apps.whenReady('routing');
+  // behind the commands that are handled again
+  await api.patch(`/webhooks/${kept[0]}`, { description: 'last' });
+  for (const webhook of kept) expect((await api.get(`/webhooks/${webhook}`)).body.data.name).toBe('second');
+  for (const webhook of deleted) expect((await api.get(`/webhooks/${webhook}`)).status).toBe(404);
+});
