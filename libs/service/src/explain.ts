@@ -5,6 +5,9 @@ import { explainKafkaError, reasonOf } from '#messaging';
 import type { Log } from '#observability';
 import { SecretsKeyProblem } from '#secrets';
 
+/** The variables with an address on which a service listens. If it is a name that does not exist, the error resembles that of a store. */
+const LISTENING = ['SLUICE_HTTP_HOST', 'SLUICE_ENDPOINTS_HOST', 'SLUICE_HEALTH_HOST'];
+
 /** Lines that name the cause of a failure and its remedy, if the reader can fix it; undefined for a bug. */
 export function explain(error: unknown): string[] | undefined {
   if (error instanceof ConfigError) return error.problems;
@@ -13,7 +16,11 @@ export function explain(error: unknown): string[] | undefined {
     return each.every((lines) => lines !== undefined) ? each.flat() : undefined;
   }
   if ([SluiceError, CannotStart, SchemaTooNew, SecretsKeyProblem].some((kind) => error instanceof kind)) return [(error as Error).message];
-  const { code, address, port, path } = error as { code?: string; address?: string; port?: number; path?: string };
+  const { code, address, port, path, hostname } = error as Partial<Record<'code' | 'address' | 'path' | 'hostname', string>> & {
+    port?: number;
+  };
+  const listening = LISTENING.find((variable) => hostname !== undefined && process.env[variable] === hostname);
+  if (listening) return [`${listening}: the name ${hostname} cannot be resolved (${code})`];
   if (code === 'EADDRINUSE') return [`port ${port} on ${address} is taken by another program`];
   if (code === 'EACCES' && port !== undefined) return [`port ${port} on ${address} may not be used by this user`];
   if (code === 'EADDRNOTAVAIL') return [`${address} is not an address of this machine`];
