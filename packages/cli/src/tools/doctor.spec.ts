@@ -9,13 +9,13 @@ let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'sluice-doctor-'))));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The report of doctor about dead letters. @param code of a launcher */
-async function deadLetters(code: string, { url = 'http://127.0.0.1:3000' } = {}) {
+/** The report of doctor about dead letters and profiles. @param code of a launcher @param file of the profiles */
+async function reportOf(code: string, { url = 'http://127.0.0.1:3000', file = 'none' } = {}) {
   const launcher = join(folder, 'launcher.mjs');
   writeFileSync(launcher, code);
   const lines: string[] = [];
   const session = {
-    ...{ format: 'table', access: { url, key: 'slk_1', from: 'a test' }, profiles: { path: join(folder, 'none') } },
+    ...{ format: 'table', access: { url, key: 'slk_1', from: 'a test' }, profiles: { path: join(folder, file) } },
     env: { SLUICE_LOCAL_URL: 'http://localhost:3000', SLUICE_LOCAL_LAUNCHER: launcher },
     printStyled: (text: string) => lines.push(text),
     note: (text: string) => lines.push(text),
@@ -29,8 +29,14 @@ async function deadLetters(code: string, { url = 'http://127.0.0.1:3000' } = {})
     () => false,
     () => true,
   );
-  return { failed, text: lines.find((line) => line.includes('dead')) };
+  return { failed, text: lines.find((line) => line.includes(file === 'none' ? 'dead' : 'profiles')) };
 }
+
+it('reports profiles that cannot be read without a stack', async () => {
+  const { failed, text } = await reportOf('console.log("[]")', { file: 'x'.repeat(300) });
+  expect(failed).toBe(true);
+  expect(text).toMatch(/^failed {2}profiles: .* cannot be read: ENAMETOOLONG[^\n]*\n$/);
+});
 
 it.each([
   ['console.log("[]")', 'ok      dead letters: none in the last 24 h\n'],
@@ -42,18 +48,18 @@ it.each([
     'look    dead letters: in the last 24 h 4 of events in routing, 2 of workflows in catalog; sluice dead-letters lists them with their reasons\n',
   ],
 ])('counts dead letters by service and topic, and succeeds: %s', async (code, text) => {
-  expect(await deadLetters(code)).toEqual({ failed: false, text });
+  expect(await reportOf(code)).toEqual({ failed: false, text });
 });
 
 it('the check of dead letters fails if they cannot be counted', async () => {
-  expect(await deadLetters('console.error("no broker"); process.exitCode = 1')).toEqual({
+  expect(await reportOf('console.error("no broker"); process.exitCode = 1')).toEqual({
     failed: true,
     text: 'failed  dead letters: they cannot be counted: no broker\n',
   });
 });
 
 it('says how to count those of another instance, and does not count those of this clone', async () => {
-  expect(await deadLetters('console.log("[]")', { url: 'https://sluice.example.com' })).toEqual({
+  expect(await reportOf('console.log("[]")', { url: 'https://sluice.example.com' })).toEqual({
     failed: false,
     text: 'sluice dead-letters, where Sluice is installed, counts the records that could not be handled',
   });

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { CliError, EXIT, explain, exitCodeOf } from '../session/errors.js';
 import { printable, styled } from '../session/output.js';
@@ -63,10 +63,18 @@ function nodeVersion(): string {
 }
 
 function readableByOthers(path: string): string {
-  const entry = statSync(path, { throwIfNoEntry: false });
+  const entry = statOf(path);
   if (!entry) return 'none';
   if (process.platform !== 'win32' && (entry.mode & 0o077) !== 0) throw new CliError(`${path} can be read by others: chmod 600 ${path}`);
   return path;
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new CliError(`${path} cannot be read: ${(error as Error).message}`);
+  }
 }
 
 async function serverOf(session: Session): Promise<string> {
