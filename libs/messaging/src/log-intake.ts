@@ -20,7 +20,7 @@ export interface LogIntakeOptions {
    * provided that the stored position is still `before`; otherwise throws Fenced. After any other error, the batch is retried.
    *
    * Within a batch offsets and clocks ascend. The first record of a batch may have a lower offset than `before` (the log was replaced) or a lower clock
-   * (the clock was wrong, or the log was replaced). There are no records if all that follow `before` are hidden.
+   * (the clock was wrong, or the log was replaced). A batch without records moves the position behind hidden ones.
    */
   handle(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void>;
 }

@@ -19,7 +19,7 @@ export function explain(error: unknown): string[] | undefined {
   const { code, address, port, path, hostname } = error as Partial<Record<'code' | 'address' | 'path' | 'hostname', string>> & {
     port?: number;
   };
-  const listening = LISTENING.find((variable) => hostname !== undefined && process.env[variable] === hostname);
+  const listening = hostname && LISTENING.find((variable) => process.env[variable] === hostname);
   if (listening) return [`${listening}: the name ${hostname} cannot be resolved (${code})`];
   if (code === 'EADDRINUSE') return [`port ${port} on ${address} is taken by another program`];
   if (code === 'EACCES' && port !== undefined) return [`port ${port} on ${address} may not be used by this user`];

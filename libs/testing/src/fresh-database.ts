@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { Database, ensureDatabase, migrate, type Schema } from '#database';
 import { createLog } from '#observability';
@@ -37,6 +38,12 @@ export async function freshDatabase(
     }
   };
   return { database, url, drop };
+}
+
+/** Resolves when a statement in this database waits for a lock. */
+export async function untilLocked({ database }: Pick<FreshDatabase, 'database'>): Promise<void> {
+  const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+  while ((await database.query(waits)).rows.length === 0) await sleep(10);
 }
 
 /**

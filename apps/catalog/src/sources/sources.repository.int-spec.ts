@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   type ComponentDescription,
@@ -14,7 +13,7 @@ import {
 } from '#contracts';
 import { OutboxRecord } from '#outbox';
 import type { Transaction } from '#database';
-import { type FreshDatabase, freshDatabase } from '#testing';
+import { type FreshDatabase, freshDatabase, untilLocked } from '#testing';
 import { Code, ComponentRow } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { schema } from '../database/schema.js';
@@ -97,8 +96,7 @@ describe('the sources', () => {
     await db.database.transaction(async (transaction) => {
       await first(transaction);
       work = second();
-      const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-      while ((await db.database.query(waits)).rows.length === 0) await sleep(10);
+      await untilLocked(db);
     });
     await work;
   };

@@ -22,7 +22,7 @@ describe('the withdrawn emits', () => {
     expect(found.sort((a, b) => (a.emit_id < b.emit_id ? -1 : 1))).toEqual([emit('dc_1', 'b'), emit('dc_2', 'c')]);
   });
 
-  it('include those that had left `$in` when it was deleted: those that waited before, and that it does not show any more', async () => {
+  it('include emits whose events `$in` no longer showed when its events were deleted', async () => {
     await db.database.query(`
       INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id) VALUES
         ('dc_in', 1000, 0, '$in', NULL, NULL), ('dc_all', 1000, 0, NULL, NULL, NULL), ('dc_named', 1000, 0, '*', NULL, NULL),

@@ -10,6 +10,7 @@ import { DeliveriesService } from './history/deliveries.service.js';
 import { type Attempt, type Delivery, deliveryIdOf } from './delivery.js';
 import { messageId } from './attempt/delivery-headers.js';
 import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
+import { UNSHARED } from './store/delivery-store-in-memory-for-tests.js';
 import type { PostgresDeliveryStore } from './store/delivery-store.js';
 import { postgresDeliveryStore } from './store/postgres-delivery-store-for-tests.js';
 import { OwnerNotices } from './notices.js';
@@ -311,7 +312,7 @@ describe('retrying', () => {
     expect(woken).toEqual([0]);
     expect(retried).toMatchObject({ status: 'pending', attempts: [ATTEMPT] });
     expect((await store.take(webhook, 10)).parked).toMatchObject([{ fresh: false, tries: 0, attempts: [ATTEMPT] }]);
-    expect((await store.claim(100, 'x', 1000)).map(({ webhookId }) => webhookId)).toContain(webhook);
+    expect((await store.claim(100, 'x', 1000, UNSHARED)).map(({ webhookId }) => webhookId)).toContain(webhook);
   });
 
   it('is refused if the event was deleted', async () => {
@@ -589,7 +590,7 @@ describe('parking while the backlog ends', () => {
     };
     const drain = async () => {
       for (;;) {
-        const [claim] = (await store.claim(1000, `lease ${(seq += 1)}`, LONG)).filter(({ webhookId }) => webhookId === webhook);
+        const [claim] = (await store.claim(1000, `lease ${(seq += 1)}`, LONG, UNSHARED)).filter(({ webhookId }) => webhookId === webhook);
         if (!claim) {
           if (Date.now() > end + 200) return;
           await new Promise((resolve) => setTimeout(resolve, 2));

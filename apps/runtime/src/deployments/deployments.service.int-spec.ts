@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Deployment, EmitterState, SourceId, UserId } from '#contracts';
 import { SecretBox } from '#secrets';
-import { type FreshDatabase, freshDatabase } from '#testing';
+import { type FreshDatabase, freshDatabase, untilLocked } from '#testing';
 import { schema } from '../database/schema.js';
 import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRun, QueuedRunsRepository } from '../queue/queued-runs.repository.js';
@@ -132,8 +131,7 @@ describe('changes of several sources in one transaction', () => {
     await database.transaction(async (transaction) => {
       await transaction.query('SELECT FROM waiting_emit FOR UPDATE');
       deletion = apply([state('dc_1', 2, {}, { active: false, deleted: true })]);
-      const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-      while ((await database.query(waits)).rows.length === 0) await sleep(10);
+      await untilLocked(db);
       await database.query("SELECT FROM timer WHERE source_id = 'dc_1' FOR UPDATE NOWAIT");
       await database.query("SELECT FROM retried_run WHERE source_id = 'dc_1' FOR UPDATE NOWAIT");
     });

@@ -268,6 +268,6 @@ export class QueuedRunsRepository {
   /** The replica ends: releases all that it has leased, and holds no run any more. */
   async releaseAll(replica: Replica): Promise<void> {
     await this.database.query('DELETE FROM queue_lease WHERE replica = $1', [replica]);
-    await this.database.query('UPDATE queued_run SET held_until = NULL WHERE held_by IS NOT NULL AND held_by = $1', [replica]);
+    await this.database.query('UPDATE queued_run SET held_until = NULL WHERE held_by = $1', [replica]);
   }
 }

@@ -115,7 +115,7 @@ export class WaitingEmitsRepository extends DueRows {
     return rows.map(({ emitter_id, emit_id, since_ms }) => ({ emitter_id, emit_id, since_ms }));
   }
 
-  /** The emits of an account that become due after this one, at most `limit`, and the place of the last one; null: there are no further ones. */
+  /** At most `limit` emits of an account, in the order in which they become due, from behind `after`. `last`: where to continue; null at the end. */
   async ofAccount(accountId: UserId, after: WaitingPlace | null, limit: number): Promise<{ emits: Waiting[]; last: WaitingPlace | null }> {
     const { rows } = await this.database.query<Waiting & { due: string }>({
       name: 'waiting-of-account',
@@ -128,15 +128,6 @@ export class WaitingEmitsRepository extends DueRows {
       emits: rows.map(({ due: _, ...emit }) => emit),
       last: last && rows.length === limit ? { dueAt: last.due, emitId: last.emit_id } : null,
     };
-  }
-
-  /** Deletes withdrawn emits. A locked row is being handled. */
-  async drop(emits: WaitingEmitKey[]): Promise<void> {
-    await this.database.query({
-      name: 'waiting-drop',
-      text: `DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE emit_id = ANY ($1) FOR UPDATE SKIP LOCKED)`,
-      values: [emits.map(({ emit_id }) => emit_id)],
-    });
   }
 
   /** Moves these emits into the outbox, oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. */

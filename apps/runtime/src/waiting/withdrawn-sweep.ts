@@ -47,8 +47,7 @@ export class WithdrawnSweep {
     for (let part = 0; part < PARTS; part++) {
       const { emits, last } = await this.waiting.ofAccount(id, this.places.get(id) ?? null, AT_ONCE);
       const gone = emits.length === 0 ? [] : await this.withdrawn.among(emits);
-      if (gone.length > 0) await this.waiting.drop(gone);
-      dropped += gone.length;
+      if (gone.length > 0) dropped += (await this.waiting.release(gone, gone)).dropped;
       this.places.set(id, last);
       if (!last) break;
     }

@@ -8,7 +8,7 @@ import { type PostResult, Poster } from '../attempt/http-poster.js';
 import { RunningClock } from '../attempt/running-clock.js';
 import { ReceiverStates } from '../receivers/receiver-states.js';
 import { Targets } from '../receivers/targets.js';
-import { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
+import { DeliveryStoreInMemory, UNSHARED } from '../store/delivery-store-in-memory-for-tests.js';
 import type { Claim } from '../store/delivery-store.js';
 import { Drainer } from './drainer.js';
 
@@ -43,7 +43,7 @@ async function draining(store: DeliveryStoreInMemory, result: () => PostResult, 
   const attempts = new Attempts(silent, config, poster, middle, none, clock);
   const targets = new Targets(store, new SecretBox([]));
   const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, none, none, middle);
-  const claims = await store.claim(1000, 'lease', MINUTE);
+  const claims = await store.claim(1000, 'lease', MINUTE, UNSHARED);
   const drain = (othersWait?: () => boolean) => drainer.drain(claims[0] as Claim, othersWait);
   return { poster, drain, drainAll: () => Promise.all(claims.map((claim) => drainer.drain(claim))) };
 }

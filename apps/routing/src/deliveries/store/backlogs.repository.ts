@@ -90,12 +90,7 @@ export class BacklogsRepository extends DueRows {
    * If fewer are due than may be claimed, only those are read. Otherwise one after another of every account that has backlogs: however many of an account
    * are due, those of the others are found by a look into the index.
    */
-  async claim(
-    limit: number,
-    leaseId: string,
-    leaseMs: number,
-    { most, taken }: Shares = { most: limit, taken: new Map() },
-  ): Promise<Claim[]> {
+  async claim(limit: number, leaseId: string, leaseMs: number, { most, taken }: Shares): Promise<Claim[]> {
     const { rows } = await this.database.query<{ webhook_id: WebhookId; owner_id: UserId; wakes: number }>({
       name: 'backlog-claim',
       text: `WITH RECURSIVE first AS MATERIALIZED (

@@ -50,6 +50,9 @@ const byPlace = (a: { delivery: { place: EventPlace } }, b: { delivery: { place:
   a.delivery.place.ms - b.delivery.place.ms || a.delivery.place.seq - b.delivery.place.seq;
 const keyOf = ({ ms, seq }: EventPlace): string => `${ms}-${seq}`;
 
+/** For claims in which no account reaches its share. */
+export const UNSHARED: Shares = { most: 1000, taken: new Map() };
+
 /** The store without a database: for tests, and for a simulation whose time is not the clock's. */
 export class DeliveryStoreInMemory extends DeliveryStore {
   readonly hooks = new Map<WebhookId, Hook>();
@@ -180,12 +183,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
   /** One store serves several replicas: each of them knows what it has written. */
   listen(): void {}
 
-  async claim(
-    limit: number,
-    leaseId: string,
-    leaseMs: number,
-    { most, taken }: Shares = { most: limit, taken: new Map() },
-  ): Promise<Claim[]> {
+  async claim(limit: number, leaseId: string, leaseMs: number, { most, taken }: Shares): Promise<Claim[]> {
     const nths = new Map(taken);
     return [...this.backlogs]
       .filter(([, { nextDue, leasedUntil }]) => nextDue <= Date.now() && leasedUntil <= Date.now())

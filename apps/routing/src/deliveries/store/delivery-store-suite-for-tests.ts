@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { newId, type UserId, type WebhookId } from '#contracts';
 import type { Attempt, Delivery } from '../delivery.js';
+import { UNSHARED } from './delivery-store-in-memory-for-tests.js';
 import type { Claim, DeliveryStore } from './delivery-store.js';
 
 export interface StoreUnderTest {
@@ -50,7 +51,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     const modeOf = async (id: WebhookId) => (await store.findTargets([id]))[0]?.mode;
     /** Other tests leave backlogs behind: the one that is meant. */
     const claim = async (id: WebhookId): Promise<Claim | undefined> =>
-      (await store.claim(1000, `lease-${(seq += 1)}`, LONG)).find(({ webhookId }) => webhookId === id);
+      (await store.claim(1000, `lease-${(seq += 1)}`, LONG, UNSHARED)).find(({ webhookId }) => webhookId === id);
     const claimed = async (id: WebhookId): Promise<Claim> => {
       const found = await claim(id);
       if (!found) throw new Error('nothing to claim');
@@ -103,7 +104,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(soon).toBeLessThanOrEqual(500);
       await store.spill(id, null);
       expect(await store.msToNext()).toBeLessThanOrEqual(0);
-      await store.claim(1, 'short', 300);
+      await store.claim(1, 'short', 300, UNSHARED);
       const leased = await store.msToNext();
       expect(leased).toBeGreaterThan(0);
       expect(leased).toBeLessThanOrEqual(300);

@@ -93,7 +93,7 @@ export abstract class DeliveryStore {
   /** @param notify receives in how many ms a backlog is due that this process has woken */
   abstract listen(notify: (inMs: number) => void): void;
   /** Leases backlogs with due deliveries: those of accounts that have the fewest first, and of each account those that have been due for longest. */
-  abstract claim(limit: number, leaseId: string, leaseMs: number, shares?: Shares): Promise<Claim[]>;
+  abstract claim(limit: number, leaseId: string, leaseMs: number, shares: Shares): Promise<Claim[]>;
   /** Extends the lease. Undefined if it is lost. */
   abstract renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined>;
   /**
@@ -193,7 +193,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
     this.backlogs.listen(notify);
   }
 
-  claim(limit: number, leaseId: string, leaseMs: number, shares?: Shares): Promise<Claim[]> {
+  claim(limit: number, leaseId: string, leaseMs: number, shares: Shares): Promise<Claim[]> {
     return this.backlogs.claim(limit, leaseId, leaseMs, shares);
   }
 
