@@ -1,29 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { SpareTime } from './log-reader.js';
+import type { KafkaClient } from './kafka.js';
+import { LogReader, SpareTime } from './log-reader.js';
 
-/** The share of the time in which the event loop does other work. */
-let busy: number;
-let spare: SpareTime;
-beforeEach(() => {
-  jest.useFakeTimers({ now: 0 });
-  let [at, active, idle] = [performance.now(), 0, 0];
-  spare = new SpareTime(() => {
-    const elapsed = performance.now() - at;
-    [at, active, idle] = [at + elapsed, active + elapsed * busy, idle + elapsed * (1 - busy)];
-    return { active, idle };
+describe('a log that cannot be read in time', () => {
+  const consumer = { events: {}, on: () => {}, connect: () => sleep(30), subscribe: () => {}, run: () => {}, disconnect: async () => {} };
+  const kafka = { consumer: () => consumer, withAdmin: async () => {} } as unknown as KafkaClient;
+  const reader = new LogReader(kafka, { warn: () => {} } as never);
+  const unhandled = jest.fn();
+  beforeEach(() => void process.on('unhandledRejection', unhandled));
+  afterEach(() => void process.off('unhandledRejection', unhandled));
+
+  it.each([
+    ['connecting takes longer', 1],
+    ['no time is left', -1],
+  ])('is an error of the caller alone if %s', async (_, withinMs) => {
+    const range = new Map([[0, { from: 0, to: 1 }]]);
+    await expect(reader.read('routing', 'events', range, () => true, { withinMs })).rejects.toThrow('could not be read in time');
+    expect(unhandled).not.toHaveBeenCalled();
   });
 });
-afterEach(() => void jest.useRealTimers());
-
-/** How long a step waits, in ms. */
-async function waited(): Promise<number> {
-  const start = performance.now();
-  const turn = spare.next().then(() => performance.now() - start);
-  await jest.advanceTimersByTimeAsync(1000);
-  return turn;
-}
 
 describe('a step of work in spare time', () => {
+  /** The share of the time in which the event loop does other work. */
+  let busy: number;
+  let spare: SpareTime;
+  beforeEach(() => {
+    jest.useFakeTimers({ now: 0 });
+    let [at, active, idle] = [performance.now(), 0, 0];
+    spare = new SpareTime(() => {
+      const elapsed = performance.now() - at;
+      [at, active, idle] = [at + elapsed, active + elapsed * busy, idle + elapsed * (1 - busy)];
+      return { active, idle };
+    });
+  });
+  afterEach(() => void jest.useRealTimers());
+
+  /** How long a step waits, in ms. */
+  async function waited(): Promise<number> {
+    const start = performance.now();
+    const turn = spare.next().then(() => performance.now() - start);
+    await jest.advanceTimersByTimeAsync(1000);
+    return turn;
+  }
+
   it.each([
     ['for a moment if there is nothing else to do', 0, 5],
     ['for a moment while the event loop rests half of the time', 0.5, 5],

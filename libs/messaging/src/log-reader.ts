@@ -70,6 +70,7 @@ export class LogReader {
     });
     const reading = new Reading(consumer, topic, ranges, take, this.spare);
     if (reading.isComplete) return;
+    if (withinMs <= 0) throw tooLate();
     try {
       await reading.run(withinMs);
     } finally {
@@ -78,6 +79,8 @@ export class LogReader {
     }
   }
 }
+
+const tooLate = () => new Unavailable('the log could not be read in time');
 
 /** Returns false if no more records of the partition are needed. */
 type Take = (partition: number, records: LogRecord[]) => Promise<boolean> | boolean;
@@ -106,7 +109,9 @@ class Reading {
   /** Resolves when everything has been read. */
   async run(withinMs: number): Promise<void> {
     const { consumer, topic, done } = this;
-    const late = setTimeout(() => done.reject(new Unavailable('the log could not be read in time')), withinMs);
+    // it may be rejected before it is awaited
+    done.promise.catch(() => {});
+    const late = setTimeout(() => done.reject(tooLate()), withinMs);
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => this.seek(payload.memberAssignment[topic] ?? []));
     consumer.on(consumer.events.CRASH, ({ payload }) => done.reject(payload.error));
     try {
