@@ -1,20 +1,33 @@
 /**
  * SQLSTATEs of failures that pass: a connection was lost (08), two transactions conflicted (40), a resource is used up (53), the server is restarting or
- * ended the session (57P), it ended a transaction that was idle or took too long (25P03, 25P04), it is read-only for now, such as after a failover (25006), or
- * a lock was taken (55P03). And errors of the network.
+ * ended the session (57P), the system failed to read or write a file (58), it ended a transaction that was idle or took too long (25P03, 25P04), it is
+ * read-only for now, such as after a failover (25006), or a lock was taken (55P03). And errors of the network.
  */
-const TRANSIENT = /^(08|40|53|57P|25006|25P03|25P04|55P03|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/;
+const TRANSIENT = /^(08|40|53|57P|58|25006|25P03|25P04|55P03|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/;
+
+/**
+ * Codes of refusals that last until the operator changes a password, a permission, a certificate or a name. A server that was running well until then is
+ * being changed, such as by the rotation of its passwords or by a failover.
+ */
+const REFUSED = /^(28|3D000|42501)/;
+const REFUSED_CERTIFICATE = /^(ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
+
+const isRefused = (code: string): boolean => REFUSED.test(code) || REFUSED_CERTIFICATE.test(code);
 
 /** The last one is TypeORM's, for a statement or a commit after its connection was lost. */
 const LOST_CONNECTION =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query runner already released/;
 
-/** Whether a retry can help: the server is down or restarting, its disk is full, or two transactions conflicted. */
+/** Whether a retry can help: the server is down or restarting, refuses the login, its disk is full, or two transactions conflicted. */
 export function isTransient(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
+  const code = codeOf(error);
   const message = error instanceof Error ? error.message : '';
-  if (typeof code === 'string' && TRANSIENT.test(code)) return true;
-  return LOST_CONNECTION.test(message);
+  return TRANSIENT.test(code) || isRefused(code) || LOST_CONNECTION.test(message);
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : '';
 }
 
 /**
@@ -28,13 +41,16 @@ export function isOutdatedPlan(error: unknown): boolean {
 }
 
 /** The cause of a transient error, for users. */
-export const outageOf = (error: unknown): string =>
-  (error as { code?: unknown } | null)?.code === DISK_FULL ? 'the disk of the database is full' : 'the database does not respond';
+export function outageOf(error: unknown): string {
+  const code = codeOf(error);
+  if (code === DISK_FULL) return 'the disk of the database is full';
+  return isRefused(code) ? 'the database refuses access' : 'the database does not respond';
+}
 
 /** Whether the data itself is the cause, so that a retry never helps: a value, a constraint, a limit. */
 export function isOfData(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' ? /^(22|23|54)/.test(code) : error instanceof RangeError || error instanceof TypeError;
+  const code = codeOf(error);
+  return code ? /^(22|23|54)/.test(code) : error instanceof RangeError || error instanceof TypeError;
 }
 
 export const UNIQUE_VIOLATION = '23505';
@@ -58,7 +74,7 @@ export function explainDatabaseError(error: unknown): string | undefined {
   if (code === '3D000') return `PostgreSQL has no such database: ${message}. Check DATABASE_URL.`;
   if (/password must be a string|client password|SASL/i.test(message))
     return `The login to PostgreSQL fails: ${message}. Check DATABASE_URL and DATABASE_PASSWORD.`;
-  if (CERTIFICATE.test(message) || /^(ERR_TLS|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code))
+  if (CERTIFICATE.test(message) || REFUSED_CERTIFICATE.test(code))
     return `The TLS connection to PostgreSQL fails: ${message}. Check sslmode and sslrootcert in DATABASE_URL.`;
   if (code === 'ENOENT') return `A file named in DATABASE_URL cannot be read: ${message}.`;
   return undefined;
