@@ -1,6 +1,6 @@
-import { lookup, Resolver } from 'node:dns/promises';
+import { lookup } from 'node:dns/promises';
 import { LRUCache } from 'lru-cache';
-import { type SearchList, systemHosts, systemSearchList } from './resolver-files.js';
+import { type SearchList, systemHosts, systemResolver, systemSearchList } from './resolver-files.js';
 
 export interface Addresses {
   address: string;
@@ -131,16 +131,17 @@ class Lane {
   }
 }
 
-function isUnknown(error: unknown): boolean {
+/** Whether a name server responded that the name has no addresses. */
+export function isUnknown(error: unknown): boolean {
   return ['ENOTFOUND', 'ENODATA', 'EBADNAME'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 function systemSources(): NameSources {
-  const resolver = new Resolver({ timeout: 2000, tries: 2 });
+  const resolver = systemResolver();
   return {
     ...{ hosts: systemHosts(), search: systemSearchList() },
-    resolve4: (name) => resolver.resolve4(name),
-    resolve6: (name) => resolver.resolve6(name),
+    resolve4: (name) => resolver().resolve4(name),
+    resolve6: (name) => resolver().resolve6(name),
     system: (name) => lookup(name, { all: true, verbatim: true }),
   };
 }

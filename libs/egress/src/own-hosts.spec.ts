@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AddressGuard } from './address-guard.js';
 import { OwnHosts } from './own-hosts.js';
 
@@ -117,6 +118,26 @@ describe('the own hosts', () => {
     away = true;
     hosts.setClusterBrokers([]);
     expect(await hosts.refuses('172.18.0.7', 1)).toBe(true);
+  });
+
+  describe('if a name is not resolved yet', () => {
+    const hostsWith = (lookup: (host: string) => Promise<{ address: string }[]>) =>
+      OwnHosts.fromEnvironment({ SLUICE_PROTECTED_HOSTS: 'gateway:3000' }, { ...ofMachine, lookup });
+
+    it('are the same for all callers that ask at the same time', async () => {
+      const hosts = hostsWith(async (host) => sleep(20).then(() => tableLookup(host)));
+      const asked = [1, 2, 3].flatMap(() => [hosts.refuses('172.18.0.5', 3000), hosts.refuses('172.18.0.8', 3000)]);
+      expect(await Promise.all(asked)).toEqual([true, false, true, false, true, false]);
+    });
+
+    it.each([
+      ['and no name server responds, every private address is', 'ETIMEOUT', ['172.18.0.8', '127.0.0.1'], true],
+      ['and no name server responds, no public address is', 'ETIMEOUT', ['93.184.216.34'], false],
+      ['because it does not exist, no address is', 'ENOTFOUND', ['172.18.0.8', '93.184.216.34'], false],
+    ])('%s refused', async (_, code, addresses, expected) => {
+      const hosts = hostsWith(() => Promise.reject(Object.assign(new Error(code), { code })));
+      for (const address of addresses) expect(await hosts.refuses(address, 80)).toBe(expected);
+    });
   });
 
   it.each(['host:0', 'host:99999', 'a b', '10.0.0.0/8', 'http://host'])('cannot include "%s"', (entry) => {

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { BadValue, Config, storeVariables, variable } from '#config';
-import { NameLookup } from './name-lookup.js';
+import { isUnknown, NameLookup } from './name-lookup.js';
 import { isPublicAddress } from './public-address.js';
 
 /** A host of this installation: one of its stores or services. */
@@ -54,6 +54,7 @@ const lookupMs = 2_000;
  */
 export class OwnHosts {
   private readonly sources = new Map<string, OwnHost[]>();
+  /** By host; none for a name that does not exist. Names that no name server has responded about are missing. */
   private readonly addresses = new Map<string, string[]>();
   private readonly lookup: (host: string) => Promise<{ address: string }[]>;
   private readonly ownAddresses: () => string[];
@@ -88,7 +89,9 @@ export class OwnHosts {
     await this.refresh();
     const family = familyOf(address);
     const isHere = this.thisMachine.check(address, family);
-    return [...this.sources.values()].flat().some((own) => {
+    // it may be the address of a host that is not resolved yet
+    if (!this.isResolved() && !isPublicAddress(address)) return true;
+    return this.hosts().some((own) => {
       if (own.isStore && own.port === port && (isHere || !isPublicAddress(address))) return true;
       const addresses = this.addresses.get(own.host) ?? [];
       const isThisHost = blockListOf(addresses).check(address, family);
@@ -97,10 +100,19 @@ export class OwnHosts {
     });
   }
 
+  private hosts(): OwnHost[] {
+    return [...this.sources.values()].flat();
+  }
+
+  private isResolved(): boolean {
+    return this.hosts().every(({ host }) => this.addresses.has(host));
+  }
+
   /** A name that cannot be resolved keeps its previous addresses: the outage of a name server must not open anything. */
-  private refresh(): Promise<void> | undefined {
-    if (performance.now() < this.freshUntil) return undefined;
-    return (this.refreshing ??= this.resolveAll().finally(() => (this.refreshing = null)));
+  private async refresh(): Promise<void> {
+    const isFresh = performance.now() < this.freshUntil;
+    if (isFresh && (!this.refreshing || this.isResolved())) return;
+    await (this.refreshing ??= this.resolveAll().finally(() => (this.refreshing = null)));
   }
 
   private async resolveAll(): Promise<void> {
@@ -110,7 +122,7 @@ export class OwnHosts {
     for (const [net, bits] of [['127.0.0.0', 8] as const, ['0.0.0.0', 8] as const]) machine.addSubnet(net, bits, 'ipv4');
     for (const address of ['::', '::1', ...this.ownAddresses()]) machine.addAddress(address, familyOf(address));
     this.thisMachine = machine;
-    const hosts = new Set([...this.sources.values()].flat().map(({ host }) => host));
+    const hosts = new Set(this.hosts().map(({ host }) => host));
     const all = Promise.all([...hosts].map((host) => this.resolve(host)));
     let timer: NodeJS.Timeout | undefined;
     await Promise.race([all, new Promise((resolve) => (timer = setTimeout(resolve, lookupMs)))]);
@@ -118,12 +130,15 @@ export class OwnHosts {
   }
 
   private async resolve(host: string): Promise<void> {
-    const found = isIP(host) === 0 ? await this.lookup(host).catch(() => []) : [{ address: host }];
-    if (found.length > 0)
+    try {
+      const found = isIP(host) === 0 ? await this.lookup(host) : [{ address: host }];
       this.addresses.set(
         host,
         found.map(({ address }) => address),
       );
+    } catch (error) {
+      if (isUnknown(error) && !this.addresses.has(host)) this.addresses.set(host, []);
+    }
   }
 }
 

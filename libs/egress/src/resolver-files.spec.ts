@@ -2,12 +2,12 @@ import { afterAll, describe, expect, it } from '@jest/globals';
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseHosts, parseSearchList, systemHosts } from './resolver-files.js';
+import { parseHosts, parseSearchList, systemHosts, systemResolver } from './resolver-files.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-hosts-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('the hosts file', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-hosts-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
-
   it('has the addresses of all lines of a name, IPv4 first', () => {
     const hosts = parseHosts(`
 # a comment
@@ -56,4 +56,14 @@ describe('the search list', () => {
   ])('the search list of %j is read', (text, domains, singleLabelsFirst) =>
     expect(parseSearchList(text)).toEqual({ domains, singleLabelsFirst }),
   );
+});
+
+it('the resolver is made again when the list of name servers has changed, because it reads that list when it is made', () => {
+  const path = join(folder, 'resolv.conf');
+  const resolver = systemResolver(path);
+  const first = resolver();
+  expect(resolver()).toBe(first);
+  writeFileSync(path, 'nameserver 10.0.0.10');
+  expect(resolver()).not.toBe(first);
+  expect(resolver()).toBe(resolver());
 });

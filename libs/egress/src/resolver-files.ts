@@ -1,3 +1,4 @@
+import { Resolver } from 'node:dns/promises';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP, isIPv4 } from 'node:net';
 
@@ -17,6 +18,12 @@ export function systemHosts(path = '/etc/hosts'): (name: string) => readonly str
 /** The search list in /etc/resolv.conf. */
 export function systemSearchList(path = '/etc/resolv.conf'): () => SearchList {
   const file = new ParsedFile(path, parseSearchList);
+  return () => file.read();
+}
+
+/** A resolver with the name servers of /etc/resolv.conf: a machine gets others when its network changes. */
+export function systemResolver(path = '/etc/resolv.conf'): () => Resolver {
+  const file = new ParsedFile(path, () => new Resolver({ timeout: 2000, tries: 2 }));
   return () => file.read();
 }
 
