@@ -1,4 +1,4 @@
-import { Config, duration, integer } from '#config';
+import { Config, duration, integer, timeout } from '#config';
 import { maxEventBytes } from '#events';
 import { AddressGuard, allowPrivateHosts, protectedHosts } from '#egress';
 import { retrySchedule } from '#retries';
@@ -13,8 +13,8 @@ export const accountShareOf = (concurrency: number): number => Math.ceil(ACCOUNT
 /** The routing's part of the configuration. Durations are milliseconds. */
 export class RoutingConfig extends Config({
   retrySchedule,
-  attemptTimeoutMs: duration('SLUICE_ATTEMPT_TIMEOUT', { fallback: '15s', description: 'Longest duration of one delivery attempt.' }),
-  connectTimeoutMs: duration('SLUICE_CONNECT_TIMEOUT', { fallback: '5s', description: 'Longest time to connect to a receiver.' }),
+  attemptTimeoutMs: timeout('SLUICE_ATTEMPT_TIMEOUT', { fallback: '15s', description: 'Longest duration of one delivery attempt.' }),
+  connectTimeoutMs: timeout('SLUICE_CONNECT_TIMEOUT', { fallback: '5s', description: 'Longest time to connect to a receiver.' }),
   concurrency: integer('SLUICE_DELIVERY_CONCURRENCY', {
     fallback: 512,
     min: 1,

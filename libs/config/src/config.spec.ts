@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { boolean, checkConfig, choice, Config, ConfigError, duration, durations, integer, optional, port, text } from './index.js';
+import { boolean, checkConfig, choice, Config, ConfigError, duration, durations, integer, optional, port, text, timeout } from './index.js';
 
 const description = 'A variable of the test.';
 
@@ -55,6 +55,22 @@ it('names every bad variable at once', () =>
     'WAIT must be a duration such as 500ms, 5s, 30m, 2h or 5d, not "5"',
     'WAITS must list durations such as 5s,30m,2h, not "5s,x"',
   ]));
+
+it('accepts no durations with which a timer or a date would be wrong', () => {
+  class Durations extends Config({
+    wait: timeout('WAIT', { fallback: '5s', description }),
+    kept: duration('KEPT', { fallback: '5s', description }),
+    waits: durations('WAITS', { fallback: '5s', description }),
+  }) {}
+  expect(Durations.read({ WAIT: '20d', KEPT: '1000d', WAITS: '5s,1000d' }).wait).toBe(20 * 86_400_000);
+  expect(() => Durations.read({ WAIT: '21d', KEPT: '1001d', WAITS: '5s,1001d' })).toThrow(
+    new ConfigError([
+      'WAIT must be at most 20d, not "21d"',
+      'KEPT must be at most 1000d, not "1001d"',
+      'WAITS must list durations of at most 1000d, not "5s,1001d"',
+    ]),
+  );
+});
 
 it('does not read blanks as the number 0', () => {
   class Limit extends Config({ most: integer('MOST', { fallback: 10, description }) }) {}

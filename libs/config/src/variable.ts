@@ -96,21 +96,32 @@ function milliseconds(value: string): number | undefined {
   return match ? Number(match[1]) * UNITS[match[2] as keyof typeof UNITS] : undefined;
 }
 
+/** Dates that are further away cannot be computed. */
+const LONGEST = '1000d';
+/** Timers of Node that are longer than 24 days end at once. */
+const LONGEST_TIMER = '20d';
+
 /** A duration such as `5s` or `30m`, in ms. */
-export function duration(name: string, options: Description & { fallback: string }): Variable<number> {
+export function duration(name: string, options: Description & { fallback: string }, longest = LONGEST): Variable<number> {
   const parse = (value: string): number => {
     const ms = milliseconds(value);
     if (ms === undefined) throw new BadValue('must be a duration such as 500ms, 5s, 30m, 2h or 5d');
+    if (ms > milliseconds(longest)!) throw new BadValue(`must be at most ${longest}`);
     return ms;
   };
   return variable(name, { ...options, parse });
 }
+
+/** A duration after which a timer ends, in ms. */
+export const timeout = (name: string, options: Description & { fallback: string }): Variable<number> =>
+  duration(name, options, LONGEST_TIMER);
 
 /** Comma-separated durations, in ms. */
 export function durations(name: string, options: Description & { fallback: string }): Variable<number[]> {
   const parse = (value: string): number[] => {
     const parts = value.split(',').map((part) => milliseconds(part.trim()));
     if (parts.includes(undefined)) throw new BadValue('must list durations such as 5s,30m,2h');
+    if (parts.some((ms) => ms! > milliseconds(LONGEST)!)) throw new BadValue(`must list durations of at most ${LONGEST}`);
     return parts as number[];
   };
   return variable(name, { ...options, parse });

@@ -32,7 +32,7 @@ export class Requests {
     const headers: Record<string, string> = { [HEADER.correlationId]: correlationId };
     const late = Date.now() - Number(record.header(HEADER.deadline) ?? Infinity);
     if (late > 0) {
-      log.warn(fields, 'request.expired');
+      log.warn({ ...fields, late_ms: late }, 'request.expired');
       if (late > LATE_MS) return;
       headers[HEADER.error] = errorToWire(new Unavailable('the request expired before it was handled'));
       return this.reply(replyTo, headers, Buffer.alloc(0), fields);

@@ -1,4 +1,4 @@
-import { choice, Config, duration, integer, text } from '#config';
+import { choice, Config, integer, text, timeout } from '#config';
 import { LOG_LEVELS } from '#observability';
 
 /** The lifecycle of a process. Durations are milliseconds. */
@@ -18,17 +18,17 @@ export class ServiceConfig extends Config({
     fallback: '',
     description: 'Address of that port; empty: all. `npm start` sets `SLUICE_HOST`.',
   }),
-  startupTimeoutMs: duration('SLUICE_STARTUP_TIMEOUT', {
+  startupTimeoutMs: timeout('SLUICE_STARTUP_TIMEOUT', {
     fallback: '2m',
     description: 'How long a service that starts waits for Kafka, PostgreSQL and `sluice migrate` before it gives up with exit code 1.',
   }),
-  shutdownTimeoutMs: duration('SLUICE_SHUTDOWN_TIMEOUT', {
+  shutdownTimeoutMs: timeout('SLUICE_SHUTDOWN_TIMEOUT', {
     fallback: '45s',
     description:
       'How long a service that stops waits for the runs, deliveries and requests under way. Longer than the longest of them, and shorter than ' +
       'the time after which it is killed. `npm start` sets 8s.',
   }),
-  shutdownDelayMs: duration('SLUICE_SHUTDOWN_DELAY', {
+  shutdownDelayMs: timeout('SLUICE_SHUTDOWN_DELAY', {
     fallback: '2s',
     description:
       'How long the REST API and the endpoints keep responding after SIGTERM, with `Connection: close`, so that clients open their ' +
