@@ -140,7 +140,9 @@ export const pages = (world: () => World) =>
       const component = await owner.component(componentOf('Large', props));
       // more than a record of Kafka can have
       const text = 'x'.repeat(60_000);
-      await Promise.all(Array.from({ length: 80 }, () => owner.post('/sources', { component_id: component, configured_props: { text } })));
+      const body = { component_id: component, configured_props: { text } };
+      const created = await Promise.all(Array.from({ length: 80 }, () => owner.post('/sources', body)));
+      expect(created.map(({ status }) => status)).toEqual(Array(80).fill(200));
       const { data } = (await owner.get('/users/me/sources?limit=100')).body;
       expect(data.map(({ configured_props }: any) => configured_props.text === text)).toEqual(Array(80).fill(true));
     });

@@ -99,7 +99,8 @@ export class KubernetesApps implements Orchestrated {
   readonly broker = {
     kill: async (): Promise<void> => {
       await this.kubectl('scale', 'statefulset/kafka', '--replicas=0');
-      await this.kubectl('delete', 'pod', 'kafka-0', '--force', '--grace-period=0', '--ignore-not-found');
+      // with --force, it would go on for a moment
+      await this.kubectl('delete', 'pod', 'kafka-0', '--grace-period=1', '--ignore-not-found');
     },
     start: async (): Promise<void> => {
       await this.kubectl('scale', 'statefulset/kafka', '--replicas=1');
