@@ -99,7 +99,7 @@ export class KubernetesApps implements Orchestrated {
   readonly broker = {
     kill: async (): Promise<void> => {
       await this.kubectl('scale', 'statefulset/kafka', '--replicas=0');
-      // with --force, it would go on for a moment
+      // with --force, it would run for a moment longer
       await this.kubectl('delete', 'pod', 'kafka-0', '--grace-period=1', '--ignore-not-found');
     },
     start: async (): Promise<void> => {

@@ -80,7 +80,7 @@ export class LogReader {
   }
 }
 
-const tooLate = () => new Unavailable('the log could not be read in time');
+const tooLate = () => new Unavailable('the log could not be read in time', 'that part of the log could not be read in time');
 
 /** Returns false if no more records of the partition are needed. */
 type Take = (partition: number, records: LogRecord[]) => Promise<boolean> | boolean;
