@@ -1,5 +1,5 @@
 import { createHmac, hash, type KeyObject } from 'node:crypto';
-import { ceTypeOf, type EventContext, eventIdOf, isJsonContentType, percentEncoded } from '#events';
+import { ceTypeOf, emitKeyOf, type EventContext, eventIdOf, isJsonContentType, percentEncoded } from '#events';
 import type { Delivery } from '../delivery.js';
 import { readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
@@ -64,13 +64,8 @@ const timeOf = ({ time, place }: Delivery): string =>
  * The `webhook-id`: the receiver's idempotency key. It is derived from the emit rather than from the event's position, so it is the same in all
  * attempts, and also if a producer's retry wrote the emit twice. An emit id is unique only together with its emitter and stream.
  */
-export const messageId = ({
-  emitterId,
-  stream,
-  emitId,
-  webhookId,
-}: Pick<Delivery, 'emitterId' | 'stream' | 'emitId' | 'webhookId'>): string =>
-  `msg_${hash('sha256', `${webhookId}\n${emitterId}\n${stream}\n${emitId}`, 'hex').slice(0, 32)}`;
+export const messageId = (delivery: Pick<Delivery, 'emitterId' | 'stream' | 'emitId' | 'webhookId'>): string =>
+  `msg_${hash('sha256', `${delivery.webhookId}\n${emitKeyOf(delivery)}`, 'hex').slice(0, 32)}`;
 
 /**
  * The `webhook-signature` header of Standard Webhooks: HMAC-SHA256 over `<id>.<timestamp>.<body>`, one signature per key.
