@@ -140,5 +140,13 @@ describe('recent emits', () => {
   it('emits with the same id on two streams are different', () => {
     const emits = new RecentEmits();
     expect([emits.add('', 'a'), emits.add('orders', 'a'), emits.add('orders', 'a')]).toEqual([true, true, false]);
+    expect([emits.add('orders a', 'b'), emits.add('orders', 'a b')]).toEqual([true, true]);
+  });
+
+  it('are those of each stream, however many other streams have', () => {
+    const emits = new RecentEmits();
+    emits.add('quiet', 'first');
+    for (let n = 0; n < 200; n++) emits.add('busy', String(n));
+    expect(emits.add('quiet', 'first')).toBe(false);
   });
 });
