@@ -4,7 +4,7 @@ import type { EmittedEvent } from './event-record.js';
 
 type Emit = Pick<EmittedEvent, 'emitterId' | 'stream' | 'emitId'>;
 
-/** What identifies an emit, as text from which ids are made. */
+/** The identity of an emit, as text from which ids are made. */
 export function emitKeyOf({ emitterId, stream, emitId }: Emit): string {
   const names = [stream, emitId];
   // otherwise, a line break within a name could stand for the one between them
