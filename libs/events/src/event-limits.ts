@@ -2,7 +2,10 @@ import { integer } from '#config';
 
 /** The size of the largest event, in bytes of JSON. */
 export const MAX_EVENT_BYTES = 1024 * 1024;
+/** In characters. */
 export const MAX_EMIT_ID_LENGTH = 256;
+export const MAX_SUMMARY_LENGTH = 65_536;
+export const MAX_ITEM_ID_LENGTH = 4096;
 /** The number of events that are kept per emitter and stream: the newest ones. */
 export const KEPT_EVENTS = 100;
 

@@ -165,6 +165,25 @@ describe('a record of the topic events', () => {
     const own = { emitterId: 'dc_1', stream: 'order', emitId: 'e1', json: Buffer.from('1'), summary: 's'.repeat(9000), hops: 2 } as const;
     expect((read(eventRecord(own)) as EmittedEvent).context).toBeUndefined();
   });
+  it.each([
+    ['with more than 512 characters', 'traceparent', 'x'.repeat(513)],
+    ['with more than 512 characters', 'tracestate', 'x'.repeat(513)],
+    ['other than ASCII', 'tracestate', 'a=\uFFFD'],
+    ['with a NUL character', 'tracestate', 'a\0'],
+  ])('does not have a trace header %s: %s', (_, name, value) => {
+    expect(read({ key: 'dc_1', value: '1', headers: { [name]: value } })).toMatchObject({ kind: 'event', context: undefined });
+    const fits = { [name]: 'x'.repeat(512) };
+    expect(read({ key: 'dc_1', value: '1', headers: fits })).toMatchObject({ context: fits });
+  });
+  it.each([
+    ['no time', 'yesterday'],
+    ['empty', ''],
+    ['a day that no month has', '2026-02-30T00:00:00Z'],
+    ['the end of a day', '2026-01-01T24:00:00Z'],
+    ['longer than a header should be', `2026-01-01T00:00:00.${'1'.repeat(101)}Z`],
+  ])('has no time if the one that its producer states is %s', (_, ce_time) => {
+    expect(read({ key: 'dc_1', value: '1', headers: { ce_time } })).toMatchObject({ kind: 'event', time: undefined });
+  });
   it('is written again with what its producer states', () => {
     const context = { attributes: { id: 'e', type: '$delete', subject: 'ü', datacontenttype: 'application/x+json' }, tracestate: 'a=b' };
     const event = { emitterId: 'dc_1', stream: 'orders', emitId: 'e', json: Buffer.from('1'), context } as const;
@@ -212,6 +231,14 @@ describe('a record of the topic events', () => {
     [
       'a structured CloudEvent without data and version',
       { key: 'dc_1', value: Buffer.from('{}'), headers: { 'content-type': 'application/cloudevents+json' } },
+    ],
+    [
+      'a summary that is too long',
+      { key: 'dc_1', value: Buffer.from('1'), headers: { ce_sluicemade: 'all', ce_summary: 'x'.repeat(65_537) } },
+    ],
+    [
+      'an item id that is too long',
+      { key: 'dc_1', value: Buffer.from('1'), headers: { ce_sluicemade: 'all', ce_itemid: 'x'.repeat(4097) } },
     ],
     ['a time with a NUL character', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_time: 'a\0' } }],
     ['more levels than can be written', { key: 'dc_1', value: deep }],

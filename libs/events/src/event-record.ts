@@ -7,10 +7,12 @@ import {
   isAttributeName,
   isJsonContentType,
   isOwnAttribute,
+  isTime,
   STREAM_ATTRIBUTE,
+  traceToPassOn,
 } from './cloud-event.js';
 import { type DeletedRange, type DeletionSigner, isDeletion, isSigned, readDeletion } from './deletions.js';
-import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES } from './event-limits.js';
+import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES, MAX_ITEM_ID_LENGTH, MAX_SUMMARY_LENGTH } from './event-limits.js';
 import { checkJson, NotJson, TooMuchJson } from './json-text.js';
 import { structuredAttributes, structuredEvent } from './structured-event.js';
 import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
@@ -41,7 +43,7 @@ export interface EmittedEvent {
   summary?: string;
   itemId?: string;
   itemTs?: number;
-  /** When the event happened, if the emitter states it; ISO 8601. */
+  /** When the event happened, if the emitter states it; RFC 3339. */
   time?: string;
   /** The attributes of its producer, for receivers. */
   context?: EventContext;
@@ -203,15 +205,26 @@ function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): Em
   }
 }
 
+/** Also those that Sluice has set, which do not count as attributes of the producer: each record that is made of an event contains them. */
+const LONGEST = [
+  ['id', MAX_EMIT_ID_LENGTH],
+  ['summary', MAX_SUMMARY_LENGTH],
+  ['itemid', MAX_ITEM_ID_LENGTH],
+] as const;
+
+function lengthProblem(attributes: Attributes): string | null {
+  for (const [name, longest] of LONGEST)
+    if ((attributes[name]?.length ?? 0) > longest) return `ce_${name} is longer than ${longest} characters`;
+  return null;
+}
+
 /** A string is the reason why the record is malformed. */
 function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: Buffer, attributes: Attributes): EmittedEvent | string {
   const due = integer(attributes.sluicedueat);
   const stream = streamOfEvent(attributes[STREAM_ATTRIBUTE], attributes.type, due !== undefined);
   if (stream === undefined) return `ce_${STREAM_ATTRIBUTE} names no stream`;
-  const emitId = attributes.id || placeEmitId(record);
-  if (emitId.length > MAX_EMIT_ID_LENGTH) return `ce_id is longer than ${MAX_EMIT_ID_LENGTH} characters`;
   const producers = producersAttributes(attributes, { emitterId, stream, made: record.header(MADE_HEADER) });
-  const problem = attributesProblem(attributes, producers);
+  const problem = lengthProblem(attributes) ?? attributesProblem(attributes, producers);
   if (problem) return problem;
   const dueAt = stream === WAITING_STREAM ? due : undefined;
   return {
@@ -219,13 +232,13 @@ function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: B
     place,
     emitterId,
     stream,
-    emitId,
+    emitId: attributes.id || placeEmitId(record),
     json,
     summary: attributes.summary,
     itemId: attributes.itemid,
     itemTs: integer(attributes.itemts),
-    time: attributes.time,
-    context: contextOf(producers, record.header('traceparent'), record.header('tracestate')),
+    time: attributes.time !== undefined && isTime(attributes.time) ? attributes.time : undefined,
+    context: contextOf(producers, traceToPassOn(record.header('traceparent')), traceToPassOn(record.header('tracestate'))),
     hops: integer(attributes.hops) ?? 0,
     ...causeOf(attributes),
     dueAt,

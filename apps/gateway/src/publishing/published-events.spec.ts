@@ -188,6 +188,7 @@ describe('ce- headers', () => {
     ['another version', { 'ce-specversion': '0.3' }, 'ce-specversion'],
     ['a bad stream', { 'ce-sluicestream': '*' }, 'sluicestream'],
     ['a bad time', { 'ce-time': 'yesterday' }, 'time'],
+    ['a day that no month has', { 'ce-time': '2026-02-30T00:00:00Z' }, 'time'],
     ['a time with very many digits', { 'ce-time': `2026-01-02T03:04:05.${'1'.repeat(101)}Z` }, 'time'],
     ['an id that is too long', { 'ce-id': 'x'.repeat(257) }, 'id'],
     ['bytes that are not UTF-8', { 'ce-subject': '%FF' }, 'ce-subject'],

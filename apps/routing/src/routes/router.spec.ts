@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EmitterId, ListenerId, UserId } from '#contracts';
-import { type DeletedRange, deletionRecord, type EmittedEvent } from '#events';
+import { type DeletedRange, deletionRecord, type EmittedEvent, MAX_EVENT_BYTES } from '#events';
 import type { EmitterDirectory } from '#emitters';
 import { LogRecord, type OutgoingRecord, type Publisher, sizeOf, type Task } from '#messaging';
 import { createLog } from '#observability';
@@ -218,6 +218,17 @@ describe('a large event with very many listeners', () => {
     await other.run(() => {});
     expect(sent).toHaveLength(1);
   });
+});
+
+it('the trigger of a workflow fits into its topic, whatever headers its event has', async () => {
+  listeners.dc_1 = ['p_3'];
+  const long = '\uFFFD'.repeat(400 * 1024);
+  const headers = { tracestate: long, traceparent: long, ce_time: long, ce_id: '\uFFFD'.repeat(256), ce_subject: 'x'.repeat(5000) };
+  await run(await router.plan([record('dc_1', JSON.stringify('x'.repeat(MAX_EVENT_BYTES - 2)), headers)]));
+  expect(sent.map(({ topic }) => topic)).toEqual(['workflow-triggers']);
+  const { value, headers: sentHeaders = {} } = sent[0]!;
+  const bytes = Object.values(sentHeaders).reduce((sum, header) => sum + Buffer.byteLength(header), value!.length);
+  expect(bytes).toBeLessThan(MAX_EVENT_BYTES + 16 * 1024);
 });
 
 describe('an event goes', () => {

@@ -1,5 +1,5 @@
 import { createHmac, hash, type KeyObject } from 'node:crypto';
-import { ceTypeOf, emitKeyOf, type EventContext, eventIdOf, isJsonContentType, percentEncoded } from '#events';
+import { ceTypeOf, emitKeyOf, type EventContext, eventIdOf, isJsonContentType, isTime, percentEncoded, traceToPassOn } from '#events';
 import type { Delivery } from '../delivery.js';
 import { readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
@@ -46,19 +46,14 @@ function setContext(headers: Record<string, string>, { attributes = {}, tracepar
   setTrace(headers, 'tracestate', tracestate ?? attributes.tracestate);
 }
 
-/** Forwarded verbatim, unless it cannot be the value of a header. */
+/** Forwarded verbatim. Only the attribute, and a delivery that an earlier version has parked, can have a value that cannot be a header. */
 function setTrace(headers: Record<string, string>, name: string, value: string | undefined): void {
-  if (value !== undefined && TRACE.test(value)) headers[name] = value;
+  const passedOn = traceToPassOn(value);
+  if (passedOn !== undefined) headers[name] = passedOn;
 }
 
-const TRACE = /^[\x20-\x7e]{1,512}$/;
-
-/** RFC 3339, as CloudEvents requires. */
-const TIME = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
-
-/** When the event happened, as its emitter states; the time of the record if that is not a time. */
-const timeOf = ({ time, place }: Delivery): string =>
-  time !== undefined && TIME.test(time) && !Number.isNaN(Date.parse(time)) ? time : new Date(place.ms).toISOString();
+/** When the event happened, as its emitter states; otherwise the time of the record. An earlier version may have parked a delivery with another text. */
+const timeOf = ({ time, place }: Delivery): string => (time !== undefined && isTime(time) ? time : new Date(place.ms).toISOString());
 
 /**
  * The `webhook-id`: the receiver's idempotency key. It is derived from the emit rather than from the event's position, so it is the same in all

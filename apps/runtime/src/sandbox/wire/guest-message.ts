@@ -1,6 +1,6 @@
 import type { PackageImport } from '../sandbox.js';
 import { type EmitMeta, type FromGuest, type GuestError, mostRefused, type OutputItem } from './messages.js';
-import { checkJson, NotJson } from '#events';
+import { checkJson, MAX_ITEM_ID_LENGTH, MAX_SUMMARY_LENGTH, NotJson } from '#events';
 import { descriptionLimits } from './description-limits.js';
 import { countTokens, depthOf } from './json-text.js';
 import { isStorable, longestDbKey } from './names.js';
@@ -16,8 +16,8 @@ const lengths = {
   message: 16_384,
   stack: 32_768,
   removedKey: 1_048_576,
-  itemId: 4096,
-  summary: 65_536,
+  itemId: MAX_ITEM_ID_LENGTH,
+  summary: MAX_SUMMARY_LENGTH,
   level: 16,
   logs: 65_536,
   file: 1024,
