@@ -184,6 +184,22 @@ describe('a record of the topic events', () => {
   ])('has no time if the one that its producer states is %s', (_, ce_time) => {
     expect(read({ key: 'dc_1', value: '1', headers: { ce_time } })).toMatchObject({ kind: 'event', time: undefined });
   });
+  it.each([
+    ['-1', 0],
+    ['-9007199254740991', 0],
+    ['1e308', 0],
+    ['17', 17],
+  ])('whose ce_hops are %s has %d hops', (ce_hops, hops) => {
+    expect(read({ key: 'dc_1', value: '1', headers: { ce_hops } })).toMatchObject({ kind: 'event', hops });
+  });
+  it.each([
+    ['-5', undefined],
+    ['0', undefined],
+    ['9007199254740991', { root: 'r', spread: 1e9 }],
+  ])('whose ce_sluicespread is %s has the cause %j', (ce_sluicespread, cause) => {
+    const headers = { ce_sluiceroot: 'r', ce_sluicespread };
+    expect((read({ key: 'dc_1', value: '1', headers }) as EmittedEvent).cause).toEqual(cause);
+  });
   it('is written again with what its producer states', () => {
     const context = { attributes: { id: 'e', type: '$delete', subject: 'ü', datacontenttype: 'application/x+json' }, tracestate: 'a=b' };
     const event = { emitterId: 'dc_1', stream: 'orders', emitId: 'e', json: Buffer.from('1'), context } as const;

@@ -239,7 +239,8 @@ function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: B
     itemTs: integer(attributes.itemts),
     time: attributes.time !== undefined && isTime(attributes.time) ? attributes.time : undefined,
     context: contextOf(producers, traceToPassOn(record.header('traceparent')), traceToPassOn(record.header('tracestate'))),
-    hops: integer(attributes.hops) ?? 0,
+    // with a negative number, a loop would run on
+    hops: Math.max(integer(attributes.hops) ?? 0, 0),
     ...causeOf(attributes),
     dueAt,
     dueStream: dueAt === undefined ? undefined : streamOf(attributes.sluiceduestream),
@@ -249,7 +250,8 @@ function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: B
 
 function causeOf({ sluiceroot: root, sluicespread }: Record<string, string>): { cause?: Cause } {
   const spread = integer(sluicespread);
-  return root && root.length <= MAX_EMIT_ID_LENGTH && spread !== undefined && spread >= 1 ? { cause: { root, spread } } : {};
+  if (!root || root.length > MAX_EMIT_ID_LENGTH || spread === undefined || spread < 1) return {};
+  return { cause: { root, spread: Math.min(spread, LARGEST_SPREAD) } };
 }
 
 /**
