@@ -11,8 +11,8 @@ import { explain, printable } from '../dist/libs/service/src/index.js';
  * @property {string} time ISO 8601, when it was set aside
  * @property {string} service that has set it aside
  * @property {string} topic that has the record
- * @property {number} partition
- * @property {number} offset
+ * @property {number | null} partition null: the service itself tried to send the record
+ * @property {number | null} offset
  * @property {string | null} key
  * @property {string} reason
  * @property {Buffer | null} value
@@ -77,12 +77,17 @@ function deadLetterOf(service, record) {
     time: new Date(record.timestamp).toISOString(),
     service,
     topic: record.header('dead-letter-topic') ?? '',
-    partition: Number(record.header('dead-letter-partition')),
-    offset: Number(record.header('dead-letter-offset')),
+    partition: numberIn(record.header('dead-letter-partition')),
+    offset: numberIn(record.header('dead-letter-offset')),
     key: record.key === '' ? null : record.key,
     reason: record.header('dead-letter-reason') ?? '',
     value: record.value,
   };
+}
+
+/** @param {string | undefined} header */
+function numberIn(header) {
+  return header === undefined ? null : Number(header);
 }
 
 /**
@@ -122,7 +127,7 @@ function printTable(counts, newest) {
   for (const row of all) console.log(row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
   for (const { time, topic, partition, offset, key, reason, value } of newest.reverse()) {
     console.log(
-      `\n${time}  ${topic} ${partition}@${offset}  key ${key === null ? 'none' : printable(JSON.stringify(key))}\n  ${printable(reason)}`,
+      `\n${time}  ${topic}${partition === null ? '' : ` ${partition}@${offset}`}  key ${key === null ? 'none' : printable(JSON.stringify(key))}\n  ${printable(reason)}`,
     );
     if (value)
       console.log(

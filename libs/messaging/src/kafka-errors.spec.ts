@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { explainKafkaError, isBrokerFailure, reasonOf } from './kafka-errors.js';
+import { explainKafkaError, isBrokerFailure, isRefused, reasonOf } from './kafka-errors.js';
 
 const failure = (name: string, message: string, more: object = {}): Error => Object.assign(new Error(message), { name, ...more });
 const retried = (cause: Error): Error => failure('KafkaJSNumberOfRetriesExceeded', cause.message, { cause });
@@ -36,6 +36,16 @@ describe('a failure of Kafka that waiting does not cure', () => {
     expect(explainKafkaError(retried(error))).toMatch(line);
     expect(isBrokerFailure(error)).toBe(false);
   });
+});
+
+it.each([
+  ['MESSAGE_TOO_LARGE', true],
+  ['RECORD_LIST_TOO_LARGE', true],
+  ['INVALID_RECORD', true],
+  ['INVALID_TIMESTAMP', false],
+  ['NOT_LEADER_FOR_PARTITION', false],
+])('a record with the error %s is refused for good: %s', (type, expected) => {
+  expect(isRefused(failure('KafkaJSProtocolError', 'no', { type }))).toBe(expected);
 });
 
 describe('a failure of a broker that is down', () => {

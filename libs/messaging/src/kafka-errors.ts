@@ -20,7 +20,7 @@ const LOST_DURING_LOGIN =
   / failed: (Not connected|Closed connection|Connection (closed|error|timeout)|Failed to connect|Request .* timed out)/;
 
 /** Why a topic cannot be created, other than for lack of permission. */
-const REFUSED = new Set(['INVALID_PARTITIONS', 'INVALID_CONFIG', 'INVALID_REQUEST', 'POLICY_VIOLATION', 'INVALID_TOPIC_EXCEPTION']);
+const REFUSED_TOPICS = new Set(['INVALID_PARTITIONS', 'INVALID_CONFIG', 'INVALID_REQUEST', 'POLICY_VIOLATION', 'INVALID_TOPIC_EXCEPTION']);
 
 /** The original failure, without the retries that kafkajs wraps around it. */
 function rootOf(error: unknown): KafkaFailure {
@@ -49,12 +49,15 @@ export function explainKafkaError(error: unknown): string | undefined {
     return `Kafka denies access: ${message}. Grant the permissions that \`sluice kafka acls\` prints.`;
   if (type === 'INVALID_REPLICATION_FACTOR')
     return `${brokerName} has too few brokers for the replicas: ${message}. Check SLUICE_REPLICATION_FACTOR.`;
-  if (REFUSED.has(type)) return `${brokerName} refuses the topics: ${message}.`;
+  if (REFUSED_TOPICS.has(type)) return `${brokerName} refuses the topics: ${message}.`;
   return undefined;
 }
 
-/** Whether the broker refuses a record, or a batch, because of its size: on every retry. */
-export const isTooLarge = (error: unknown): boolean => ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'].includes(rootOf(error).type ?? '');
+/** Not among them: INVALID_TIMESTAMP, which passes when the clocks are right. */
+const REFUSED_RECORDS = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE', 'INVALID_RECORD']);
+
+/** Whether the broker refuses a record, or a batch with it, on every retry, such as because of its size. */
+export const isRefused = (error: unknown): boolean => REFUSED_RECORDS.has(rootOf(error).type ?? '');
 
 /** Whether a group does not know this member, or has assigned its partitions again without it. */
 export const isNoMember = (error: unknown): boolean => ['UNKNOWN_MEMBER_ID', 'ILLEGAL_GENERATION'].includes(rootOf(error).type ?? '');

@@ -1,12 +1,12 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
 import { Invalid, TimedOut } from '#contracts';
 import { createLog } from '#observability';
 import { ignored, type Outcome, rejected, retry } from './handlers.js';
 import { LogRecord } from './log-record.js';
-import { deadLetterRecord, Outcomes } from './outcomes.js';
+import { Outcomes } from './outcomes.js';
 import { BadRecord } from './payload.js';
-import { type OutgoingRecord, sizeOf } from './publisher.js';
+import type { OutgoingRecord } from './publisher.js';
 import type { TransportOptions } from './transport.js';
 
 class Away extends Error {}
@@ -71,34 +71,4 @@ it('retries a record a few times when the handler throws any other error, then r
   const { tries, deadLetters } = await settle(fail(new TypeError('a bug')));
   expect(tries).toBe(4);
   expect(deadLetters.map(reasonOf)).toEqual(['a bug']);
-});
-
-describe('a dead letter', () => {
-  const copyOf = (message: object) => deadLetterRecord('routing', new LogRecord('events', 0, message as KafkaMessage, 0), 'no good');
-
-  it('has the value, byte for byte, the key and the headers of the record', () => {
-    const value = Buffer.from([0xff, 0]);
-    expect(copyOf({ offset: '7', key: Buffer.from('k'), value, headers: { a: Buffer.from('b') } })).toMatchObject({
-      key: 'k',
-      value,
-      headers: { a: 'b', 'dead-letter-reason': 'no good', 'dead-letter-topic': 'events', 'dead-letter-offset': '7' },
-    });
-  });
-
-  // 2 MiB, the largest record of `events`: as text, these bytes would not fit into the dead-letter topic
-  const bytes = Buffer.alloc(2 * 1024 * 1024, 0xff);
-
-  it.each([
-    ['key', { key: bytes, headers: {} }],
-    ['header', { key: null, headers: { x: bytes } }],
-    ['name of a header', { key: null, headers: { [bytes.toString()]: Buffer.from('x') } }],
-    [
-      'number of headers',
-      { key: null, headers: Object.fromEntries(Array.from({ length: 200_000 }, (_, i) => [`h${i}`, Buffer.from('x')])) },
-    ],
-  ])('is small although the %s of the record is large', (_, message) => {
-    const copy = copyOf({ offset: '7', value: null, ...message });
-    expect(sizeOf(copy) + Buffer.byteLength(copy.key)).toBeLessThan(100_000);
-    expect(copy.headers).toMatchObject({ 'dead-letter-reason': 'no good' });
-  });
 });

@@ -1,12 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
-import { deadLetterTopic, type Service, SluiceError } from '#contracts';
+import { SluiceError } from '#contracts';
 import { counter } from '#observability';
+import { deadLetterRecord, sendOrSetAside } from './dead-letters.js';
 import { type Outcome, rejected, retry } from './handlers.js';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import { BadRecord } from './payload.js';
 import type { TransportOptions } from './transport.js';
-import type { OutgoingRecord } from './publisher.js';
 
 const handled = counter('records_handled_total', 'Records that a handler has finished with, by how it ended.', ['topic', 'outcome']);
 
@@ -26,7 +26,7 @@ export class Outcomes {
     private readonly sleep: (ms: number) => Promise<unknown> = setTimeout,
   ) {}
 
-  /** Resolves when the record is finished. Throws only if the dead-letter topic does not accept it. */
+  /** Resolves when the record is finished. Throws only if Kafka is unavailable for the dead letter. */
   async handle(record: LogRecord, handle: () => Promise<unknown>): Promise<void> {
     for (let tries = 1, pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 3, MAX_PAUSE_MS)) {
       const { outcome, isFailure } = await this.attempt(handle, tries);
@@ -52,8 +52,8 @@ export class Outcomes {
   }
 
   private async reject(record: LogRecord, reason: string): Promise<void> {
-    const { publisher, service, log } = this.options;
-    await publisher.send([deadLetterRecord(service, record, reason)]);
+    const { service, log } = this.options;
+    await sendOrSetAside([deadLetterRecord(service, record, reason)], this.options);
     log.warn({ ...whereOf(record), reason }, 'record.rejected');
     handled.inc({ topic: record.topic, outcome: 'rejected' });
   }
@@ -78,34 +78,3 @@ export class Outcomes {
 }
 
 const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition, offset });
-
-const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
-
-/**
- * How much is copied of a key, in characters, and of the headers, in bytes. Bytes that are not UTF-8 become three times as long, and a copy that does not
- * fit into the dead-letter topic would be sent again and again.
- */
-const MOST_COPIED = { key: 1000, headers: 64 * 1024 };
-
-function copiedHeaders(record: LogRecord): Record<string, string> {
-  let bytes = 0;
-  const fits = ([name, value]: [string, string]) => (bytes += Buffer.byteLength(name) + Buffer.byteLength(value)) <= MOST_COPIED.headers;
-  return Object.fromEntries(Object.entries(record.headerEntries()).filter(fits));
-}
-
-/** The copy of a record that cannot be handled, with the reason and its position. The value is the same, byte for byte; a key or headers that are long are cut. */
-export function deadLetterRecord(service: Service, record: LogRecord, reason: string): OutgoingRecord {
-  deadLetters.inc({ topic: record.topic });
-  return {
-    topic: deadLetterTopic(service),
-    key: record.key?.slice(0, MOST_COPIED.key) ?? '',
-    value: record.value,
-    headers: {
-      ...copiedHeaders(record),
-      'dead-letter-reason': reason.slice(0, 1000),
-      'dead-letter-topic': record.topic,
-      'dead-letter-partition': String(record.partition),
-      'dead-letter-offset': String(record.offset),
-    },
-  };
-}

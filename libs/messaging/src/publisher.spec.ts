@@ -91,6 +91,19 @@ describe('a publisher', () => {
     expect(batches[1]?.keys).toEqual(['a0', 'b0', 'a1', 'b1', 'a2', 'a3', 'a4']);
   });
 
+  it('fails only the caller of a record that the broker refuses, and sends those in the same batch again', async () => {
+    const batches: unknown[][] = [];
+    const sendBatch = async ({ topicMessages }: { topicMessages: { messages: { key: unknown }[] }[] }) => {
+      const keys = topicMessages.flatMap(({ messages }) => messages.map(({ key }) => key));
+      batches.push(keys);
+      if (keys.includes('large')) throw Object.assign(new Error('too large'), { type: 'MESSAGE_TOO_LARGE' });
+    };
+    const publisher = new Publisher({ producer: () => ({ sendBatch }) } as unknown as KafkaClient);
+    const sent = await Promise.allSettled(['a', 'large', 'b'].map((key) => publisher.send(record(key))));
+    expect(sent.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(batches).toEqual([['a', 'large', 'b'], ['a'], ['large'], ['b']]);
+  });
+
   it('refuses records of an account of which many wait, and takes those of another', async () => {
     const { publisher, batches, begun } = controlled();
     const first = begun();

@@ -1,7 +1,7 @@
 import type { Message, Producer } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { EVENTS_TOPIC, TooManyRequests, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
-import { explainKafkaError } from './kafka-errors.js';
+import { explainKafkaError, isRefused } from './kafka-errors.js';
 import { javaPartitioner, type KafkaClient } from './kafka.js';
 
 /** A record to send. Each has a key, because order is kept per key. */
@@ -161,6 +161,7 @@ export class Publisher {
     if (!this.waiting.isEmpty) this.schedule();
   }
 
+  /** A record that Kafka refuses is a failure of its caller, and not of the others. */
   private async sendBatch(batch: Waiting[], bytes: number): Promise<void> {
     try {
       await this.producer.sendBatch({
@@ -170,6 +171,10 @@ export class Publisher {
       });
       for (const { resolve } of batch) resolve();
     } catch (error) {
+      if (isRefused(error) && batch.length > 1) {
+        for (const each of batch) await this.sendBatch([each], each.bytes);
+        return;
+      }
       const explanation = explainKafkaError(error);
       // a missing permission does not resolve itself
       if (explanation !== undefined) this.kafka.onFatal(error as Error, batchTopics(batch));

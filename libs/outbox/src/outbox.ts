@@ -13,7 +13,7 @@ import {
   type Session,
   unpackedBytes,
 } from '#database';
-import { isTooLarge, type OutgoingRecord, Publisher, shares } from '#messaging';
+import { isRefused, type OutgoingRecord, Publisher, shares } from '#messaging';
 import { EVENTS_TOPIC, OUTBOX_HEADER, type UserId } from '#contracts';
 import { counter, gauge, LOG, type Log } from '#observability';
 
@@ -93,7 +93,7 @@ export class OutboxRecord {
   @Column({ type: 'timestamptz', default: () => 'now()' })
   added_at!: Date;
 
-  /** Kafka refuses it because of its size: it is sent again when a service starts. */
+  /** Kafka refuses it, such as because of its size: it is sent again when a service starts. */
   @Column('boolean', { default: false })
   refused!: boolean;
 
@@ -164,7 +164,10 @@ const oldest = gauge(
   'outbox_oldest_seconds',
   'Age of the oldest record of the outbox that Kafka does not have. Refused records do not count.',
 );
-const refused = counter('outbox_refused_total', 'Records of the outbox that Kafka refuses because of their size. They stay in the table.');
+const refused = counter(
+  'outbox_refused_total',
+  'Records of the outbox that Kafka refuses, such as because of their size. They stay in the table.',
+);
 
 /** Marks an event's record as a possible copy, so that routing delivers it once. */
 const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
@@ -274,13 +277,13 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
     }
   }
 
-  /** Returns those that Kafka has: all but the ones that are too large for their topic. */
+  /** Returns those that Kafka has: all but the ones that it refuses. */
   private async send(rows: Row[]): Promise<Row[]> {
     try {
       await this.publisher.send(rows.map(recordOf));
       return rows;
     } catch (error) {
-      if (!isTooLarge(error)) throw error;
+      if (!isRefused(error)) throw error;
     }
     const [row] = rows;
     if (rows.length > 1 || !row) {

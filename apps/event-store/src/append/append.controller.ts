@@ -3,7 +3,17 @@ import { Payload } from '@nestjs/microservices';
 import { type EmitterId, EVENTS_TOPIC, getStoredPositions, type StoredPosition } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { readEventRecord } from '#events';
-import { Batch, deadLetterRecord, Follows, Handles, type LogRecord, type Position, PositionsOf, Publisher, shares } from '#messaging';
+import {
+  Batch,
+  deadLetterRecord,
+  Follows,
+  Handles,
+  type LogRecord,
+  type Position,
+  PositionsOf,
+  Publisher,
+  sendOrSetAside,
+} from '#messaging';
 import { counter, histogram, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { EventStoreConfig } from '../event-store.config.js';
@@ -96,7 +106,7 @@ export class AppendController {
     const last = fresh.at(-1);
     if (!last) return;
     const copies = fresh.map(({ record, reason }) => deadLetterRecord('event-store', record, reason));
-    await Promise.all(shares(copies).map((share) => this.publisher.send(share)));
+    await sendOrSetAside(copies, { publisher: this.publisher, service: 'event-store', log: this.log });
     malformed.inc(fresh.length);
     const { record, reason } = last;
     this.log.warn({ partition, offset: record.offset, key: record.key?.slice(0, 100), reason, records: fresh.length }, 'event.malformed');

@@ -2,7 +2,7 @@ import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationB
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isId, isNotFound, type ReplayId } from '#contracts';
 import { type EmittedEvent, eventIdOf, type EventPlace, logPlaceOf } from '#events';
-import { Publisher } from '#messaging';
+import { Publisher, sendOrSetAside } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { FullAccounts } from '#waiting-data';
 import { deliveryOf } from '../deliveries/delivery.js';
@@ -197,7 +197,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
         ? runRecord(event, owner_id, listener, { runId: replayRunId(id, event.place) })
         : workflowRecord(event, listener),
     );
-    await this.publisher.send(records);
+    await sendOrSetAside(records, { publisher: this.publisher, service: 'routing', log: this.logger });
     row.delivered += events.length;
   }
 }

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, isId, type UserId } from '#contracts';
 import { coversStream, type EmittedEvent, eventIdOf, EVERY_STREAM } from '#events';
-import { type OutgoingRecord, Publisher, type Task } from '#messaging';
+import { type OutgoingRecord, Publisher, type Sender, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { Stats } from '#stats';
 import { deliveryOf } from '../deliveries/delivery.js';
@@ -36,12 +36,16 @@ export class EventTasks {
   /** The runs of each cause, until it has had none for an hour. */
   private readonly runs = new LRUCache<string, number>({ max: 10_000, ttl: 3_600_000 });
 
+  private readonly sender: Sender;
+
   constructor(
     @Inject(LOG) private readonly log: Log,
-    private readonly publisher: Publisher,
+    publisher: Publisher,
     private readonly dispatcher: Dispatcher,
     private readonly stats: Stats,
-  ) {}
+  ) {
+    this.sender = { publisher, service: 'routing', log };
+  }
 
   /**
    * The tasks of an event: one for all records to Kafka, and one per webhook, each made when it is needed. `triggers`: the lane of the records; by default
@@ -61,7 +65,7 @@ export class EventTasks {
     let lane = this.triggers.get(ownerId);
     if (!lane) {
       const key = laneOfTriggers(ownerId);
-      lane = new SendLane(this.publisher, { lane: key, tenant: key }, () => this.triggers.delete(ownerId));
+      lane = new SendLane(this.sender, { lane: key, tenant: key }, () => this.triggers.delete(ownerId));
       this.triggers.set(ownerId, lane);
     }
     return lane;

@@ -39,6 +39,8 @@ let withdrawn: DeletedRange[];
 /** The number of records in each request to Kafka. */
 let requests: number[];
 let kafkaIsAway: boolean;
+/** Which records Kafka never takes. */
+let isRefused: (record: OutgoingRecord) => boolean;
 /** Kafka takes records only after a while. */
 let pauses: boolean;
 /** The bytes that are being sent, and the most that were. */
@@ -63,11 +65,12 @@ const match = (event: EmittedEvent): Match | undefined =>
 beforeEach(() => {
   [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
   [withdrawn, requests, lookedUp, mostMatches] = [[], [], [], Infinity];
-  [pauses, inProgress, mostInProgress] = [false, 0, 0];
+  [pauses, inProgress, mostInProgress, isRefused] = [false, 0, 0, () => false];
   [isPostponed, added, databaseIsAway] = [() => false, [], false];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
+      if (records.some(isRefused)) throw Object.assign(new Error('too large'), { type: 'MESSAGE_TOO_LARGE' });
       const bytes = records.reduce((sum, each) => sum + sizeOf(each), 0);
       mostInProgress = Math.max(mostInProgress, (inProgress += bytes));
       if (pauses) await nextTurn();
@@ -218,6 +221,15 @@ describe('a large event with very many listeners', () => {
     await other.run(() => {});
     expect(sent).toHaveLength(1);
   });
+});
+
+it('a trigger that Kafka refuses is set aside, and those of the account continue', async () => {
+  listeners.dc_1 = ['dc_2', 'p_3'];
+  isRefused = ({ topic, value }) => topic === 'workflow-triggers' && String(value) === '2';
+  await run(await router.plan(['1', '2', '3'].map((json) => record('dc_1', json))));
+  expect(payload('workflow-triggers')).toEqual([1, 3]);
+  expect(payload('runtime.run.execute')).toHaveLength(3);
+  expect(payload('routing.dead-letter')).toEqual([2]);
 });
 
 it('the trigger of a workflow fits into its topic, whatever headers its event has', async () => {

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
 import { type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
-import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, Publisher, type Task } from '#messaging';
+import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { accountShareOf, RoutingConfig } from '../routing.config.js';
@@ -36,6 +36,7 @@ type Emitters = () => Promise<Map<string, Pick<Emitter, 'owner_id'>>>;
 export class Router {
   private readonly unknownEmitters: UnknownEmitters;
   private readonly repeated = new RepeatedEmits();
+  private readonly sender: Sender;
   private readonly deadLetters: SendLane;
   /** A separate lane, because the owner of the emitter may have to be looked up in the catalog. */
   private readonly malformedReports: SendLane;
@@ -43,7 +44,7 @@ export class Router {
 
   constructor(
     @Inject(LOG) private readonly log: Log,
-    private readonly publisher: Publisher,
+    publisher: Publisher,
     private readonly matching: MatchRepository,
     private readonly tasks: EventTasks,
     private readonly postponed: PostponedEvents,
@@ -52,8 +53,9 @@ export class Router {
     private readonly box: SecretBox,
     private readonly emitters: EmitterDirectory,
   ) {
-    this.deadLetters = new SendLane(publisher, { lane: 'malformed' });
-    this.malformedReports = new SendLane(publisher, { lane: 'malformed-reports' });
+    this.sender = { publisher, service: 'routing', log };
+    this.deadLetters = new SendLane(this.sender, { lane: 'malformed' });
+    this.malformedReports = new SendLane(this.sender, { lane: 'malformed-reports' });
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
       onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
@@ -124,7 +126,7 @@ export class Router {
   }
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
-    return match ? [...this.tasks.of(event, match, () => new SendLane(this.publisher, { lane: `triggers ${event.emitterId}` }))] : [];
+    return match ? [...this.tasks.of(event, match, () => new SendLane(this.sender, { lane: `triggers ${event.emitterId}` }))] : [];
   }
 
   /** The tasks of a malformed record: one that copies it to the dead-letter topic, and one that reports it on `$errors`. */

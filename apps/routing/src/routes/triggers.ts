@@ -11,7 +11,7 @@ import {
   runIdOf,
   spreadOver,
 } from '#events';
-import { type OutgoingRecord, type Publisher, recordOf, shares, sizeOf, type Task } from '#messaging';
+import { type OutgoingRecord, recordOf, type Sender, sendOrSetAside, sizeOf, type Task } from '#messaging';
 import { errorReport, reportEmitId } from '../error-records.js';
 
 /** The number of sources and workflows that an event may have passed through and still trigger another one. */
@@ -119,13 +119,13 @@ export class SendLane {
 
   /** onEmpty: called when no task is left. */
   constructor(
-    private readonly publisher: Publisher,
+    private readonly sender: Sender,
     /** The lane of the tasks, and their tenant. */
     private readonly where: Pick<Task, 'lane' | 'tenant'>,
     private readonly onEmpty = () => {},
   ) {}
 
-  /** Its `run` resolves when Kafka has stored the records. If it throws, they are sent again with the next call. */
+  /** Its `run` resolves when Kafka has stored the records, or their dead letters. If it throws, they are sent again with the next call. */
   task(records: RecordsToSend): Task {
     const task: Task = { ...this.where, run: () => this.send(task), drop: () => this.remove(task) };
     this.waiting.set(task, records);
@@ -143,7 +143,7 @@ export class SendLane {
       if (task.isOwn?.() ?? true) sent.set(task, others);
     }
     const made = await Promise.all([...sent.values()].map(async (each) => (typeof each === 'function' ? each() : each)));
-    for (const portion of portions(made)) await Promise.all(shares(portion).map((share) => this.publisher.send(share)));
+    for (const portion of portions(made)) await sendOrSetAside(portion, this.sender);
     for (const task of sent.keys()) this.remove(task);
   }
 

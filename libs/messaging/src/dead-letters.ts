@@ -1,0 +1,83 @@
+import { deadLetterTopic, type Service } from '#contracts';
+import { counter, type Log } from '#observability';
+import { isRefused, reasonOf } from './kafka-errors.js';
+import type { LogRecord } from './log-record.js';
+import { type OutgoingRecord, type Publisher, shares } from './publisher.js';
+
+const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
+
+/**
+ * How much is copied of a key, in characters, and of the headers, in bytes. Bytes that are not UTF-8 become three times as long, and a copy that does not
+ * fit into the dead-letter topic would be refused.
+ */
+const MOST_COPIED = { key: 1000, headers: 64 * 1024 };
+
+/** The copy of a record that cannot be handled, with the reason and its position. The value is the same, byte for byte; a key or headers that are long are cut. */
+export function deadLetterRecord(service: Service, record: LogRecord, reason: string): OutgoingRecord {
+  const { topic, key, value, partition, offset } = record;
+  const copy = copyOf({ topic, key: key ?? '', value, headers: record.headerEntries() }, { service, reason });
+  return { ...copy, headers: { ...copy.headers, 'dead-letter-partition': String(partition), 'dead-letter-offset': String(offset) } };
+}
+
+function copyOf(
+  { topic, key, value, headers = {} }: OutgoingRecord,
+  { service, reason }: { service: Service; reason: string },
+): OutgoingRecord {
+  deadLetters.inc({ topic });
+  return {
+    topic: deadLetterTopic(service),
+    key: key.slice(0, MOST_COPIED.key),
+    value,
+    headers: { ...copiedHeaders(headers), 'dead-letter-reason': reason.slice(0, 1000), 'dead-letter-topic': topic },
+  };
+}
+
+function copiedHeaders(headers: Record<string, string>): Record<string, string> {
+  let bytes = 0;
+  const fits = ([name, value]: [string, string]) => (bytes += Buffer.byteLength(name) + Buffer.byteLength(value)) <= MOST_COPIED.headers;
+  return Object.fromEntries(Object.entries(headers).filter(fits));
+}
+
+/** The sender of the records of a service. */
+export interface Sender {
+  publisher: Pick<Publisher, 'send'>;
+  service: Service;
+  log: Log;
+}
+
+/**
+ * Sends records that nobody waits for, in the work of a lane or a batch. A record that Kafka refuses would be refused again at each repetition, and the
+ * lane would never continue: it becomes a dead letter. If Kafka refuses this one, too, it is only logged.
+ */
+export async function sendOrSetAside(records: OutgoingRecord[], sender: Sender): Promise<void> {
+  const { publisher, service, log } = sender;
+  const refused = (await Promise.all(shares(records).map((share) => sendShare(share, publisher)))).flat();
+  if (refused.length === 0) return;
+  for (const { record, reason } of refused)
+    log.error({ topic: record.topic, key: record.key.slice(0, 100), bytes: record.value?.length, reason }, 'record.refused');
+  const others = refused.filter(({ record }) => record.topic !== deadLetterTopic(service));
+  await sendOrSetAside(
+    others.map(({ record, reason }) => copyOf(record, { service, reason })),
+    sender,
+  );
+}
+
+interface Refused {
+  record: OutgoingRecord;
+  reason: string;
+}
+
+/** Returns the records that Kafka refuses. It has the others, perhaps twice. */
+async function sendShare(share: OutgoingRecord[], publisher: Pick<Publisher, 'send'>): Promise<Refused[]> {
+  try {
+    await publisher.send(share);
+    return [];
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+    const [record] = share;
+    if (record && share.length === 1) return [{ record, reason: `Kafka refuses the record: ${reasonOf(error)}` }];
+  }
+  const refused: Refused[] = [];
+  for (const each of share) refused.push(...(await sendShare([each], publisher)));
+  return refused;
+}
