@@ -111,6 +111,8 @@ export class WaitingEmit extends WaitingEmitKey {
 export class FindWithdrawnEmits {
   @IsArray() @ValidateNested({ each: true }) @Type(() => WaitingEmit) emits!: WaitingEmit[];
 }
+/** How long a caller waits for the reply, and the store works on it. Shorter than the shutdown timeout of a process. */
+export const FIND_WITHDRAWN_WITHIN_MS = 5000;
 /**
  * Returns the given emits whose event has been deleted from `$in`, as far as the store has read. They must not be emitted. The store knows the last events on
  * `$in` by their ids, and older ones, which it does not show, by the time since which they wait.

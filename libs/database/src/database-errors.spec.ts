@@ -21,8 +21,8 @@ it.each([
     '57P05',
     '58030',
   ],
-  // the time limits of transactions
-  ...['25P03', '25P04'],
+  // the time limits of transactions and statements
+  ...['25P03', '25P04', '57014'],
   // read-only
   '25006',
   // a login, a permission, a name or a certificate that is refused until the operator changes it

@@ -64,6 +64,8 @@ export class EventProgress {
 /** A range of events that a user has deleted: the log still has the events, and they must not be delivered again. */
 @Entity('deleted_range')
 @Index('deleted_range_age', ['deleted_at'])
+// an index on expressions, which TypeORM cannot write
+@Index('deleted_range_withdrawals', { synchronize: false })
 export class DeletedRangeRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   emitter_id!: EmitterId;

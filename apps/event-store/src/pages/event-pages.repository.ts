@@ -1,5 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterEvents, EmitterId, EmitterStream, EventDeletion, FindEmittersBetween, WaitingEmit, WaitingEmitKey } from '#contracts';
+import {
+  type EmitterEvents,
+  type EmitterId,
+  type EmitterStream,
+  type EventDeletion,
+  FIND_WITHDRAWN_WITHIN_MS,
+  type FindEmittersBetween,
+  type WaitingEmit,
+  type WaitingEmitKey,
+} from '#contracts';
 import { type EventPlace, EVERY_STREAM, KEPT_EVENTS, PARTITIONS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
 import { Database } from '#database';
 
@@ -134,26 +143,37 @@ export class EventPagesRepository {
     return rows;
   }
 
-  /** The emits among these that are withdrawn: their events were deleted from `$in`, or had left the stream when it was deleted. */
+  /**
+   * The emits among these that are withdrawn: their events were deleted from `$in`, or had left the stream when it was deleted. Of the latter, only their
+   * milliseconds are known: a deletion withdraws them only if it covers all events of that time, which the deletion of a single event does not.
+   */
   async withdrawn(emits: WaitingEmit[]): Promise<WaitingEmitKey[]> {
-    const { rows } = await this.database.query<WaitingEmitKey>({
-      name: 'emits-withdrawn',
-      text: `SELECT emitter_id, emit_id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS requested (emitter_id, emit_id, since_ms)
-             WHERE EXISTS (SELECT FROM withdrawn_emit w WHERE w.emitter_id = requested.emitter_id AND w.emit_id = requested.emit_id)
-                OR EXISTS (
-                  SELECT FROM deleted_range d
-                  WHERE d.emitter_id = requested.emitter_id AND (d.stream IS NULL OR d.stream = '${WAITING_STREAM}') AND d.ms > since_ms
-                    AND (start_id IS NULL OR split_part(start_id, '-', 1)::bigint <= since_ms)
-                    AND (end_id IS NULL OR split_part(end_id, '-', 1)::bigint >= since_ms)
-                ) AND NOT EXISTS (
-                  SELECT FROM event e WHERE e.emitter_id = requested.emitter_id AND e.stream = '${WAITING_STREAM}' AND e.emit_id = requested.emit_id
-                )`,
-      values: [
-        emits.map(({ emitter_id }) => emitter_id),
-        emits.map(({ emit_id }) => emit_id),
-        // nothing is known of one without a time
-        emits.map(({ since_ms = Number.MAX_SAFE_INTEGER }) => since_ms),
-      ],
+    const { rows } = await this.database.transaction(async (transaction) => {
+      // the caller gives up then: a statement that nobody waits for must not keep a connection
+      await transaction.query(`SET LOCAL statement_timeout = ${FIND_WITHDRAWN_WITHIN_MS}`);
+      return transaction.query<WaitingEmitKey>({
+        name: 'emits-withdrawn',
+        // OFFSET 0: otherwise the planner may read a whole table into a hash, or all deletions of the emitter
+        text: `SELECT emitter_id, emit_id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS requested (emitter_id, emit_id, since_ms)
+               WHERE EXISTS (SELECT FROM withdrawn_emit w WHERE w.emitter_id = requested.emitter_id AND w.emit_id = requested.emit_id OFFSET 0)
+                  OR EXISTS (
+                    SELECT FROM (
+                      SELECT emitter_id FROM deleted_range
+                      WHERE int8range(hashtext(emitter_id), hashtext(emitter_id), '[]') @> hashtext(requested.emitter_id)::bigint
+                        AND covered_ms(start_id, end_id, ms) @> since_ms
+                        AND (stream IS NULL OR stream = '${WAITING_STREAM}') AND NOT isempty(covered_ms(start_id, end_id, ms))
+                      OFFSET 0
+                    ) d WHERE d.emitter_id = requested.emitter_id
+                  ) AND NOT EXISTS (
+                    SELECT FROM event e WHERE e.emitter_id = requested.emitter_id AND e.stream = '${WAITING_STREAM}' AND e.emit_id = requested.emit_id OFFSET 0
+                  )`,
+        values: [
+          emits.map(({ emitter_id }) => emitter_id),
+          emits.map(({ emit_id }) => emit_id),
+          // nothing is known of one without a time
+          emits.map(({ since_ms = Number.MAX_SAFE_INTEGER }) => since_ms),
+        ],
+      });
     });
     return rows;
   }

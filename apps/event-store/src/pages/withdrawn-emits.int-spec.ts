@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { EmitterId, WaitingEmitKey } from '#contracts';
+import { isTransient } from '#database';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { EventPagesRepository } from './event-pages.repository.js';
@@ -32,10 +33,43 @@ describe('the withdrawn emits', () => {
     const found = await pages.withdrawn([
       ...[since('dc_in', 'before', 999), since('dc_in', 'after', 1000), since('dc_in', 'shown', 990), since('dc_in', 'unknown')],
       ...[since('dc_all', 'before', 999), since('dc_named', 'before', 999)],
-      ...[399, 400, 600, 601].map((ms) => since('dc_part', `${ms}`, ms)),
+      ...[399, 400, 599, 600].map((ms) => since('dc_part', `${ms}`, ms)),
     ]);
-    expect(found).toEqual([emit('dc_in', 'before'), emit('dc_all', 'before'), emit('dc_part', '400'), emit('dc_part', '600')]);
+    expect(found).toEqual([emit('dc_in', 'before'), emit('dc_all', 'before'), emit('dc_part', '400'), emit('dc_part', '599')]);
   });
+
+  it('do not include emits that have one millisecond in common with deleted events, because others of it may not be deleted', async () => {
+    await db.database.query(`
+      INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id) VALUES
+        ('dc_event', 1000, 0, NULL, '500-7', '500-7'), ('dc_bounds', 1000, 0, NULL, '500-7', '502-7')`);
+    const found = await pages.withdrawn([
+      { ...emit('dc_event', 'a'), since_ms: 500 },
+      ...[500, 501, 502].map((since_ms) => ({ ...emit('dc_bounds', `${since_ms}`), since_ms })),
+    ]);
+    expect(found).toEqual([emit('dc_bounds', '501')]);
+  });
+
+  it('are found in a short time among many deletions', async () => {
+    await db.database.query(`
+      INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id)
+      SELECT 'dc_many', 1000000, n, NULL, (10 * n) || '-0', (10 * n + 5) || '-0' FROM generate_series(1, 20000) AS n`);
+    const requested = Array.from({ length: 500 }, (_, n) => ({ ...emit('dc_many', `${n}`), since_ms: 1001 + n }));
+    const start = performance.now();
+    const found = await pages.withdrawn(requested);
+    expect(performance.now() - start).toBeLessThan(2000);
+    expect(found).toEqual(requested.filter(({ since_ms }) => since_ms % 10 < 5).map(({ emit_id }) => emit('dc_many', emit_id)));
+    await db.database.query("INSERT INTO deleted_range (emitter_id, ms, seq, end_id) VALUES ('dc_many', 1000000, 0, '1000-0')");
+    expect(await pages.withdrawn(requested.map((each) => ({ ...each, since_ms: each.since_ms - 600 })))).toHaveLength(500);
+  });
+
+  it('are not looked for any longer than their caller waits', async () => {
+    const blocker = await db.database.connect();
+    await blocker.query('BEGIN; LOCK TABLE withdrawn_emit');
+    const failure = await pages.withdrawn([emit('dc_1', 'a')]).catch((error: unknown) => error);
+    blocker.release(true);
+    expect(failure).toMatchObject({ code: '57014' });
+    expect(isTransient(failure)).toBe(true);
+  }, 20_000);
 
   it('are empty for an empty request', async () => expect(await pages.withdrawn([])).toEqual([]));
 });
