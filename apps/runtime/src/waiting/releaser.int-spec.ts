@@ -16,6 +16,8 @@ const SOURCE: SourceId = 'dc_1';
 class FakeEventStore {
   withdrawn: string[] = [];
   isAway = false;
+  /** A source for which it takes too long. */
+  slow: SourceId | undefined;
   asked: WaitingEmitKey[] = [];
   /** Awaited before the response. */
   meanwhile: () => Promise<unknown> = async () => {};
@@ -23,6 +25,7 @@ class FakeEventStore {
   async request(contract: unknown, { emits }: { emits: WaitingEmitKey[] }): Promise<WaitingEmitKey[]> {
     expect(contract).toBe(findWithdrawnEmits);
     if (this.isAway) throw new Unavailable('the event store is down');
+    if (emits.some(({ emitter_id }) => emitter_id === this.slow)) throw new Unavailable('the event store has not replied in time');
     this.asked.push(...emits);
     await this.meanwhile();
     return emits.filter(({ emit_id }) => this.withdrawn.includes(emit_id));
@@ -135,6 +138,27 @@ describe('emits that wait', () => {
     store.isAway = false;
     await replica().handleDue();
     expect([await emitted(), await left()]).toEqual([['a', 'b'], []]);
+  });
+
+  it('are emitted although the event store takes too long for those of another source', async () => {
+    await wait(['a', 'b']);
+    await fresh.database.query("UPDATE waiting_emit SET source_id = 'dc_slow' WHERE emit_id = 'b'");
+    store.slow = 'dc_slow';
+    const releaser = replica();
+    for (let tries = 0; tries < 2; tries++) await expect(releaser.handleDue()).rejects.toThrow(Unavailable);
+    expect([await emitted(), await left()]).toEqual([['a'], ['b']]);
+    store.slow = undefined;
+    expect([await releaser.handleDue(), await left()]).toEqual([1, []]);
+  });
+
+  it('are deleted in a full account although the event store takes too long for those of another account', async () => {
+    await wait(['a', 'b'], 100_000);
+    await fresh.database.query("UPDATE waiting_emit SET source_id = 'dc_slow', account_id = 'u_slow' WHERE emit_id = 'b'");
+    [store.slow, store.withdrawn] = ['dc_slow', ['a']];
+    const full = { list: () => ['u_slow', 'u_1'].map((owner_id) => ({ owner_id, reason: '' })) } as unknown as WaitingData;
+    const withdrawn = new WithdrawnEmits(store as unknown as Messages);
+    await new WithdrawnSweep(full, new WaitingEmitsRepository(fresh.database), withdrawn, createLog('test', 'silent')).sweep();
+    expect(await left()).toEqual(['b']);
   });
 
   it('are emitted once by several replicas', async () => {

@@ -34,9 +34,10 @@ export class WithdrawnSweep {
     try {
       const full = this.own.list().map(({ owner_id }) => owner_id);
       for (const id of this.places.keys()) if (!full.includes(id)) this.places.delete(id);
-      for (const id of full) await this.sweepAccount(id);
-    } catch (error) {
-      this.log.warn({ err: error }, 'waiting-emits.not-swept');
+      for (const id of full) {
+        // the failure of one account does not hold up the others
+        await this.sweepAccount(id).catch((err: unknown) => this.log.warn({ account_id: id, err }, 'waiting-emits.not-swept'));
+      }
     } finally {
       this.isSweeping = false;
     }
