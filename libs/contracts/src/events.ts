@@ -54,13 +54,19 @@ export interface EventDeletion {
 export interface StoredEvent {
   /** null: the event is not stored. */
   event: { stream: string; emit_id: string; json: string } | null;
-  /** The deletions that may include the event. */
+  /** The deletions that include the event's place, of any stream. */
   deletions: EventDeletion[];
 }
 export const findEvent = query<StoredEvent>()('event-store.event.find', FindEvent);
 
-/** All deletions of an emitter's events that the log may still contain. */
-export const listDeletions = query<EventDeletion[]>()('event-store.event.deletions', EmitterReference);
+/** Deletions of an emitter's events in this part, both inclusive; of all events if it is absent. */
+export class ListDeletions extends EmitterReference {
+  /** `<ms>-<seq>` */
+  @IsOptional() @IsString() from_id?: string;
+  @IsOptional() @IsString() to_id?: string;
+}
+/** The deletions that the log may still contain. */
+export const listDeletions = query<EventDeletion[]>()('event-store.event.deletions', ListDeletions);
 
 /** A part of a partition of the topic `events`. */
 export class FindEmittersBetween {

@@ -3,7 +3,7 @@ import { STREAM_ATTRIBUTE } from './cloud-event.js';
 import { comparePlaces, eventIdOf, type EventPlace, parseEventId } from './event-id.js';
 import type { EventLogRecord, EventToProduce } from './event-record.js';
 import { checkJson } from './json-text.js';
-import { coversStream, type Stream } from './streams.js';
+import { coversStream, EVERY_STREAM, type Stream } from './streams.js';
 
 /** A deletion of a range of events, both bounds inclusive. It is a record of the topic, so its position decides which events it covers. */
 export interface DeletedRange {
@@ -75,12 +75,51 @@ export function readDeletion(origin: Pick<DeletedRange, 'place' | 'emitterId'>, 
   return { kind: 'delete', ...origin, start, end, stream: range.stream ?? null };
 }
 
-/** Whether a deletion covers this place, whatever the stream: what was emitted after it is not deleted by it. */
-export function coversPlace({ start_id, end_id, at_id }: Omit<EventDeletion, 'stream'>, place: EventPlace): boolean {
-  const [start, end, at] = [start_id, end_id, at_id].map((id) => (id === null ? null : parseEventId(id)));
-  return (!start || comparePlaces(start, place) <= 0) && (!end || comparePlaces(place, end) <= 0) && (!at || comparePlaces(place, at) < 0);
+/** The places from the first to the last, both inclusive. */
+interface Span {
+  first: EventPlace;
+  last: EventPlace;
 }
 
-/** Whether one of the deletions has deleted an event of this stream at this place. */
-export const isDeleted = (deletions: readonly EventDeletion[], stream: Stream, place: EventPlace): boolean =>
-  deletions.some((deletion) => (deletion.stream === null || coversStream(deletion.stream, stream)) && coversPlace(deletion, place));
+const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
+const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+const earlier = (a: EventPlace, b: EventPlace): EventPlace => (comparePlaces(a, b) <= 0 ? a : b);
+
+/**
+ * Reads the deletions of an emitter once. The returned function finds whether an event of a stream at a place is deleted, by a binary search, however
+ * many deletions there are. A deletion does not delete events that were emitted after it.
+ */
+export function deletedBy(deletions: readonly EventDeletion[]): (stream: Stream, place: EventPlace) => boolean {
+  const spans = new Map([...Map.groupBy(deletions, ({ stream }) => stream)].map(([stream, own]) => [stream, mergedSpans(own)]));
+  return (stream, place) =>
+    [null, EVERY_STREAM, stream].some((key) => (key === null || coversStream(key, stream)) && isWithin(spans.get(key) ?? [], place));
+}
+
+/** The spans of the deletions in their order. No two of them overlap. */
+function mergedSpans(deletions: EventDeletion[]): Span[] {
+  const merged: Span[] = [];
+  for (const span of deletions.map(spanOf).sort((a, b) => comparePlaces(a.first, b.first))) {
+    const before = merged.at(-1);
+    if (!before || comparePlaces(before.last, span.first) < 0) merged.push(span);
+    else if (comparePlaces(before.last, span.last) < 0) before.last = span.last;
+  }
+  return merged;
+}
+
+function spanOf({ start_id, end_id, at_id }: EventDeletion): Span {
+  const [start, end, at] = [start_id, end_id, at_id].map((id) => (id === null ? null : parseEventId(id)));
+  const before = at ? { ms: at.ms, seq: at.seq - 1 } : AFTER_ALL;
+  return { first: start ?? BEFORE_ALL, last: end ? earlier(end, before) : before };
+}
+
+function isWithin(spans: Span[], place: EventPlace): boolean {
+  let [low, high] = [0, spans.length];
+  // finds the number of spans that begin at the place or before it
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (comparePlaces((spans[middle] as Span).first, place) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  const span = spans[low - 1];
+  return span !== undefined && comparePlaces(place, span.last) <= 0;
+}

@@ -12,6 +12,7 @@ import {
   findEvent,
   FindWithdrawnEmits,
   findWithdrawnEmits,
+  ListDeletions,
   listDeletions,
   ListEvents,
   listEvents,
@@ -41,7 +42,7 @@ export class EventPagesController {
   }
 
   @Handles(listDeletions)
-  deletions(@Payload() request: EmitterReference): Promise<EventDeletion[]> {
+  deletions(@Payload() request: ListDeletions): Promise<EventDeletion[]> {
     return this.pages.deletions(request);
   }
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type EmitterId, Invalid } from '#contracts';
+import type { EventPlace } from '#events';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
-import { EventPagesRepository } from './event-pages.repository.js';
+import { BEFORE_ALL, EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './event-pages.service.js';
 
 const EMITTER: EmitterId = 'dc_1';
@@ -64,14 +65,17 @@ describe('a page of events', () => {
     await db.database.query('DELETE FROM event WHERE emitter_id = $1', [emitter]);
   });
 
-  it('has the deletions after a place, because only these can include its event', async () => {
-    const emitter: EmitterId = 'dc_8';
-    await db.database.query("INSERT INTO deleted_range (emitter_id, ms, seq) VALUES ('dc_8', 5, 1), ('dc_8', 5, 2), ('dc_8', 6, 0)");
-    const at = async (...args: [{ ms: number; seq: number }?]) => (await pages.deletions(emitter, ...args)).map(({ at_id }) => at_id);
-    expect([await at(), await at({ ms: 5, seq: 1 })]).toEqual([
-      ['5-1', '5-2', '6-0'],
-      ['5-2', '6-0'],
-    ]);
+  it('has the deletions that include a place between two places', async () => {
+    await db.database.query(`
+      INSERT INTO deleted_range (emitter_id, ms, seq, start_id, end_id) VALUES
+        ('dc_8', 5, 1, NULL, NULL), ('dc_8', 5, 2, NULL, NULL), ('dc_8', 90, 0, '10-2', '10-4'), ('dc_8', 90, 1, '9-7', NULL), ('dc_8', 90, 2, NULL, '10-1')`);
+    const between = async (from: EventPlace, to: EventPlace) => (await pages.deletions('dc_8', from, to)).map(({ at_id }) => at_id);
+    const at = (ms: number, seq: number) => ({ ms, seq });
+    expect(await between(BEFORE_ALL, at(1000, 0))).toEqual(['5-1', '5-2', '90-0', '90-1', '90-2']);
+    expect(await between(at(5, 1), at(5, 1))).toEqual(['5-2', '90-2']);
+    expect(await between(at(10, 1), at(10, 1))).toEqual(['90-1', '90-2']);
+    expect(await between(at(10, 3), at(10, 9))).toEqual(['90-0', '90-1']);
+    expect(await between(at(10, 5), at(11, 0))).toEqual(['90-1']);
   });
 
   it('a page of a stream without events is empty', async () => {

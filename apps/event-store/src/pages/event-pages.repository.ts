@@ -133,12 +133,15 @@ export class EventPagesRepository {
     return rows;
   }
 
-  /** @param after only deletions that follow this place in the log, because others do not include its event */
-  async deletions(emitterId: EmitterId, after: EventPlace = BEFORE_ALL): Promise<EventDeletion[]> {
+  /** The deletions that include a place between these two, both inclusive. One that precedes the first in the log does not. */
+  async deletions(emitterId: EmitterId, from: EventPlace, to: EventPlace): Promise<EventDeletion[]> {
     const { rows } = await this.database.query<EventDeletion>({
       name: 'event-deletions',
-      text: "SELECT stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range WHERE emitter_id = $1 AND (ms, seq) > ($2, $3)",
-      values: [emitterId, after.ms, after.seq],
+      text: `SELECT stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range
+             WHERE emitter_id = $1 AND (ms, seq) > ($2, $3)
+               AND (start_id IS NULL OR (split_part(start_id, '-', 1)::bigint, split_part(start_id, '-', 2)::bigint) <= ($4, $5))
+               AND (end_id IS NULL OR (split_part(end_id, '-', 1)::bigint, split_part(end_id, '-', 2)::bigint) >= ($2, $3))`,
+      values: [emitterId, from.ms, from.seq, to.ms, to.seq],
     });
     return rows;
   }

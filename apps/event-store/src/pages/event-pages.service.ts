@@ -9,6 +9,7 @@ import {
   type FindEvent,
   Invalid,
   isId,
+  type ListDeletions,
   type ListEvents,
   NotFound,
   pageOf,
@@ -16,7 +17,7 @@ import {
   type StoredEvent,
   type UserId,
 } from '#contracts';
-import { coversPlace, eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
+import { eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { BEFORE_ALL, EventPagesRepository, type PageWindow } from './event-pages.repository.js';
 
@@ -43,16 +44,16 @@ export class EventPagesService {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
     await this.requireOwned(owner_id, emitter_id);
-    const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id, place)]);
+    const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id, place, place)]);
     return {
       event: found ? { stream: found.stream, emit_id: found.emit_id, json: found.event.toString('utf8') } : null,
-      deletions: deletions.filter((deletion) => coversPlace(deletion, place)),
+      deletions,
     };
   }
 
-  async deletions({ owner_id, emitter_id }: EmitterReference): Promise<EventDeletion[]> {
+  async deletions({ owner_id, emitter_id, from_id = '', to_id = '' }: ListDeletions): Promise<EventDeletion[]> {
     await this.requireOwned(owner_id, emitter_id);
-    return this.pages.deletions(emitter_id);
+    return this.pages.deletions(emitter_id, parseEventId(from_id) ?? BEFORE_ALL, parseEventId(to_id) ?? AFTER_ALL);
   }
 
   async streams({ owner_id, emitter_id }: EmitterReference): Promise<EmitterStream[]> {

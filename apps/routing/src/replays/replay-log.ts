@@ -3,10 +3,10 @@ import { type EmitterId, EVENTS_TOPIC, listDeletions, type UserId } from '#contr
 import {
   comparePlaces,
   coversStream,
+  deletedBy,
   type EmittedEvent,
   emitterOf,
   type EventPlace,
-  isDeleted,
   parseEventId,
   readEventRecord,
   WAITING_STREAM,
@@ -68,7 +68,8 @@ export class ReplayLog {
   ): Promise<ReplayedChunk & { count: number }> {
     const { owner_id, emitter_id, stream } = part;
     const [from, to] = [parseEventId(part.from_id) ?? FIRST, parseEventId(part.to_id) ?? FIRST];
-    const deletions = await this.messages.request(listDeletions, { owner_id, emitter_id }, { key: emitter_id });
+    const { from_id, to_id } = part;
+    const isDeleted = deletedBy(await this.messages.request(listDeletions, { owner_id, emitter_id, from_id, to_id }, { key: emitter_id }));
     const offsets = { ...part.offsets };
     const events: EmittedEvent[] = [];
     let [count, bytes] = [0, 0];
@@ -78,7 +79,7 @@ export class ReplayLog {
       coversStream(stream, event.stream) &&
       comparePlaces(from, event.place) <= 0 &&
       comparePlaces(event.place, to) <= 0 &&
-      !isDeleted(deletions, event.stream, event.place);
+      !isDeleted(event.stream, event.place);
     const take = (partition: number, records: LogRecord[]): boolean => {
       for (const record of records) {
         if (isFull()) return false;

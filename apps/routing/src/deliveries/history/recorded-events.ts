@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC, findEvent, isNotFound, type StoredEvent, type UserId } from '#contracts';
-import { type EmittedEvent, type EventPlace, eventIdOf, isDeleted, logPlaceOf, readEventRecord } from '#events';
+import { deletedBy, type EmittedEvent, type EventPlace, eventIdOf, logPlaceOf, readEventRecord } from '#events';
 import { LogReader, Messages } from '#messaging';
 import { RoutingConfig } from '../../routing.config.js';
 
@@ -19,7 +19,7 @@ export class RecordedEvents {
     if (!known) return undefined;
     const { deletions } = known;
     const event = (await this.inLog(emitterId, place)) ?? eventOf(emitterId, place, known);
-    return event && !isDeleted(deletions, event.stream, place) ? event : undefined;
+    return event && !deletedBy(deletions)(event.stream, place) ? event : undefined;
   }
 
   /** The same, without what only the log has where the store has the event: that is faster. */
@@ -27,13 +27,13 @@ export class RecordedEvents {
     const known = await this.inStore(ownerId, emitterId, place);
     if (!known) return undefined;
     const event = eventOf(emitterId, place, known) ?? (await this.inLog(emitterId, place));
-    return event && !isDeleted(known.deletions, event.stream, place) ? event : undefined;
+    return event && !deletedBy(known.deletions)(event.stream, place) ? event : undefined;
   }
 
   /** Whether the owner has deleted the event. */
   async isDeleted(ownerId: UserId, emitterId: EmitterId, stream: string, place: EventPlace): Promise<boolean> {
     const known = await this.inStore(ownerId, emitterId, place);
-    return known !== undefined && isDeleted(known.deletions, stream, place);
+    return known !== undefined && deletedBy(known.deletions)(stream, place);
   }
 
   /** Undefined if the emitter does not exist any more: its events went with it. */
