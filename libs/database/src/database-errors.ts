@@ -1,7 +1,8 @@
 /**
  * SQLSTATEs of failures that pass: a connection was lost (08), two transactions conflicted (40), a resource is used up (53), the server is restarting or
- * ended the session (57P), it cancelled a statement that took too long (57014), the system failed to read or write a file (58), it ended a transaction that was idle or took too long (25P03, 25P04), it is
- * read-only for now, such as after a failover (25006), or a lock was taken (55P03). And errors of the network.
+ * ended the session (57P), it cancelled a statement that took too long (57014), the system failed to read or write a file (58), the server ended a
+ * transaction that was idle or took too long (25P03, 25P04), it is read-only for now, such as after a failover (25006), or a lock was taken (55P03). And
+ * errors of the network.
  */
 const TRANSIENT = /^(08|40|53|57P|57014|58|25006|25P03|25P04|55P03|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/;
 

@@ -121,6 +121,8 @@ export class Database implements Session {
   /** A connection for `LISTEN` and advisory locks. The caller ends it: `release(true)`. */
   async connect(): Promise<PoolClient> {
     const client = await this.pool.connect();
+    // a lost connection is an event, too: if nothing listened, it would end the process
+    client.on('error', () => {});
     try {
       await client.query(`SET tcp_user_timeout = ${LOST_AFTER_MS}`);
       return client;

@@ -89,13 +89,7 @@ export class LaneConsumer {
     this.restores = options.restores ?? NO_RESTORES;
     this.gathering = new Gathering(options.gatherMs ?? 0);
     this.ends = new LogEnds(kafka, log, (...partition) => this.endsEarly(...partition));
-    this.intake = new LaneIntake({
-      ...options,
-      onFailure: (error, lane) => {
-        log.error({ ...this.name, lane, err: error }, 'lane.task-failed');
-        options.onFailure?.(error, lane);
-      },
-    });
+    this.intake = new LaneIntake(options);
     this.membership = new Membership(this.intake, SESSION_MS);
     this.group = kafkaName(options.group);
     this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.reverify() });

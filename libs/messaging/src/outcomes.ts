@@ -66,15 +66,15 @@ export class Outcomes {
       const reason = error instanceof Error ? error.message : String(error);
       // an error in the record itself does not go away
       if (error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid')) return { outcome: rejected(reason) };
-      if (this.isTransient(error)) return { outcome: retry(reason) };
+      if (isOutage(error, this.options)) return { outcome: retry(reason) };
       this.options.log[tries < MAX_TRIES ? 'warn' : 'error']({ tries, err: error }, 'record.failed');
       return { outcome: tries < MAX_TRIES ? retry(reason) : rejected(reason), isFailure: true };
     }
   }
-
-  private isTransient(error: unknown): boolean {
-    return this.options.isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
-  }
 }
+
+/** Whether work fails because a store or another service is down, so that it succeeds later. isTransient: of `TransportOptions` */
+export const isOutage = (error: unknown, { isTransient }: Pick<TransportOptions, 'isTransient'>): boolean =>
+  isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
 
 const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition, offset });

@@ -12,7 +12,7 @@ import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import { LogConsumer } from './log-consumer.js';
 import type { LogRecord } from './log-record.js';
-import { Outcomes } from './outcomes.js';
+import { isOutage, Outcomes } from './outcomes.js';
 import { BadRecord, payloadOf } from './payload.js';
 import type { Publisher } from './publisher.js';
 import { RequestLanes } from './request-lanes.js';
@@ -164,14 +164,16 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     onAssigned?: () => void,
   ): LaneConsumer {
     const { service, kafka, log, consumers, restores } = this.options;
+    const name = `${service}.${group}`;
     const consumer = new LaneConsumer(kafka, log, {
       maxOutstanding: concurrency * WAITING,
       // a request is not repeated: its caller has given up
       restores: group === REQUESTS_GROUP ? undefined : restores,
       ...settings,
-      group: `${service}.${group}`,
+      group: name,
       topics: [...topics.keys()],
       concurrency,
+      onFailure: (err, lane) => log[isOutage(err, this.options) ? 'warn' : 'error']({ group: name, lane, err }, 'lane.task-failed'),
       onMissed: (missed) => consumers.reportMissed(group, missed),
       onAssigned,
       // the records of a batch come from one topic

@@ -3,7 +3,8 @@ import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
 import { type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
-import { deadLetterRecord, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
+import { deadLetterRecord, isOutage, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
+import { isTransient } from '#database';
 import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { accountShareOf, RoutingConfig } from '../routing.config.js';
@@ -58,7 +59,7 @@ export class Router {
     this.malformedReports = new SendLane(this.sender, { lane: 'malformed-reports' });
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
-      onFailure: (error, lane) => log.error({ lane, err: error }, 'lane.task-failed'),
+      onFailure: (err, lane) => log[isOutage(err, { isTransient }) ? 'warn' : 'error']({ lane, err }, 'lane.task-failed'),
     });
   }
 

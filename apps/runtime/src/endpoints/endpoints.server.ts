@@ -5,6 +5,7 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { endpointLabel, hasOwnHosts } from '#config';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
 import { isTransient } from '#database';
+import { isOutage } from '#messaging';
 import { LOG, type Log } from '#observability';
 import {
   BodyBuffer,
@@ -228,7 +229,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       response.setHeader('retry-after', BUSY_RETRY_S);
       return refuse(request, response, 429, error.message);
     }
-    const unavailable = isTransient(error) || (error instanceof SluiceError && (error.code === 'unavailable' || error.code === 'timeout'));
+    const unavailable = isOutage(error, { isTransient });
     this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
     if (unavailable) response.setHeader('retry-after', '5');
     if (!unavailable) return refuse(request, response, 500, 'internal error');
