@@ -279,6 +279,12 @@ describe('an event goes', () => {
     expect(String(trigger?.value)).toBe('{"a":1}');
   });
 
+  it('the attribute eventid that a producer has set reaches workflows', async () => {
+    listeners.dc_1 = ['p_3'];
+    await run(await router.plan([record('dc_1', '1', { ce_eventid: 'mine' })]));
+    expect(sent[0]?.headers).toMatchObject({ ce_eventid: 'mine', ce_sluiceevent: `1700000000000-${offset * 4096 + 3}` });
+  });
+
   it('as the same run when it is read twice, or was sent twice', async () => {
     listeners.dc_1 = ['dc_2', 'dc_3'];
     await run(

@@ -98,8 +98,9 @@ export function workflowRecord(event: EmittedEvent, workflowId: WorkflowId, trig
   const { value, headers }: EventToProduce = eventRecord({ ...event, hops: event.hops + 1, cause: causeOf(event, triggered) });
   const { ce_sluicemade: _, ...ofEvent } = headers;
   const eventId = eventIdOf(event.place);
-  const own = { ce_sluiceemitter: event.emitterId, ce_sluiceevent: eventId, ce_sluicestream: ceTypeOf(event.stream), ce_eventid: eventId };
-  return { topic: WORKFLOW_TRIGGERS_TOPIC, key: workflowId, value, headers: { ...ofEvent, ...own } };
+  const own = { ce_sluiceemitter: event.emitterId, ce_sluiceevent: eventId, ce_sluicestream: ceTypeOf(event.stream) };
+  // a producer may have an extension attribute of this name
+  return { topic: WORKFLOW_TRIGGERS_TOPIC, key: workflowId, value, headers: { ce_eventid: eventId, ...ofEvent, ...own } };
 }
 
 /** The tasks whose records are sent together: a failure repeats all of them. */
