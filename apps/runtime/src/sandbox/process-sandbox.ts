@@ -4,6 +4,7 @@ import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
 import { EgressBudgets, type Spend } from './egress/egress-budget.js';
 import { ExchangeBase } from './processes/exchange.js';
+import { freeMemoryMb } from './jail/free-memory.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { openJailRoot } from './jail/jail-root.js';
 import { jailRootParent } from './jail/jail-root.js';
@@ -62,7 +63,8 @@ export class ProcessSandbox implements Sandbox {
       shipped,
       spend,
     });
-    this.pool = new RunnerPool((purpose) => this.launch(purpose), config);
+    const memory = { memoryMb: config.limits.memoryMb, freeMb: freeMemoryMb };
+    this.pool = new RunnerPool((purpose) => this.launch(purpose), { ...config, ...memory });
   }
 
   /**

@@ -15,6 +15,9 @@ export class FakeRunnerProcess implements PooledProcess {
   runs = 0;
   idleSince = performance.now();
   isHeavy = false;
+  rssMb = 100;
+  /** Why it was stopped. */
+  end: RunnerEnd | undefined;
   private readonly open: (() => void)[] = [];
   private finish!: (end: RunnerEnd) => void;
 
@@ -46,6 +49,7 @@ export class FakeRunnerProcess implements PooledProcess {
 
   stop(end: RunnerEnd): void {
     this.alive = false;
+    this.end = end;
     this.finish(end);
   }
 

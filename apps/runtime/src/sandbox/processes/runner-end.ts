@@ -5,6 +5,8 @@ export interface RunnerEnd {
   status: RunStatus | 'retired';
   code: string;
   message: string;
+  /** The process had to end for the sake of others: its runs are repeated, whatever they did. */
+  isForOthers?: boolean;
 }
 
 export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'the process was replaced because of its age' };
@@ -14,6 +16,12 @@ export const idle = (ms: number): RunnerEnd => ({
   status: 'timeout',
   code: 'TIMEOUT',
   message: `The code did nothing for ${ms} ms while it was loaded: move what it waits for into a hook or \`run\``,
+});
+export const shortOfMemory = (rssMb: number): RunnerEnd => ({
+  status: 'memory',
+  code: 'MEMORY',
+  message: `Sluice was short of memory, and the code used the most (${Math.round(rssMb)} MB)`,
+  isForOthers: true,
 });
 export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };
 

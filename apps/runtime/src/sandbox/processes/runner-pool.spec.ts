@@ -12,6 +12,8 @@ const settings: PoolSettings = {
   idleMs: 5000,
   maxRuns: 100,
   maxHashes: 100,
+  memoryMb: 256,
+  freeMb: () => Infinity,
 };
 
 describe('the pool of runner processes', () => {
@@ -315,5 +317,61 @@ describe('the pool of runner processes', () => {
     broken = false;
     await runToEnd('a');
     expect(started[0]!.runs).toBe(1);
+  });
+
+  describe('while little memory is left', () => {
+    let freeMb: number;
+    const openWith = (free: number, changes: Partial<PoolSettings> = {}) => {
+      freeMb = free;
+      return open({ freeMb: () => freeMb, ...changes });
+    };
+
+    it('starts one process, and another one when there is enough memory for it', async () => {
+      openWith(100);
+      void run('a');
+      await settle();
+      void run('b');
+      await jest.advanceTimersByTimeAsync(60);
+      expect(started).toHaveLength(1);
+      freeMb = 256;
+      await jest.advanceTimersByTimeAsync(100);
+      expect(started).toHaveLength(2);
+    });
+
+    it('ends idle processes, so that others can start', async () => {
+      openWith(1000);
+      await runToEnd('a');
+      freeMb = 200;
+      void run('b');
+      await settle();
+      expect(alive()).toEqual([false]);
+      freeMb = 300;
+      await jest.advanceTimersByTimeAsync(100);
+      expect(alive()).toEqual([false, true]);
+    });
+
+    it('keeps no process ready', async () => {
+      openWith(1000, { blanks: 2 });
+      await pool.fill(2);
+      await jest.advanceTimersByTimeAsync(5000);
+      expect(alive()).toEqual([false, false]);
+    });
+
+    it('ends the process that uses the most, if none is idle', async () => {
+      openWith(1000);
+      for (const tenant of ['a', 'b', 'c']) void run(tenant);
+      await settle();
+      started[1]!.rssMb = 200;
+      await jest.advanceTimersByTimeAsync(1000);
+      freeMb = 127;
+      await jest.advanceTimersByTimeAsync(100);
+      freeMb = 300;
+      await jest.advanceTimersByTimeAsync(1000);
+      expect(started.map(({ end }) => end?.message)).toEqual([
+        undefined,
+        'Sluice was short of memory, and the code used the most (200 MB)',
+        undefined,
+      ]);
+    });
   });
 });

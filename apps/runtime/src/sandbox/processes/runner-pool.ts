@@ -1,6 +1,6 @@
 import { eachSecond } from '#messaging';
 import { FairSlots } from './fair-slots.js';
-import { closed, retired, type RunnerEnd } from './runner-end.js';
+import { closed, retired, type RunnerEnd, shortOfMemory } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
 import { type RunJob, SandboxUnavailable } from '../sandbox.js';
 import { Slots } from '../egress/slots.js';
@@ -19,6 +19,7 @@ export interface PooledProcess {
   readonly hashes: ReadonlySet<string>;
   readonly idleSince: number;
   readonly isHeavy: boolean;
+  readonly rssMb: number;
   expectHeavy(): void;
   run(job: RunJob): Promise<Attempt>;
   retire(): void;
@@ -34,6 +35,10 @@ export interface PoolSettings {
   idleMs: number;
   maxRuns: number;
   maxHashes: number;
+  /** The most that a process may use, in MB. */
+  memoryMb: number;
+  /** The memory that is left for all processes, in MB. */
+  freeMb(): number;
 }
 
 /** The processes of one tenant: an account, or a source if each source has separate processes. */
@@ -48,6 +53,10 @@ interface Tenant<P> {
 
 const mostRunsPerProcess = 32;
 const refillMs = 50;
+/** How often the memory is looked at while little is left: a process can fill it in less than a second. */
+const memoryMs = 100;
+/** While less is left than this many processes may use. */
+const scarceProcesses = 4;
 /** For this long after one was needed, all blank processes are kept ready. */
 const busyMs = 60_000;
 /** For this long after a run, one is kept ready, also for a timer of an hour. Each needs 30 MB: a system that runs nothing keeps none. */
@@ -83,6 +92,8 @@ export class RunnerPool<P extends PooledProcess> {
   private ranAt = -Infinity;
   /** The number of processes being started that runs wait for */
   private awaited = 0;
+  /** Runs while memory is scarce. */
+  private memoryTimer: NodeJS.Timeout | undefined;
   private closed = false;
 
   constructor(
@@ -162,6 +173,7 @@ export class RunnerPool<P extends PooledProcess> {
   /** The number of blank processes. */
   private get wanted(): number {
     const { blanks } = this.settings;
+    if (this.memoryTimer) return 0;
     const now = performance.now();
     if (now - this.neededAt < busyMs) return blanks;
     return now - this.ranAt < usedMs ? Math.min(blanks, 1) : 0;
@@ -176,6 +188,7 @@ export class RunnerPool<P extends PooledProcess> {
     this.closed = true;
     this.stopSweeping();
     clearTimeout(this.refillTimer);
+    clearInterval(this.memoryTimer);
     for (const process of this.all) process.stop(closed);
     // These stop as soon as they exist
     await Promise.allSettled(this.launches);
@@ -240,6 +253,7 @@ export class RunnerPool<P extends PooledProcess> {
   private async startNow(purpose: Purpose): Promise<P> {
     if (this.all.size >= this.settings.maxProcesses) this.evict();
     await this.processSlots.take();
+    await this.memoryForOne();
     const launch = this.launched(purpose);
     this.launches.add(launch);
     try {
@@ -272,16 +286,47 @@ export class RunnerPool<P extends PooledProcess> {
     if (this.closed) throw new SandboxUnavailable('The sandbox is closed');
   }
 
-  /** Ends the process that has been idle longest. A process that has just been assigned to a run is not idle. */
-  private evict(): void {
+  /** Waits while one more process could need more memory than is left. A single process is always possible. */
+  private async memoryForOne(): Promise<void> {
+    const { memoryMb, freeMb } = this.settings;
+    while (this.all.size > 0 && !this.closed && freeMb() < memoryMb) {
+      this.evict();
+      await new Promise((resolve) => setTimeout(resolve, memoryMs));
+    }
+  }
+
+  /**
+   * Ends processes while little memory is left: idle ones first, then the one that uses the most, whose runs are repeated when there is more. Otherwise the
+   * system would choose, perhaps all processes of this service.
+   */
+  private checkMemory(): void {
+    const { memoryMb, freeMb } = this.settings;
+    if (freeMb() >= memoryMb / 2 || this.evict()) return;
+    const [largest] = [...this.all].filter(({ alive }) => alive).sort((a, b) => b.rssMb - a.rssMb);
+    largest?.stop(shortOfMemory(largest.rssMb));
+  }
+
+  /** Looks at the memory more often while it is scarce. */
+  private watchMemory(): void {
+    const isScarce = this.all.size > 0 && this.settings.freeMb() < scarceProcesses * this.settings.memoryMb;
+    if (isScarce) this.memoryTimer ??= setInterval(() => this.checkMemory(), memoryMs);
+    if (isScarce) return;
+    clearInterval(this.memoryTimer);
+    this.memoryTimer = undefined;
+  }
+
+  /** Ends the process that has been idle longest. A process that has just been assigned to a run is not idle. @returns whether there was one */
+  private evict(): boolean {
     const kept = [...this.tenants.values()].flatMap(({ process, runs }) => (process && runs === 0 ? [process] : []));
     const idle = [...this.blanks, ...kept].filter((process) => process.alive);
     const oldest = idle.sort((a, b) => a.idleSince - b.idleSince)[0];
     oldest?.retire();
+    return oldest !== undefined;
   }
 
   private sweep(): void {
     const now = performance.now();
+    this.watchMemory();
     for (const process of this.all) process.checkIdle();
     for (const [key, until] of this.heavyUntil) if (until < now) this.heavyUntil.delete(key);
     for (const [key, tenant] of this.tenants) {

@@ -145,6 +145,11 @@ export class RunnerProcess {
     return this.end === null;
   }
 
+  /** Resident memory, in MB; 0 before it is ready, and when it has ended. */
+  get rssMb(): number {
+    return this.watch?.rssMb ?? 0;
+  }
+
   get idleSince(): number {
     return this.watch?.idleSince ?? performance.now();
   }
@@ -306,7 +311,7 @@ export class RunnerProcess {
     const end = (this.end ??= own);
     this.failToStart(new SandboxUnavailable(`A runner process did not start: ${end.message}. ${this.child.firstError}`));
     for (const run of this.inFlight.all()) {
-      const again = end !== closed && run !== this.cause && !run.alone;
+      const again = end.isForOthers ?? (end !== closed && run !== this.cause && !run.alone);
       this.settle(run, statusOf(end), errorOf(end), again);
     }
     this.inspections.rejectAll(end);

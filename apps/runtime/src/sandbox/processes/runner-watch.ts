@@ -86,6 +86,11 @@ export class RunnerWatch {
     return (now.ran - account.mainAtStart.ran) / share;
   }
 
+  /** Resident memory, in MB; 0 if the process has ended. */
+  get rssMb(): number {
+    return processUsage(this.pid)?.rssMb ?? 0;
+  }
+
   pong(n: number): void {
     if (n === this.lastPing) this.noteReply();
   }

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+
+/** The files of the memory controller, as a container sees them. */
+const CONTROLLERS = [
+  { folder: '/sys/fs/cgroup', limit: 'memory.max', used: 'memory.current' },
+  { folder: '/sys/fs/cgroup/memory', limit: 'memory.limit_in_bytes', used: 'memory.usage_in_bytes' },
+];
+const MB = 1024 * 1024;
+
+type Read = (file: string) => string | null;
+
+/** The memory in MB that this machine or container can still use before it ends processes; Infinity if that is not known. */
+export function freeMemoryMb(read: Read = readText): number {
+  const ofMachine = Number(/^MemAvailable: +(\d+) kB$/m.exec(read('/proc/meminfo') ?? '')?.[1] ?? Infinity) / 1024;
+  return Math.min(ofMachine, ...CONTROLLERS.map((each) => freeOf(each, read)));
+}
+
+/** Cached files do not count as used: they give way. */
+function freeOf({ folder, limit, used }: (typeof CONTROLLERS)[number], read: Read): number {
+  const [most, now] = [limit, used].map((file) => Number(read(`${folder}/${file}`) ?? NaN));
+  // `max` stands for no limit
+  if (most === undefined || now === undefined || Number.isNaN(most - now)) return Infinity;
+  const stat = read(`${folder}/memory.stat`) ?? '';
+  const cached = [...stat.matchAll(/^(?:in)?active_file (\d+)$/gm)].reduce((sum, [, bytes]) => sum + Number(bytes), 0);
+  return (most - now + cached) / MB;
+}
+
+function readText(file: string): string | null {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return null;
+  }
+}
