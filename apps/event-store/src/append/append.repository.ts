@@ -37,6 +37,11 @@ export const KEPT_STREAMS = 1000;
 /** At a time: the transaction that removes them holds up its partition. */
 const REMOVED_STREAMS = 1000;
 
+/** The streams with events in a range: the index finds these in all streams, by their times. */
+const STREAMS_OF_RANGE = `($2::text IS NULL OR stream NOT LIKE '$%') AND stream = ANY (ARRAY(
+                 SELECT DISTINCT stream FROM event WHERE emitter_id = $1 AND ms >= $4 AND ms <= $6 AND (ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7)
+               ))`;
+
 /** An emit waits at most a year, and the runtime may be late. */
 const WITHDRAWN_KEPT = '400 days';
 
@@ -201,17 +206,19 @@ export class AppendRepository {
 
   /**
    * Deletes a range of the kept events from the emitter's streams, except those of `except`. Also deletes the events beyond the last 100, which would
-   * otherwise reappear in place of the deleted ones. Returns the emit ids of the events deleted from `$in`.
+   * otherwise reappear in place of the deleted ones. Reads only streams that have events in the range: an emitter can have a thousand others. Returns the
+   * emit ids of the events deleted from `$in`.
    */
   async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
     const [start, end] = [range.start ?? FIRST, range.end ?? LAST];
+    const isOfOne = range.stream !== null && range.stream !== EVERY_STREAM;
     const { rows } = await transaction.query<{ emit_id: string }>({
-      name: 'event-remove-range',
+      name: `event-remove-range-of-${isOfOne ? 'one' : 'many'}`,
       // by ctid, because the planner may choose a bad plan for a join of the table with itself
       text: `WITH newest AS MATERIALIZED (
                SELECT ctid, stream, emit_id, (ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7) AS meant,
                       row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
-               FROM event WHERE emitter_id = $1 AND ($2::text IS NULL OR stream = $2 OR ($2 = '${EVERY_STREAM}' AND stream NOT LIKE '$%')) AND stream <> ALL($3)
+               FROM event WHERE emitter_id = $1 AND stream <> ALL($3) AND ${isOfOne ? 'stream = $2' : STREAMS_OF_RANGE}
              ), removed AS (
                DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM newest WHERE nth > ${KEPT_EVENTS} OR meant))
              )
