@@ -6,7 +6,7 @@ export { deadLetterRecord, type Sender, sendOrSetAside } from './dead-letters.js
 export { eachSecond } from './each-second.js';
 export { Batch, Consumes, ConsumesBatch, Follows, Handles, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
 export { explainKafkaError, isRefused, reasonOf } from './kafka-errors.js';
-export { KafkaClient } from './kafka.js';
+export { KafkaClient, partitionOf } from './kafka.js';
 export { KafkaConfig } from './kafka.config.js';
 export { KeptAdmin } from './kept-admin.js';
 export { LaneIntake, type PartitionProgress, type Uncommitted } from './lane-intake.js';

@@ -95,6 +95,17 @@ function openSocket({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket 
 /** Java's murmur2: another producer with the same key reaches the same partition. */
 export const javaPartitioner: ICustomPartitioner = kafkajs.Partitioners.DefaultPartitioner;
 
+const javaPartition = javaPartitioner();
+
+/** The partition of the records with this key, in a topic with this many partitions. */
+export function partitionOf(key: string, partitions: number): number {
+  const partitionMetadata = Array.from({ length: partitions }, (_, partitionId) => ({ ...NO_METADATA, partitionId }));
+  return javaPartition({ topic: '', partitionMetadata, message: { key, value: null } });
+}
+
+/** The partitioner only counts the partitions. */
+const NO_METADATA = { partitionErrorCode: 0, leader: 0, replicas: [], isr: [] };
+
 /** A broker that is down concerns every connection, again and again: the same message is a warning once in this time. */
 const REPEATED_MS = 10_000;
 

@@ -5,7 +5,7 @@ import { isBelow, type Seam } from './live-hub.js';
 
 /** The client's stream in the store. */
 export interface StoredStream {
-  /** Resolves when the store has processed all records below the seam. */
+  /** Resolves when the store has processed the emitter's records below the seam. */
   reached(seam: Seam): Promise<void>;
   page(window: { limit: number; after?: string; before?: string }, expand: boolean): Promise<EventPage>;
 }

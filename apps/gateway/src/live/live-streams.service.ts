@@ -169,7 +169,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     const gone = new AbortController();
     void closed.then(() => gone.abort());
     // starts now, not at the first await of it
-    const reached = joined.then((seam) => this.store.reached(seam, gone.signal));
+    const reached = joined.then((seam) => this.store.reached(seam, emitterId, gone.signal));
     reached.catch(() => {});
     return {
       reached: () => reached,

@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { getStoredPositions, type StoredPosition, Unavailable } from '#contracts';
+import { type EmitterId, getStoredPositions, type StoredPosition, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { StorePositions } from './store-positions.js';
+
+/** In a topic with two partitions. */
+const OF_PARTITION_0: EmitterId = 'dc_2';
+const OF_PARTITION_1: EmitterId = 'dc_1';
 
 describe('the positions of the store', () => {
   let stored: StoredPosition[];
@@ -39,6 +43,7 @@ describe('the positions of the store', () => {
           [0, 5],
           [1, 2],
         ]),
+        OF_PARTITION_1,
         never,
       ),
     );
@@ -49,23 +54,39 @@ describe('the positions of the store', () => {
     expect(wait.is).toBe('reached');
   });
 
+  it('are reached after two seconds without the partitions of other emitters', async () => {
+    store(5, 1);
+    const seam = new Map([
+      [0, 5],
+      [1, 2],
+    ]);
+    const wait = watch(positions.reached(seam, OF_PARTITION_0, never));
+    await jest.advanceTimersByTimeAsync(1500);
+    expect(wait.is).toBe('waiting');
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(wait.is).toBe('reached');
+    const other = watch(positions.reached(seam, OF_PARTITION_1, never));
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect(other.is).toBe('waiting');
+  });
+
   it('are requested once for all clients that wait at the same time', async () => {
     store(5);
-    await Promise.all([5, 4, 3].map((offset) => positions.reached(new Map([[0, offset]]), never)));
+    await Promise.all([5, 4, 3].map((offset) => positions.reached(new Map([[0, offset]]), OF_PARTITION_1, never)));
     expect(messages.requests).toHaveLength(1);
   });
 
   it('are not requested for a seam that the store is known to have reached, nor for an empty log', async () => {
     store(5);
     await positions.read();
-    await positions.reached(new Map([[0, 5]]), never);
-    await positions.reached(new Map(), never);
+    await positions.reached(new Map([[0, 5]]), OF_PARTITION_1, never);
+    await positions.reached(new Map(), OF_PARTITION_1, never);
     expect(messages.requests).toHaveLength(1);
   });
 
   it('are no longer requested when the client has disconnected', async () => {
     const gone = new AbortController();
-    const wait = watch(positions.reached(new Map([[0, 1]]), gone.signal));
+    const wait = watch(positions.reached(new Map([[0, 1]]), OF_PARTITION_1, gone.signal));
     await jest.advanceTimersByTimeAsync(100);
     gone.abort();
     await jest.advanceTimersByTimeAsync(1000);
@@ -78,8 +99,8 @@ describe('the positions of the store', () => {
     messages.replyTo(getStoredPositions, () => {
       throw new Unavailable('away');
     });
-    await expect(positions.reached(new Map([[0, 1]]), never)).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(positions.reached(new Map([[0, 1]]), OF_PARTITION_1, never)).rejects.toMatchObject({ code: 'unavailable' });
     messages.replyTo(getStoredPositions, () => store(1));
-    await positions.reached(new Map([[0, 1]]), never);
+    await positions.reached(new Map([[0, 1]]), OF_PARTITION_1, never);
   });
 });
