@@ -86,6 +86,13 @@ describe('the store', () => {
     expect(await streams('dc_2')).toEqual(['s0']);
   });
 
+  it('keeps 1000 custom streams of an emitter that names more than that in each batch', async () => {
+    for (let batch = 0; batch < 2; batch++)
+      await append(Array.from({ length: 2600 }, (_, n) => event(`${batch}-${n}`, { stream: `s${batch}-${n}` })));
+    const { rows } = await db.database.query<{ count: number }>('SELECT count(DISTINCT stream)::int AS count FROM event');
+    expect(rows[0]!.count).toBe(1000);
+  });
+
   it('stores small batches of several partitions together, and fails only for those whose position has moved', async () => {
     const partitions = [4, 2, 3, 5];
     await new AppendRepository(db.database).positions(partitions);

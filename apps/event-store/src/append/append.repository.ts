@@ -34,7 +34,7 @@ const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INT
 const LOCK_TIMEOUT_MS = 500;
 /** Custom streams of an emitter. */
 export const KEPT_STREAMS = 1000;
-/** At a time: the transaction that removes them holds up its partition. */
+/** At a time, more than were added: the transaction that removes them holds up its partition. */
 const REMOVED_STREAMS = 1000;
 
 /** The streams with events in a range: the index finds these in all streams, by their times. */
@@ -161,8 +161,10 @@ export class AppendRepository {
   /**
    * Deletes the custom streams of an emitter beyond the 1000 that have the newest events: anyone who may emit can name streams without end. Returns whether
    * there were more.
+   *
+   * @param added as many streams may be new since the last call
    */
-  async limitStreams(transaction: Transaction, emitterId: EmitterId): Promise<boolean> {
+  async limitStreams(transaction: Transaction, emitterId: EmitterId, added: number): Promise<boolean> {
     const { rowCount } = await transaction.query({
       name: 'streams-limit',
       // steps from stream to stream, because DISTINCT would read every event
@@ -175,10 +177,10 @@ export class AppendRepository {
                  SELECT ms, seq FROM event WHERE emitter_id = $1 AND event.stream = named.stream ORDER BY ms DESC, seq DESC LIMIT 1
                ) AS newest
                WHERE named.stream NOT LIKE '$%'
-               ORDER BY ms DESC, seq DESC OFFSET ${KEPT_STREAMS} LIMIT ${REMOVED_STREAMS}
+               ORDER BY ms DESC, seq DESC OFFSET ${KEPT_STREAMS} LIMIT ${REMOVED_STREAMS} + $2
              )
              DELETE FROM event USING surplus WHERE event.emitter_id = $1 AND event.stream = surplus.stream`,
-      values: [emitterId],
+      values: [emitterId, added],
     });
     return (rowCount ?? 0) > 0;
   }
