@@ -19,7 +19,7 @@ export class SluiceError extends Error {
   }
 }
 
-/** There was no response: Sluice cannot be reached. */
+/** There was no complete response, or one that is not from Sluice: Sluice cannot be reached. */
 export class UnreachableError extends Error {
   override name = 'UnreachableError';
 }

@@ -4,7 +4,7 @@ import { sleep } from './sleep.js';
 export interface RetryOptions {
   /** How often a request is repeated; default: 3. */
   retries?: number;
-  /** The time limit of one attempt in ms, until the headers of the response; default: 60 000. */
+  /** The time limit of one attempt in ms, including the body of the response, but not that of a live stream; default: 60 000. */
   timeoutMs?: number;
   fetch?: typeof globalThis.fetch;
 }
@@ -14,10 +14,10 @@ const MAX_DELAY_MS = 10_000;
 const PASSING = [429, 502, 503, 504];
 
 /**
- * A fetch that repeats requests. It repeats a request that got no response, or a response that says that the failure is temporary, after a delay
+ * A fetch that repeats requests. It repeats a request that got no complete response, or one that says that the failure is temporary, after a delay
  * that doubles each time, or the one that the response asks for. Each POST gets an `Idempotency-Key`, so that its repetition has no second effect.
  * If a repeated DELETE finds nothing, an attempt without a response may have deleted it: it has succeeded.
- * Throws UnreachableError if there is no response at all.
+ * Throws UnreachableError if there is no complete response, or one that is not from Sluice. The body of a live stream is not awaited.
  */
 export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalThis.fetch }: RetryOptions = {}): typeof globalThis.fetch {
   return async (input, init) => {
@@ -30,7 +30,8 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
       const delay = attempt < retries && !request.signal.aborted ? delayBefore(attempt, result) : null;
       if (delay === null) {
         if (result instanceof Error) throw result;
-        const success = mayHaveTakenEffect && isNotFound(result) ? deleted(request) : null;
+        requireSluice(request, result);
+        const success = mayHaveTakenEffect && result.status === 404 ? deleted(request) : null;
         if (success) await result.body?.cancel();
         return success ?? result;
       }
@@ -44,15 +45,22 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
 
 async function once(fetch: typeof globalThis.fetch, request: Request, timeoutMs: number): Promise<Response | Error> {
   const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(new Error(`no response within ${timeoutMs / 1000} s`)), timeoutMs);
+  const timer = setTimeout(() => limit.abort(new Error(`no complete response within ${timeoutMs / 1000} s`)), timeoutMs);
   try {
-    return await fetch(request, { signal: AbortSignal.any([request.signal, limit.signal]) });
+    return await complete(await fetch(request, { signal: AbortSignal.any([request.signal, limit.signal]) }));
   } catch (error) {
     request.signal.throwIfAborted();
     return new UnreachableError(`${new URL(request.url).origin} cannot be reached: ${reasonOf(error)}`, { cause: error });
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The response with its whole body, so that a connection that breaks or stalls in the middle of it is noticed while the request can be repeated. */
+async function complete(response: Response): Promise<Response> {
+  const { body, status, statusText, headers } = response;
+  if (body === null || headers.get('content-type')?.startsWith('text/event-stream')) return response;
+  return new Response(await response.arrayBuffer(), { status, statusText, headers });
 }
 
 /** The delay in ms before the next attempt; null: there should be none. */
@@ -66,9 +74,17 @@ function delayBefore(attempt: number, result: Response | Error): number | null {
   return wanted > MAX_DELAY_MS ? null : Math.max(wanted, backOff);
 }
 
-/** Whether Sluice returned the 404, not a proxy that does not reach it. */
-const isNotFound = ({ status, headers }: Response): boolean =>
-  status === 404 && (headers.get('content-type') ?? '').startsWith('application/problem+json');
+/**
+ * Throws if something else than Sluice responded, such as a proxy that does not reach it: a 404 then says nothing about a resource, and a success is a page
+ * for people.
+ */
+function requireSluice({ url }: Request, { status, ok, body, headers }: Response): void {
+  const type = headers.get('content-type') ?? '';
+  const isSluice =
+    status === 404 ? type.startsWith('application/problem+json') : !ok || body === null || /json|^text\/event-stream/.test(type);
+  if (!isSluice)
+    throw new UnreachableError(`${new URL(url).origin} returned ${status}, but not a response of Sluice: the URL may be wrong, or a proxy`);
+}
 
 /** The response to a DELETE of something that is deleted already; null if the request deletes nothing that it names, such as a replay that it cancels. */
 function deleted({ method, url }: Request): Response | null {

@@ -20,6 +20,10 @@ let respond: (response: ServerResponse, request: Request, n: number) => void;
 const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void =>
   void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 
+/** Sends the headers and the first half of a response. */
+const half = (response: ServerResponse, next?: () => void): void =>
+  void response.writeHead(200, { 'content-type': 'application/json', 'content-length': '10' }).write('{"dat', next);
+
 beforeEach(async () => {
   requests = [];
   server = createServer((incoming, response) => {
@@ -78,6 +82,23 @@ describe('a request', () => {
     expect(requests).toHaveLength(2);
   });
 
+  it.each([
+    [404, 'text/html'],
+    [404, 'application/json'],
+    [200, 'text/html'],
+  ])('throws UnreachableError if something else than Sluice returns %i with %s', async (status, type) => {
+    respond = (response) => json(response, status, { detail: 'Not Found' }, { 'content-type': type });
+    const error: unknown = await sluice.getCurrentUser().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UnreachableError);
+    expect((error as Error).message).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:\\d+ returned ${status}, but not a response of Sluice`));
+  });
+
+  it('is repeated when the connection breaks in the middle of the response', async () => {
+    respond = (response, _, n) => (n === 0 ? half(response, () => response.destroy()) : json(response, 200, { data: [] }));
+    expect(await sluice.listSubscriptions()).toEqual({ data: [] });
+    expect(requests).toHaveLength(2);
+  });
+
   it('is not repeated after a 409 that does not say when to retry, and not for longer than the caller waits', async () => {
     respond = (response) => json(response, 409, { detail: 'in use' });
     await expect(sluice.deleteConnection({ path: { id: 'apn_1' } })).rejects.toMatchObject({ status: 409, message: 'in use' });
@@ -94,10 +115,21 @@ describe('a request', () => {
     expect((error as Error).message).toMatch(/^http:\/\/127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
   });
 
-  it('throws UnreachableError after the time limit', async () => {
-    respond = () => {};
+  it.each<[string, (response: ServerResponse) => void]>([
+    ['has not begun', () => {}],
+    ['stalls', (response) => half(response)],
+  ])('throws UnreachableError after the time limit if the response %s', async (_, stall) => {
+    respond = stall;
     const hasty = new SluiceClient({ url: sluice.url, key: 'slk_1', retries: 0, timeoutMs: 50 });
-    await expect(hasty.getCurrentUser()).rejects.toThrow('no response within 0.05 s');
+    const error: unknown = await hasty.getCurrentUser().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UnreachableError);
+    expect((error as Error).message).toContain('no complete response within 0.05 s');
+  });
+
+  it('throws UnreachableError if each response breaks off', async () => {
+    respond = (response) => half(response, () => response.destroy());
+    const hasty = new SluiceClient({ url: sluice.url, key: 'slk_1', retries: 0 });
+    await expect(hasty.getCurrentUser()).rejects.toBeInstanceOf(UnreachableError);
   });
 });
 
@@ -142,7 +174,7 @@ describe('a DELETE', () => {
       (response) => json(response, 503, {}),
       (response) => response.writeHead(404, { 'content-type': 'text/html' }).end('<h1>no backend</h1>'),
     );
-    await expect(deleteWebhook()).rejects.toMatchObject({ status: 404 });
+    await expect(deleteWebhook()).rejects.toBeInstanceOf(UnreachableError);
   });
 });
 
@@ -223,7 +255,7 @@ describe('events', () => {
   });
 
   it('throws if the stream is refused', async () => {
-    respond = (response) => json(response, 404, { detail: 'no such source' });
+    respond = (response) => json(response, 404, { detail: 'no such source' }, { 'content-type': 'application/problem+json' });
     await expect(sluice.events('dc_1').next()).rejects.toMatchObject({ status: 404 });
   });
 });

@@ -27,7 +27,7 @@ const PAGE = 100;
  *
  *     const { data } = await sluice.createSource({ body: { key: 'http-request' } });
  *
- * Each method throws SluiceError if the API returns an error, and UnreachableError if there is no response.
+ * Each method throws SluiceError if the API returns an error, and UnreachableError if there is no complete response of Sluice.
  */
 export class SluiceClient extends Operations {
   /** Where Sluice is, without the version. */

@@ -20,14 +20,20 @@ export async function trigger(session: Session, text: string, options: TriggerOp
   const source = await findSource(session.sluice, text);
   const endpoint = endpointOf(source.configured_props);
   if (!endpoint) throw usageError(`${source.name_slug} has no HTTP endpoint; use sluice run or sluice publish`);
-  const response = await fetch(endpoint, { method: 'POST', ...request }).catch((error: unknown) => {
+  const { status, ok, body } = await responseTo(endpoint, request);
+  if (session.format === 'table') session.print(`${status} ${body}`.trimEnd() + '\n');
+  else session.print(itemText({ status, body }, session.format));
+  const hint = status === 401 && isUnsigned ? ': the request was not signed; set SLUICE_FIXTURE_SECRET, or use --secret-file' : '';
+  if (!ok) throw new CliError(`the endpoint returned ${status}${hint}`);
+}
+
+async function responseTo(endpoint: string, request: FixtureRequest): Promise<{ status: number; ok: boolean; body: string }> {
+  try {
+    const response = await fetch(endpoint, { method: 'POST', ...request });
+    return { status: response.status, ok: response.ok, body: await response.text() };
+  } catch (error) {
     throw new UnreachableError(`${endpoint} cannot be reached: ${((error as Error).cause as Error | undefined)?.message ?? String(error)}`);
-  });
-  const body = await response.text();
-  if (session.format === 'table') session.print(`${response.status} ${body}`.trimEnd() + '\n');
-  else session.print(itemText({ status: response.status, body }, session.format));
-  const hint = response.status === 401 && isUnsigned ? ': the request was not signed; set SLUICE_FIXTURE_SECRET, or use --secret-file' : '';
-  if (!response.ok) throw new CliError(`the endpoint returned ${response.status}${hint}`);
+  }
 }
 
 async function requestOf(

@@ -1,3 +1,4 @@
+import { UnreachableError } from '@sluice/client';
 import { jsonOption } from '../session/option-values.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { itemText } from '../session/output.js';
@@ -68,14 +69,20 @@ export async function api(
     headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...requestHeaders(header) },
   });
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
-  if (isStream) {
-    const text = response.body!.pipeThrough(new TextDecoderStream());
-    for await (const part of text as unknown as AsyncIterable<string>) session.print(part);
-    return;
-  }
+  if (isStream) return printStream(session, response.body!);
   const text = await response.text();
   if (text === '') return session.note(String(response.status));
-  session.print(session.format === 'table' ? `${JSON.stringify(JSON.parse(text), null, 2)}\n` : itemText(JSON.parse(text), session.format));
+  session.print(itemText(JSON.parse(text), session.format === 'table' ? 'json' : session.format));
+}
+
+async function printStream(session: Session, body: NonNullable<Response['body']>): Promise<void> {
+  try {
+    for await (const part of body.pipeThrough(new TextDecoderStream()) as unknown as AsyncIterable<string>) session.print(part);
+  } catch (error) {
+    throw new UnreachableError(
+      `the stream has ended: ${((error as Error).cause as Error | undefined)?.message ?? (error as Error).message}`,
+    );
+  }
 }
 
 /** Headers of a request, which can contain ASCII only. */

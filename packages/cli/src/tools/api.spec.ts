@@ -1,0 +1,29 @@
+import { expect, it } from '@jest/globals';
+import { UnreachableError } from '@sluice/client';
+import type { Session } from '../session/session.js';
+import { api } from './api.js';
+
+/** An account whose API has one operation, `call`, with this response. */
+function terminal(respond: () => Response) {
+  const [printed, sent]: [string[], (string | undefined)[]] = [[], []];
+  const session = {
+    ...{ format: 'table', print: (text: string) => printed.push(text) },
+    request: async (path: string, { body }: { body?: string } = {}) => {
+      if (path === '/openapi.json') return Response.json({ paths: { '/call': { post: { operationId: 'call', requestBody: {} } } } });
+      sent.push(body);
+      return respond();
+    },
+  };
+  return { session: session as unknown as Session, printed, sent };
+}
+
+it('reports a stream that breaks off', async () => {
+  const broken = new ReadableStream({
+    start: (stream) => stream.enqueue(new TextEncoder().encode('data: 1\n')),
+    pull: () => Promise.reject(new TypeError('terminated')),
+  });
+  const { session } = terminal(() => new Response(broken, { headers: { 'content-type': 'text/event-stream' } }));
+  const error: unknown = await api(session, 'call', [], {}).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(UnreachableError);
+  expect((error as Error).message).toBe('the stream has ended: terminated');
+});
