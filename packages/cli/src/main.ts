@@ -7,7 +7,7 @@ import { styled } from './session/output.js';
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 // as a shell reports a process that Ctrl-C has ended
-process.once('SIGINT', () => process.exit(130));
+process.once('SIGINT', () => process.exit(EXIT.interrupted));
 
 try {
   await program().parseAsync();

@@ -12,7 +12,7 @@ export class CliError extends Error {
   }
 }
 
-export const EXIT = { failed: 1, usage: 2, auth: 3, notFound: 4, unreachable: 5 } as const;
+export const EXIT = { failed: 1, usage: 2, auth: 3, notFound: 4, unreachable: 5, interrupted: 130 } as const;
 
 export const usageError = (message: string): CliError => new CliError(message, EXIT.usage);
 

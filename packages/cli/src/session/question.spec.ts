@@ -23,3 +23,13 @@ it('a question stays on the terminal while it waits for the response, and the re
 it('a hidden question is shown, and the response to it is not', async () => {
   expect(await ask(true)).toEqual({ response: 'yes', shown: 'Delete it? [y/N] ', after: '\n' });
 });
+
+it.each([
+  ['Ctrl-C', '\u0003'],
+  ['Ctrl-D', '\u0004'],
+])('%s at a question ends the command as Ctrl-C does elsewhere', async (_, key) => {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const response = askOn({ input, output }, 'Delete it? [y/N] ');
+  input.write(key);
+  await expect(response).rejects.toMatchObject({ name: 'CliError', message: 'cancelled', code: 130 });
+});

@@ -1,12 +1,13 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
+import { CliError, EXIT } from './errors.js';
 
 interface Terminal {
   input: NodeJS.ReadableStream;
   output: NodeJS.WritableStream;
 }
 
-/** Asks for a line on a terminal. @param hidden does not show what is typed */
+/** Asks for a line on a terminal. Throws a CliError if Ctrl-C or Ctrl-D is typed instead. @param hidden does not show what is typed */
 export async function askOn({ input, output }: Terminal, question: string, { hidden = false } = {}): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input, output: hidden ? silent : output, terminal: true });
@@ -14,6 +15,11 @@ export async function askOn({ input, output }: Terminal, question: string, { hid
   try {
     // readline draws the line again when it begins to ask: a question that it does not know would disappear
     return (await lines.question(hidden ? '' : question)).trim();
+  } catch (error) {
+    if ((error as Error).name !== 'AbortError') throw error;
+    // what follows must not be in the line of the question
+    if (!hidden) output.write('\n');
+    throw new CliError('cancelled', EXIT.interrupted);
   } finally {
     lines.close();
     if (hidden) output.write('\n');
