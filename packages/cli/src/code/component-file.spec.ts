@@ -25,6 +25,10 @@ describe('readComponent', () => {
     expect([component.placeOf(2, 38), component.placeOf(null, null)]).toEqual([`${join(folder, 'one.mjs')}:2:38`, join(folder, 'one.mjs')]);
   });
 
+  it('drops the byte order mark that some editors write', async () => {
+    expect((await readComponent(file('marked.mjs', '\ufeffexport default {};\n'))).code).toBe('export default {};\n');
+  });
+
   it('bundles a file with its neighbours, with a map to the lines of the author', async () => {
     file('parts/broken.mjs', '// first line\nexport function broken() {\n  throw new Error("x");\n}\n');
     const path = file(

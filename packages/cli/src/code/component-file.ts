@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { SourceMap, type SourceMapPayload, type SourceMapping } from 'node:module';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
-import { CliError, usageError } from '../session/errors.js';
+import { CliError } from '../session/errors.js';
+import { readText } from '../session/files.js';
 
 /** `file:line:column` of a position in the code of a component; parts that are not known are left out. */
 export type Place = (line: number | null, column: number | null) => string;
@@ -42,24 +42,17 @@ const REQUIRE = 'const require = globalThis[Symbol.for("sluice.require")](import
 /** Reads a component from a file. A file without neighbours is sent as it is, so that its lines stay the same. */
 export async function readComponent(file: string): Promise<ComponentFile> {
   const path = resolve(file);
-  const text = readCode(path, file);
+  const text = readText(file);
   if (!RELATIVE_IMPORT.test(text))
     return { code: text, files: [path], located: (stack) => located(stack, () => file), placeOf: placesIn(file) };
   return bundled(path, file);
 }
 
-function readCode(path: string, shown: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw usageError(code === 'ENOENT' ? `there is no file ${shown}` : `${shown} cannot be read: ${message}`);
-  }
-}
-
 async function bundled(path: string, shown: string): Promise<ComponentFile> {
   const esbuild = await import('esbuild').catch(() => {
-    throw new CliError(`${shown} imports other files, which needs the package esbuild: install it with npm install --global esbuild`);
+    throw new CliError(
+      `${shown} imports other files, which needs the package esbuild beside sluice: npm install esbuild, with --global if sluice is installed so`,
+    );
   });
   const folder = dirname(path);
   try {

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { SluiceError, type SluiceClient } from '@sluice/client';
-import { deployed } from './deploy.js';
+import { chosenComponent, deployed } from './deploy.js';
 
 it('names the source that has a prop of its former component, and the remedy', async () => {
   const before = { id: 'dc_1', name: 'orders', name_slug: 'orders', configured_props: { bodyOnly: true } };
@@ -19,4 +19,11 @@ it('names the source that has a prop of its former component, and the remedy', a
     '; the source orders has bodyOnly from its present component: remove with -p bodyOnly=null, or deploy with another --name',
   );
   await expect(deployed(sluice, 'orders', { configured_props: { bodyOnly: 1 } })).rejects.toThrow(/is not a prop of this component$/);
+});
+
+it('deploys a registered component although a folder has the name of its key', async () => {
+  const getRegisteredComponent = async () => ({ data: { configurable_props: [] } });
+  // a folder in the root of the repository, where the tests run
+  const choice = await chosenComponent({ getRegisteredComponent } as unknown as SluiceClient, 'packages');
+  expect(choice.component).toEqual({ key: 'packages' });
 });

@@ -1,10 +1,10 @@
-import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { PatchSourceBody, SluiceClient, Source } from '@sluice/client';
 import { SluiceError } from '@sluice/client';
 import { endpointOf, SOURCES } from '../resources/kinds.js';
 import { findSource } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
+import { isFile } from '../session/files.js';
 import type { Session } from '../session/session.js';
 import { nameOf, type Place, placesIn, readComponent } from './component-file.js';
 import { sendProps } from './props.js';
@@ -29,7 +29,7 @@ interface Choice {
 export async function chosenComponent(sluice: SluiceClient, target: string): Promise<Choice> {
   if (/^https?:\/\//i.test(target))
     return { component: { component_url: target }, name: nameOf(new URL(target).pathname), types: {}, placeOf: placesIn(target) };
-  if (existsSync(target) || /\.[cm]?[jt]s$/.test(target)) {
+  if (isFile(target) || /\.[cm]?[jt]s$/.test(target)) {
     const { code, placeOf } = await readComponent(target);
     return { component: { component_code: code }, name: nameOf(target), types: {}, placeOf };
   }

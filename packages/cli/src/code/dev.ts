@@ -1,9 +1,10 @@
-import { existsSync, type FSWatcher, watch } from 'node:fs';
+import { existsSync, type FSWatcher, realpathSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SluiceError } from '@sluice/client';
 import { endpointOf } from '../resources/kinds.js';
 import { explain, usageError } from '../session/errors.js';
+import { isFile } from '../session/files.js';
 import type { Session } from '../session/session.js';
 import { eventText } from '../streams/event-line.js';
 import { connectionNotes } from '../streams/read-events.js';
@@ -26,7 +27,7 @@ const BROKEN_MS = 500;
  */
 export async function dev(session: Session, file: string, { name = nameOf(file), prop }: DeployOptions): Promise<void> {
   if (session.format !== 'table') throw usageError('sluice dev is for people: it has no other output formats');
-  if (!existsSync(file)) throw usageError(`there is no file ${file}`);
+  if (!isFile(file)) throw usageError(`there is no file ${file}`);
   let component = await readable(session, file);
   let changed = changeOf(component.files);
   const deployNow = () =>
@@ -94,8 +95,10 @@ async function changeOf(files: string[]): Promise<void> {
   const watchers: FSWatcher[] = [];
   try {
     await new Promise<void>((resolve, reject) => {
-      for (const folder of new Set(files.map((file) => dirname(file)))) {
-        const names = files.filter((file) => dirname(file) === folder).map((file) => basename(file));
+      // a link, and what it leads to
+      const watched = files.flatMap((file) => (existsSync(file) ? [file, realpathSync(file)] : [file]));
+      for (const folder of new Set(watched.map((file) => dirname(file)))) {
+        const names = watched.filter((file) => dirname(file) === folder).map((file) => basename(file));
         const watcher = watch(folder, (_, changed) => {
           if (changed === null || names.includes(changed)) resolve();
         });

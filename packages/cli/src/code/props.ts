@@ -1,6 +1,6 @@
 import { SluiceError } from '@sluice/client';
 import { usageError } from '../session/errors.js';
-import { fileText } from '../session/option-values.js';
+import { fileText } from '../session/files.js';
 
 /**
  * The values of `-p name=value`: JSON where it is JSON, otherwise text; `@file` is the text of a file. `types`: where the type of a prop is known,

@@ -34,12 +34,13 @@ export function usageErrorOf(parameter: string): (error: unknown) => never {
   };
 }
 
-/** The text to print for an error. An unexpected error is a bug of the command line: it keeps its stack. */
+/** The text to print for an error. An unexpected error is a bug of the command line: it keeps its stack, unless the system refused something. */
 export function explain(error: unknown): string {
   if (error instanceof SluiceError) {
     const hint = error.status === 401 ? '; run `sluice login`, or set SLUICE_API_KEY' : '';
     return `${error.message}${hint}${error.status >= 500 && error.requestId ? ` (request ${error.requestId})` : ''}`;
   }
   if (error instanceof CliError || error instanceof UnreachableError) return error.message;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  if (!(error instanceof Error)) return String(error);
+  return 'syscall' in error ? error.message : (error.stack ?? error.message);
 }

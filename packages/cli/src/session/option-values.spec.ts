@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { jsonOption } from './option-values.js';
 
@@ -5,5 +8,13 @@ it('reads the JSON of an option from text, a file or standard input', async () =
   expect(await jsonOption('--data', '{"a":1}', async () => '')).toEqual({ a: 1 });
   expect(await jsonOption('--data', '-', async () => '"text"')).toBe('text');
   await expect(jsonOption('--data', 'text', async () => '')).rejects.toThrow('--data must be JSON');
-  await expect(jsonOption('--data', '@none.json', async () => '')).rejects.toThrow('none.json cannot be read');
+  await expect(jsonOption('--data', '@none.json', async () => '')).rejects.toThrow('there is no file none.json');
+});
+
+it('drops a byte order mark', async () => {
+  const text = '{"id":17}';
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-options-'));
+  writeFileSync(join(folder, 'event.json'), `\ufeff${text}\n`);
+  expect(JSON.stringify(await jsonOption('--data', `@${join(folder, 'event.json')}`, async () => ''))).toBe(text);
+  rmSync(folder, { recursive: true });
 });

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { usageError } from './errors.js';
+import { fileText } from './files.js';
 
 /** Collects the values of a repeatable option. */
 export const collected = (value: string, before: string[] = []): string[] => [...before, value];
@@ -11,14 +11,5 @@ export async function jsonOption(option: string, text: string, stdin: () => Prom
     return JSON.parse(json) as unknown;
   } catch (error) {
     throw usageError(`${option} must be JSON: ${(error as Error).message}; a string needs quotes: '"text"'`);
-  }
-}
-
-/** The text of a file without the line break at its end. */
-export function fileText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
-  } catch (error) {
-    throw usageError(`${file} cannot be read: ${(error as Error).message}`);
   }
 }

@@ -1,9 +1,9 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventSummary } from '@sluice/client';
 import { findEmitter, findWebhook } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
+import { secretIn } from '../session/files.js';
 import { cell, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText } from './event-line.js';
@@ -91,7 +91,7 @@ async function signingSecret(session: Session, { webhook, secretFile }: ListenOp
     const { data } = await session.sluice.getWebhookSecret({ path: { id } });
     return { value: data.secret, shown: `the secret of ${id}` };
   }
-  const given = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET : readFileSync(secretFile, 'utf8').trim();
+  const given = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET : secretIn(secretFile);
   if (given !== undefined)
     return { value: given, shown: secretFile === undefined ? 'SLUICE_WEBHOOK_SECRET' : `the secret in ${secretFile}` };
   const value = `whsec_${randomBytes(24).toString('base64')}`;

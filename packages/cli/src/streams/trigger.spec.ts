@@ -34,3 +34,9 @@ it('reports an endpoint whose response breaks off as unreachable', async () => {
   respond = (response) => response.writeHead(200, { 'content-length': '10' }).write('{"a', () => response.destroy());
   await expect(trigger(session, 'orders', { data: '1' })).rejects.toBeInstanceOf(UnreachableError);
 });
+
+it('refuses a secret that cannot be read', async () => {
+  await expect(trigger(session, 'orders', { fixture: 'json', secretFile: '/none' })).rejects.toMatchObject({
+    ...{ code: 2, message: 'there is no file /none' },
+  });
+});

@@ -1,5 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { usageError } from '../session/errors.js';
+import { writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 const TEMPLATES = {
@@ -44,6 +45,7 @@ export function init(session: Session, file: string, { template = 'timer' }: { t
     .split(/[\\/]/)
     .at(-1)!
     .replace(/\.[^.]+$/, '');
-  writeFileSync(path, write(base.replace(/[-_]+/g, ' ').replace(/^./, (letter) => letter.toUpperCase())));
+  const name = base.replace(/[-_]+/g, ' ').replace(/^./, (letter) => letter.toUpperCase());
+  writeTo(path, () => writeFileSync(path, write(name)));
   session.note(`wrote ${path}; next: sluice dev ${path}${template === 'timer' ? ' -p url=https://…' : ''}`);
 }

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 /** The text of types/sluice-env.d.ts; the bundler puts it in. */
@@ -15,12 +16,14 @@ export const PROJECT = {
 
 /** `sluice types [FOLDER]`: writes the types of components, and the settings that use them unless the folder has some. */
 export function types(session: Session, folder = '.'): void {
-  mkdirSync(folder, { recursive: true });
   const file = join(folder, 'sluice-env.d.ts');
-  writeFileSync(file, SLUICE_TYPES);
   const project = ['tsconfig.json', 'jsconfig.json'].map((name) => join(folder, name)).find((path) => existsSync(path));
   const written = project ?? join(folder, 'tsconfig.json');
-  if (project === undefined) writeFileSync(written, `${JSON.stringify(PROJECT, null, 2)}\n`);
+  writeTo(folder, () => {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(file, SLUICE_TYPES);
+    if (project === undefined) writeFileSync(written, `${JSON.stringify(PROJECT, null, 2)}\n`);
+  });
   const settings = project === undefined ? ` and ${written}` : `; ${project} is unchanged and must include this file, with "checkJs": true`;
   session.note(`wrote ${file}${settings}; next: export default defineSource({ … })`);
 }

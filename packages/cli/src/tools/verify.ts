@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { verifyWebhook, WebhookVerificationError } from '@sluice/client';
 import { findWebhook } from '../resources/find.js';
 import { CliError, usageError } from '../session/errors.js';
+import { secretIn } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 export interface VerifyOptions {
@@ -42,7 +42,7 @@ export async function secret(session: Session, text: string, { rotate }: { rotat
 async function secretOf(session: Session, secretFile: string | undefined, webhook: string | undefined): Promise<string> {
   if (webhook !== undefined)
     return (await session.sluice.getWebhookSecret({ path: { id: (await findWebhook(session.sluice, webhook)).id } })).data.secret;
-  const secret = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET : readFileSync(secretFile, 'utf8').trim();
+  const secret = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET : secretIn(secretFile);
   if (secret === undefined) throw usageError('--webhook, --secret-file or SLUICE_WEBHOOK_SECRET is required');
   return secret;
 }

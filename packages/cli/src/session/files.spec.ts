@@ -1,0 +1,49 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { init } from '../tools/init.js';
+import { types } from '../tools/types.js';
+import { fileText, isFile, readText, secretIn } from './files.js';
+import type { Session } from './session.js';
+
+let folder: string;
+const at = (...names: string[]): string => join(folder, ...names);
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-files-'));
+  writeFileSync(at('file'), '\ufeff text \r\n');
+  mkdirSync(at('folder.yaml'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe('a file that an argument names', () => {
+  it('has a text, without the byte order mark that some editors write', () => {
+    expect([readText(at('file')), fileText(at('file')), secretIn(at('file'))]).toEqual([' text \r\n', ' text ', 'text']);
+  });
+
+  it.each([
+    [['none'], /^there is no file .*none$/],
+    [['folder.yaml'], /folder\.yaml cannot be read: EISDIR: illegal operation on a directory$/],
+    [['file', 'x'], /file\/x cannot be read: ENOTDIR: not a directory$/],
+  ])('is wrong usage if it cannot be read: %j', (names, message) => {
+    expect(() => readText(at(...names))).toThrow(expect.objectContaining({ code: 2, message: expect.stringMatching(message) }));
+  });
+
+  it('is not a folder', () => {
+    expect([at('file'), at('folder.yaml'), at('none'), 'x'.repeat(10_000)].map(isFile)).toEqual([true, false, false, false]);
+  });
+});
+
+describe('what cannot be written', () => {
+  const session = {} as unknown as Session;
+
+  it.each<[string, () => unknown]>([
+    ['init', () => init(session, at('no', 'folder', 'x'), {})],
+    ['types', () => types(session, at('file'))],
+  ])('is wrong usage, in one line: %s', async (_, run) => {
+    await expect((async () => run())()).rejects.toMatchObject({
+      code: 2,
+      message: expect.stringMatching(/^\/.* cannot be written: E[^\n]*$/),
+    });
+  });
+});

@@ -1,0 +1,44 @@
+import { readFileSync, statSync } from 'node:fs';
+import { usageError } from './errors.js';
+
+/** The text of a file that an argument or a manifest names, without a byte order mark. Throws a usage error if it cannot be read. */
+export function readText(file: string): string {
+  try {
+    return withoutMark(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw usageError(unusable(file, 'read', error));
+  }
+}
+
+/** The text of a file without the line break at its end. */
+export const fileText = (file: string): string => readText(file).replace(/\r?\n$/, '');
+
+/** A secret in a file. */
+export const secretIn = (file: string): string => readText(file).trim();
+
+/** Carries out what writes to the path. Throws a usage error if the path cannot be written. */
+export function writeTo(path: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    throw usageError(unusable(path, 'written', error));
+  }
+}
+
+/** Whether something other than a folder has this path: a file, or what a shell passes as one. */
+export const isFile = (path: string): boolean => {
+  try {
+    return !statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+};
+
+const withoutMark = (text: string): string => text.replace(/^\ufeff/, '');
+
+function unusable(path: string, done: 'read' | 'written', error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT' && done === 'read') return `there is no file ${path}`;
+  // the message ends with the system call and the path
+  return `${path} cannot be ${done}: ${message.replace(/, \w+( '.*)?$/s, '')}`;
+}
