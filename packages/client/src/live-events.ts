@@ -10,6 +10,8 @@ export interface EventsOptions {
   after?: string;
   /** Whether events over 1 KB are complete; default: true. */
   expand?: boolean;
+  /** Parses an event, for instance to keep numbers that JavaScript cannot represent; default: JSON.parse. */
+  parse?: (text: string) => unknown;
   /** Ends the iteration. */
   signal?: AbortSignal;
   /** Called whenever the stream is connected, and when it is not: `reason` says why. */
@@ -37,7 +39,7 @@ const MAX_DELAY_MS = 5_000;
  */
 export async function* liveEvents(
   connection: LiveConnection,
-  { after, signal = new AbortController().signal, onState, onGap }: EventsOptions,
+  { after, parse = JSON.parse, signal = new AbortController().signal, onState, onGap }: EventsOptions,
 ): AsyncGenerator<EventSummary> {
   let [cursor, failures] = [after, 0];
   while (!signal.aborted) {
@@ -57,7 +59,7 @@ export async function* liveEvents(
         }
         cursor = frame.id ?? cursor;
         silence.pause();
-        yield JSON.parse(frame.data) as EventSummary;
+        yield parse(frame.data) as EventSummary;
         silence.over();
       }
       onState?.({ connected: false, reason: 'the server closed the stream' });

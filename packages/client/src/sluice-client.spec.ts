@@ -254,6 +254,12 @@ describe('events', () => {
     expect(requests).toMatchObject([{ url: '/v1/workflows/p_1/sse?event_name=*&expand=event', headers: { 'last-event-id': '1-7' } }]);
   });
 
+  it('parses events with the given function', async () => {
+    respond = (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`: hello\n\n${frame(8)}`);
+    const parse = (text: string): unknown => ({ text });
+    expect((await sluice.events('dc_1', { after: '1-7', parse }).next()).value).toEqual({ text: JSON.stringify(summary(8)) });
+  });
+
   it('throws if the stream is refused', async () => {
     respond = (response) => json(response, 404, { detail: 'no such source' }, { 'content-type': 'application/problem+json' });
     await expect(sluice.events('dc_1').next()).rejects.toMatchObject({ status: 404 });

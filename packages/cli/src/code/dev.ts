@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SluiceError } from '@sluice/client';
 import { endpointOf } from '../resources/kinds.js';
 import { explain, usageError } from '../session/errors.js';
+import { parseExactly } from '../session/exact-json.js';
 import { isFile } from '../session/files.js';
 import type { Session } from '../session/session.js';
 import { eventText } from '../streams/event-line.js';
@@ -58,7 +59,11 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   await showWarnings(session, source.component_id, component.placeOf);
 
   const show = async (eventName: string): Promise<void> => {
-    const events = session.sluice.events(source.id, { eventName, onState: connectionNotes(session, ` (${eventName})`) });
+    const events = session.sluice.events(source.id, {
+      eventName,
+      parse: parseExactly,
+      onState: connectionNotes(session, ` (${eventName})`),
+    });
     for await (const event of events) session.printStyled(component.located(eventText(event, 'table')));
   };
   const watching = async (): Promise<void> => {

@@ -1,5 +1,6 @@
 import { SluiceError } from '@sluice/client';
 import { usageError } from '../session/errors.js';
+import { parseExactly } from '../session/exact-json.js';
 import { fileText } from '../session/files.js';
 
 /**
@@ -42,7 +43,7 @@ const plainText = (text: string): string => (/^".*"$/s.test(text) ? String(jsonO
 
 function jsonOrText(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseExactly(text);
   } catch {
     return text;
   }

@@ -11,8 +11,8 @@ it('reads the JSON of an option from text, a file or standard input', async () =
   await expect(jsonOption('--data', '@none.json', async () => '')).rejects.toThrow('there is no file none.json');
 });
 
-it('drops a byte order mark', async () => {
-  const text = '{"id":17}';
+it('keeps numbers as they are written, and drops a byte order mark', async () => {
+  const text = '{"id":12345678901234567890,"huge":1e400}';
   const folder = mkdtempSync(join(tmpdir(), 'sluice-options-'));
   writeFileSync(join(folder, 'event.json'), `\ufeff${text}\n`);
   expect(JSON.stringify(await jsonOption('--data', `@${join(folder, 'event.json')}`, async () => ''))).toBe(text);

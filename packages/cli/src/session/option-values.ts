@@ -1,14 +1,15 @@
 import { usageError } from './errors.js';
+import { parseExactly } from './exact-json.js';
 import { fileText } from './files.js';
 
 /** Collects the values of a repeatable option. */
 export const collected = (value: string, before: string[] = []): string[] => [...before, value];
 
-/** JSON of an option: text, `@file`, or `-` for standard input. */
+/** JSON of an option: text, `@file`, or `-` for standard input. Its numbers are sent as they are written. */
 export async function jsonOption(option: string, text: string, stdin: () => Promise<string>): Promise<unknown> {
   const json = text === '-' ? await stdin() : text.startsWith('@') ? fileText(text.slice(1)) : text;
   try {
-    return JSON.parse(json) as unknown;
+    return parseExactly(json);
   } catch (error) {
     throw usageError(`${option} must be JSON: ${(error as Error).message}; a string needs quotes: '"text"'`);
   }

@@ -1,5 +1,6 @@
-import { dump } from 'js-yaml';
+import { defineScalarTag, dump, DUMP_SCHEMA, floatCoreTag, intCoreTag, type ScalarTagDefinition } from 'js-yaml';
 import { styleText } from 'node:util';
+import { isRawJSON } from './exact-json.js';
 
 export const FORMATS = ['table', 'json', 'ndjson', 'yaml'] as const;
 export type Format = (typeof FORMATS)[number];
@@ -7,7 +8,17 @@ export type Format = (typeof FORMATS)[number];
 /** A column of a table: its heading, and the text of an item. */
 export type Column<T> = [heading: string, text: (item: T) => unknown];
 
-const asYaml = (value: unknown): string => dump(value, { noRefs: true, lineWidth: -1 });
+/** Also writes the numbers of `parseExactly`. */
+const exact = (tag: ScalarTagDefinition, isOne: (number: string) => boolean): ScalarTagDefinition =>
+  defineScalarTag(tag.tagName, {
+    ...tag,
+    identify: (value) => (isRawJSON(value) ? isOne(value.rawJSON) : (tag.identify?.(value) ?? false)),
+    represent: (value) => (isRawJSON(value) ? value.rawJSON : tag.represent(value)),
+  });
+const isInteger = (number: string): boolean => /^-?\d+$/.test(number);
+const schema = DUMP_SCHEMA.withTags([exact(intCoreTag, isInteger), exact(floatCoreTag, (number) => !isInteger(number))]);
+
+const asYaml = (value: unknown): string => dump(value, { schema, noRefs: true, lineWidth: -1 });
 
 /** A list in the format, with a line break at its end. */
 export function listText<T>(items: T[], columns: Column<T>[], format: Format): string {

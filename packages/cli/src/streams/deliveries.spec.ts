@@ -15,7 +15,7 @@ function terminal({ stored = [{ id: '1-0', metadata: { emit_id: 'em_1' } }] as o
       },
       listSources: async () => ({ data: [{ id: 'dc_1', name: 'orders', name_slug: 'orders' }] }),
       listWebhooks: async () => ({ data: [] }),
-      listSourceEvents: async () => ({ data: stored }),
+      listSourceEvents: async () => JSON.stringify({ data: stored }),
       listSourceEventDeliveries: async ({ path }: { path: { eventId: string } }) => (asked.push(path.eventId), { data: [] }),
     },
   };

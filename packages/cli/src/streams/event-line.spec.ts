@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { loadAll } from 'js-yaml';
 import type { EventSummary } from '@sluice/client';
 import { eventText } from './event-line.js';
 
@@ -36,4 +37,10 @@ describe('an event whose sender has put control characters into it', () => {
     expect(text).not.toMatch(/[^\P{Cc}\n]/u);
     expect((JSON.parse(text) as EventSummary).event).toBe(CSI);
   });
+});
+
+it('a following event is a YAML document, which others may follow', () => {
+  const text = eventText(summary('', { a: CSI }), 'yaml') + eventText(summary('', 2), 'yaml');
+  expect(text).not.toMatch(/[^\P{Cc}\n]/u);
+  expect(loadAll(text)).toEqual([summary('', { a: CSI }), summary('', 2)]);
 });

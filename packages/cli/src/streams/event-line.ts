@@ -1,13 +1,13 @@
 import type { EventSummary } from '@sluice/client';
-import { cell, type Format, printable, styled } from '../session/output.js';
+import { cell, type Format, itemText, printable, styled } from '../session/output.js';
 
 /**
- * One event as printable text. As a table: the time, its stream unless it is the default one, and the event. Further lines, of a stack, are indented, so
+ * One event as printable text; as YAML, a document, because others may follow. As a table: the time, its stream unless it is the default one, and the event. Further lines, of a stack, are indented, so
  * that they cannot look like another event.
  */
 export function eventText(summary: EventSummary, format: Format, stream: NodeJS.WriteStream = process.stdout): string {
-  if (format === 'json') return printable(`${JSON.stringify(summary, null, 2)}\n`);
-  if (format === 'ndjson') return printable(`${JSON.stringify(summary)}\n`);
+  if (format === 'yaml') return printable(`---\n${itemText(summary, format)}`);
+  if (format !== 'table') return printable(itemText(summary, format));
   const { id, indexed_at_ms, event, metadata } = summary;
   const at = styled('dim', `${new Date(indexed_at_ms).toISOString()}  ${id}`, stream);
   const name = metadata.name === '' ? '' : `${styled(metadata.name === '$errors' ? 'red' : 'cyan', metadata.name, stream)}  `;

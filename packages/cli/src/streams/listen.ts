@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventSummary } from '@sluice/client';
 import { findEmitter, findWebhook } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
+import { parseExactly } from '../session/exact-json.js';
 import { secretIn } from '../session/files.js';
 import { cell, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
@@ -48,6 +49,7 @@ export async function listen(session: Session, target: string | undefined, optio
       const events = session.sluice.events(id, {
         eventName: options.stream,
         after: options.after,
+        parse: parseExactly,
         onState: readyNotes(session, what),
         onGap: () => session.warn(`more than 100 events were emitted while not connected${what}: some may be missing`),
       });

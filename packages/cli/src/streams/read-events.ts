@@ -1,6 +1,7 @@
 import type { EventSummary, SluiceClient } from '@sluice/client';
 import { findEmitter } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
+import { parseExactly } from '../session/exact-json.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText, shortStack } from './event-line.js';
@@ -41,6 +42,7 @@ async function readEvents(session: Session, text: string, { number = '10', follo
   const following = session.sluice.events(emitter, {
     eventName: stream,
     after: last[0]?.id ?? '0-0',
+    parse: parseExactly,
     onState: connectionNotes(session),
     onGap: () => session.warn('only the last 100 events are kept: there may have been more'),
   });
@@ -49,8 +51,9 @@ async function readEvents(session: Session, text: string, { number = '10', follo
 
 /** Newest first, whole. */
 export async function lastEvents(sluice: SluiceClient, id: string, limit: number, event_name: string | undefined): Promise<EventSummary[]> {
-  const request = { path: { id }, query: { event_name, limit, expand: 'event' } };
-  return (await (id.startsWith('p_') ? sluice.listWorkflowEvents(request) : sluice.listSourceEvents(request))).data;
+  const request = { path: { id }, query: { event_name, limit, expand: 'event' }, parseAs: 'text' as const };
+  const text: unknown = await (id.startsWith('p_') ? sluice.listWorkflowEvents(request) : sluice.listSourceEvents(request));
+  return (parseExactly(text as string) as { data: EventSummary[] }).data;
 }
 
 /** Notes each change between connected and not connected, for `onState`. */

@@ -30,6 +30,12 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 
+it('sends the numbers of the data as they are written', async () => {
+  respond = (response) => response.end();
+  await trigger(session, 'orders', { data: '{"id": 12345678901234567890, "price": 17.00}' });
+  expect(received).toBe('{"id":12345678901234567890,"price":17.00}');
+});
+
 it('reports an endpoint whose response breaks off as unreachable', async () => {
   respond = (response) => response.writeHead(200, { 'content-length': '10' }).write('{"a', () => response.destroy());
   await expect(trigger(session, 'orders', { data: '1' })).rejects.toBeInstanceOf(UnreachableError);

@@ -17,6 +17,13 @@ function terminal(respond: () => Response) {
   return { session: session as unknown as Session, printed, sent };
 }
 
+it('sends and shows numbers as they are written', async () => {
+  const text = '{"id":12345678901234567890,"huge":1e400}';
+  const { session, printed, sent } = terminal(() => new Response(text));
+  await api(session, 'call', [], { data: text });
+  expect([sent, printed]).toEqual([[text], ['{\n  "id": 12345678901234567890,\n  "huge": 1e400\n}\n']]);
+});
+
 it('reports a stream that breaks off', async () => {
   const broken = new ReadableStream({
     start: (stream) => stream.enqueue(new TextEncoder().encode('data: 1\n')),

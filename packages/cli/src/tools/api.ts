@@ -1,6 +1,7 @@
 import { UnreachableError } from '@sluice/client';
 import { jsonOption } from '../session/option-values.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
+import { parseExactly } from '../session/exact-json.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { headersOf } from './verify.js';
@@ -72,7 +73,7 @@ export async function api(
   if (isStream) return printStream(session, response.body!);
   const text = await response.text();
   if (text === '') return session.note(String(response.status));
-  session.print(itemText(JSON.parse(text), session.format === 'table' ? 'json' : session.format));
+  session.print(itemText(parseExactly(text), session.format === 'table' ? 'json' : session.format));
 }
 
 async function printStream(session: Session, body: NonNullable<Response['body']>): Promise<void> {

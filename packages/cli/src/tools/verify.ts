@@ -1,6 +1,7 @@
 import { verifyWebhook, WebhookVerificationError } from '@sluice/client';
 import { findWebhook } from '../resources/find.js';
 import { CliError, usageError } from '../session/errors.js';
+import { parseExactly } from '../session/exact-json.js';
 import { secretIn } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
@@ -22,9 +23,9 @@ export async function verify(session: Session, { header, secretFile, webhook, to
   const toleranceSeconds = tolerance === 'none' ? Number.POSITIVE_INFINITY : Number(tolerance);
   if (Number.isNaN(toleranceSeconds)) throw usageError('--tolerance must be a number of seconds, or none');
   try {
-    const event = await verifyWebhook(secret, headers, body, { toleranceSeconds });
+    await verifyWebhook(secret, headers, body, { toleranceSeconds });
     if (session.format === 'table') session.print('authentic\n');
-    else session.item(event);
+    else session.item(parseExactly(body));
   } catch (error) {
     if (error instanceof WebhookVerificationError) throw new CliError(`not authentic: ${error.message}`);
     throw error;
