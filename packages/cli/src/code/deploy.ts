@@ -104,7 +104,7 @@ export interface UpdateOptions extends DeployOptions {
 /** `sluice update SOURCE` */
 export async function update(session: Session, text: string, { code, name, prop, activate, deactivate }: UpdateOptions): Promise<void> {
   if (activate && deactivate) throw usageError('--activate and --deactivate exclude each other');
-  const before = await findSource(session.sluice, text);
+  const before = await findSource(session.sluice, text, { exactly: !session.isInteractive });
   const choice = code === undefined ? undefined : await chosenComponent(session.sluice, code);
   const { data: component } = await session.sluice.getComponent({ path: { keyOrId: before.component_id }, query: { exclude: 'code' } });
   const types = Object.fromEntries(component.configurable_props.map((each) => [each.name, each.type]));

@@ -1,13 +1,16 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
+import { findEmitter, findEmitterOrAccount, findListener } from './find.js';
+import { unsubscribe } from './subscribe.js';
 
 const OWN_COMPONENT = { id: 'sc_own', name: 'Own' };
 
 /** A terminal of an account with these sources and a component, and nothing else. */
-function terminal(sources: object[], format = 'table') {
+function terminal(sources: object[], format = 'table', { isInteractive = false, webhooks = [] as object[] } = {}) {
   const notes: string[] = [];
+  const asked: string[] = [];
   const items: unknown[] = [];
   const none = async () => ({ data: [] });
   const session = {
@@ -16,14 +19,15 @@ function terminal(sources: object[], format = 'table') {
       list: () => {},
       note: (text: string) => notes.push(text),
       item: (item: unknown) => items.push(item),
-      confirm: async () => {},
+      isInteractive,
+      confirm: async (question: string) => void asked.push(question),
     },
     sluice: {
       each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
         yield* (await page({})).data;
       },
       ...{
-        listWebhooks: none,
+        listWebhooks: async () => ({ data: webhooks }),
         listSubscriptions: none,
         listAutoSubscriptions: none,
         listRegistry: async () => ({ data: [{ id: 'sc_registered', key: 'own-key-of-the-registry', name: 'Registered' }] }),
@@ -39,7 +43,7 @@ function terminal(sources: object[], format = 'table') {
       deleteSource: async () => undefined,
     },
   };
-  return { session: session as unknown as Session, notes, items };
+  return { session: session as unknown as Session, notes, items, asked };
 }
 
 const orders = { id: 'dc_1', name: 'orders', name_slug: 'orders', active: true };
@@ -79,4 +83,48 @@ it('off and delete have a result for programs', async () => {
     { id: 'dc_1', kind: 'source', deleted: true },
   ]);
   expect(notes).toEqual(['source orders is off', 'deleted source orders (dc_1)']);
+});
+
+describe('a beginning of a name', () => {
+  const other = { id: 'dc_2', name: 'orders-eu', name_slug: 'orders-eu', active: true };
+
+  it('is not enough for a script to delete, switch off or unsubscribe: repeating the command would change another resource', async () => {
+    const { session } = terminal([other]);
+    const refused = { code: 4, message: expect.stringContaining('is called orders; to change orders-eu, give its whole name') };
+    await expect(remove(session, ['source', 'orders'], {})).rejects.toMatchObject(refused);
+    await expect(switchOff(session, ['orders'])).rejects.toMatchObject(refused);
+    await expect(unsubscribe(session, 'orders', 'wh_1', {})).rejects.toMatchObject(refused);
+    await expect(remove(terminal([other], 'table', { isInteractive: true }).session, ['orders'], { yes: true })).rejects.toMatchObject(
+      refused,
+    );
+  });
+
+  it('is enough at a terminal, where a person confirms the resource', async () => {
+    const { session, asked, notes } = terminal([other], 'table', { isInteractive: true });
+    await switchOff(session, ['orders']);
+    await switchOff(session, ['orders-eu']);
+    await remove(session, ['orders'], {});
+    expect(asked).toEqual(['Switch the source orders-eu off?', 'Delete the source orders-eu (dc_2)?']);
+    expect(notes).toHaveLength(3);
+  });
+});
+
+describe('a name that looks like an id', () => {
+  const named = (name: string) => ({ ...orders, name, name_slug: name });
+
+  it.each(['wh_x', 'p_x', 'u_x', 'dc_x'])('is found: %s', async (name) => {
+    const { session, items } = terminal([named(name)], 'json');
+    await switchOff(session, [name]);
+    expect(items).toHaveLength(1);
+    expect(await findEmitter(session.sluice, name)).toBe('dc_1');
+    expect(await findListener(session.sluice, name)).toBe('dc_1');
+    expect(await findEmitterOrAccount(session.sluice, name)).toBe('dc_1');
+  });
+
+  it('is an id where nothing has it as its name', async () => {
+    const { session } = terminal([orders, named('wh_x')], 'table', { webhooks: [{ id: 'wh_x', name: 'inbox' }] });
+    expect(await findEmitterOrAccount(session.sluice, 'p_x')).toBe('p_x');
+    expect(await findEmitterOrAccount(session.sluice, 'u_x')).toBe('u_x');
+    expect(await findListener(session.sluice, 'wh_x')).toBe('wh_x');
+  });
 });

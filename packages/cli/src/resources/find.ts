@@ -8,51 +8,91 @@ export interface Found<T = { id: string }> {
   item: T;
 }
 
-/** The source that the text refers to: by id, slug, name or external id, or by the beginning of one of them if only one source has it. */
-export const findSource = async (sluice: SluiceClient, text: string): Promise<Source> => (await findAmong(sluice, [SOURCES], text)).item;
-
-export const findWebhook = async (sluice: SluiceClient, text: string): Promise<Webhook> => (await findAmong(sluice, [WEBHOOKS], text)).item;
-
-/** Workflows are not listed by the API, so only their ids are known. */
-const WORKFLOW_ID = /^p_\w+$/;
-
-/** The id of a source or workflow. */
-export async function findEmitter(sluice: SluiceClient, text: string): Promise<string> {
-  return WORKFLOW_ID.test(text) ? text : (await findSource(sluice, text)).id;
+export interface FindOptions {
+  /** Whether a beginning is not enough: once `orders` is deleted, it would stand for `orders-eu`. */
+  exactly?: boolean;
 }
 
+/** The source that the text refers to: by id, slug, name or external id, or by the beginning of one of them if only one source has it. */
+export const findSource = async (sluice: SluiceClient, text: string, options?: FindOptions): Promise<Source> =>
+  (await findAmong(sluice, [SOURCES], text, options)).item;
+
+export const findWebhook = async (sluice: SluiceClient, text: string, options?: FindOptions): Promise<Webhook> =>
+  (await findAmong(sluice, [WEBHOOKS], text, options)).item;
+
+const EMITTERS = [SOURCES] as unknown as Kind<{ id: string }>[];
 const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];
 
+/** The id of a source or workflow. */
+export const findEmitter = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
+  findUnlessId(sluice, EMITTERS, text, 'p_', options);
+
 /** The id of a webhook, source or workflow. */
-export async function findListener(sluice: SluiceClient, text: string): Promise<string> {
-  return WORKFLOW_ID.test(text) ? text : (await findAmong(sluice, LISTENERS, text)).item.id;
+export const findListener = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
+  findUnlessId(sluice, LISTENERS, text, 'p_', options);
+
+/** The id of a source, workflow or account. */
+export const findEmitterOrAccount = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
+  text.startsWith('u_') ? findUnlessId(sluice, EMITTERS, text, 'u_', options) : findEmitter(sluice, text, options);
+
+/** The API lists neither workflows nor accounts, so a text in the form of their ids is one, unless something has this name. */
+async function findUnlessId(
+  sluice: SluiceClient,
+  kinds: Kind<{ id: string }>[],
+  text: string,
+  prefix: string,
+  options?: FindOptions,
+): Promise<string> {
+  const isId = text.startsWith(prefix) && /^[A-Za-z0-9]{1,64}$/.test(text.slice(prefix.length));
+  if (isId && named(await listed(sluice, kinds), (name) => name === text).length === 0) return text;
+  return (await findAmong(sluice, kinds, text, options)).item.id;
 }
 
 /** Searches all kinds. */
-export const findAny = (sluice: SluiceClient, text: string): Promise<Found> => findAmong(sluice, KINDS, text);
+export const findAny = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<Found> =>
+  findAmong(sluice, KINDS, text, options);
 
 /** Throws if nothing or more than one item matches. */
-export async function findAmong<T extends { id: string }>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>> {
-  const byPrefix = kinds.filter(({ prefix }) => text.startsWith(prefix));
-  const searched = byPrefix.length > 0 ? byPrefix : kinds;
+export async function findAmong<T extends { id: string }>(
+  sluice: SluiceClient,
+  kinds: Kind<T>[],
+  text: string,
+  { exactly = false }: FindOptions = {},
+): Promise<Found<T>> {
+  const isOfPrefix = ({ prefix }: Kind<T>): boolean => text.startsWith(prefix);
   const candidates: Found<T>[] = [];
-  for (const kind of searched) {
-    for await (const item of kind.list(sluice)) candidates.push({ kind, item });
+  let matches: Found<T>[] = [];
+  // what looks like an id of one kind may be the name of another one
+  for (const group of [kinds.filter(isOfPrefix), kinds.filter((kind) => !isOfPrefix(kind))]) {
+    if (matches.length > 0) break;
+    const items = await listed(sluice, group);
+    candidates.push(...items);
+    matches = named(items, (name) => name === text);
+    if (matches.length === 0) matches = await unlisted(sluice, group, text);
   }
-  const named = (test: (name: string) => boolean): Found<T>[] =>
-    candidates.filter(({ kind, item }) => [item.id, ...kind.names(item)].some((name) => typeof name === 'string' && test(name)));
-  const listed = named((name) => name === text);
-  const exact = listed.length > 0 ? listed : await unlisted(sluice, searched, text);
-  const matches = exact.length > 0 ? exact : named((name) => name.startsWith(text));
+  const begin = matches.length === 0 ? named(candidates, (name) => name.startsWith(text)) : [];
+  if (!exactly) matches = [...matches, ...begin];
   const [first] = matches;
   const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
-  if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${whereToLook(kinds, text)}`, EXIT.notFound);
+  const [{ kind, item } = {}] = begin;
+  const remedy = item ? `to change ${kind?.names(item)[0] ?? item.id}, give its whole name` : whereToLook(kinds, text);
+  if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${remedy}`, EXIT.notFound);
   if (matches.length > 1)
     throw usageError(
       `${text} is ambiguous: ${matches.map(({ kind, item }) => `${kind.names(item)[0] ?? kind.name} (${item.id})`).join(', ')}`,
     );
   return first;
 }
+
+async function listed<T>(sluice: SluiceClient, kinds: Kind<T>[]): Promise<Found<T>[]> {
+  const items: Found<T>[] = [];
+  for (const kind of kinds) for await (const item of kind.list(sluice)) items.push({ kind, item });
+  return items;
+}
+
+/** Those of which the id or a name passes the test. */
+const named = <T extends { id: string }>(items: Found<T>[], test: (name: string) => boolean): Found<T>[] =>
+  items.filter(({ kind, item }) => [item.id, ...kind.names(item)].some((name) => typeof name === 'string' && test(name)));
 
 /** The items with this id or key that no list contains. */
 async function unlisted<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {

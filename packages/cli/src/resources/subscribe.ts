@@ -1,15 +1,15 @@
 import type { SluiceClient, Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
-import { findEmitter, findListener } from './find.js';
+import { findEmitterOrAccount, findListener, type FindOptions } from './find.js';
 import { WEBHOOKS } from './kinds.js';
 
 interface SubscriptionOptions {
   stream?: string;
 }
 
-/** Several emitters at once: all sources, all workflows, or both by the id of the account. */
-const EMITTERS = /^(dc_\*|p_\*|u_\w+)$/;
+/** All sources, or all workflows. */
+const GLOB = /^(dc|p)_\*$/;
 const URL_TEXT = /^https?:/i;
 
 /** `sluice subscribe EMITTER LISTENER|URL`: a URL without a webhook gets one. Subscribing again changes nothing. */
@@ -32,7 +32,7 @@ export async function subscribe(
 /** `sluice unsubscribe EMITTER LISTENER` */
 export async function unsubscribe(session: Session, emitter: string, listener: string, { stream }: SubscriptionOptions): Promise<void> {
   const { sluice } = session;
-  const emitter_id = await emitterOf(sluice, emitter);
+  const emitter_id = await emitterOf(sluice, emitter, { exactly: true });
   const listener_id = await listenerOf(sluice, listener);
   await sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name: stream } });
   session.note(`${listener} no longer gets ${eventsOf(emitter, stream)}`);
@@ -42,11 +42,12 @@ export async function unsubscribe(session: Session, emitter: string, listener: s
 const eventsOf = (emitter: string, stream: string | undefined): string =>
   `the events of ${emitter}${stream === undefined ? '' : ` on the stream ${stream}`}`;
 
-const emitterOf = async (sluice: SluiceClient, text: string): Promise<string> => (EMITTERS.test(text) ? text : findEmitter(sluice, text));
+const emitterOf = async (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
+  GLOB.test(text) ? text : findEmitterOrAccount(sluice, text, options);
 
 /** The id of the listener; a URL is that of a webhook, in whatever way it is written. */
 async function listenerOf(sluice: SluiceClient, text: string): Promise<string> {
-  if (!URL_TEXT.test(text)) return findListener(sluice, text);
+  if (!URL_TEXT.test(text)) return findListener(sluice, text, { exactly: true });
   const webhook = await webhookAt(sluice, text);
   if (!webhook) throw new CliError(`no webhook has the URL ${text}; sluice list webhooks lists them`, EXIT.notFound);
   return webhook.id;

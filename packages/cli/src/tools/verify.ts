@@ -34,7 +34,7 @@ export async function verify(session: Session, { header, secretFile, webhook, to
 
 /** `sluice secret WEBHOOK`: prints the signing secret, or replaces it by a new one. */
 export async function secret(session: Session, text: string, { rotate }: { rotate?: boolean }): Promise<void> {
-  const path = { id: (await findWebhook(session.sluice, text)).id };
+  const path = { id: (await findWebhook(session.sluice, text, { exactly: rotate })).id };
   const { data } = await (rotate ? session.sluice.rotateWebhookSecret({ path }) : session.sluice.getWebhookSecret({ path }));
   if (session.format === 'table') session.print(`${data.secret}\n`);
   else session.item(data);
