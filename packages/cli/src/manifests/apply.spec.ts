@@ -107,3 +107,38 @@ it.each([
 it('other external ids have no owner', () => {
   expect([ownerOf({ external_id: 'mine' }), ownerOf({})]).toEqual([undefined, undefined]);
 });
+
+it.each([
+  ['{url: http://in.box/, active: {valueFrom: {env: HOME}}}', {}, 'spec.active must be true or false'],
+  ['{}', {}, 'spec.url is required'],
+  ['{url: http://in.box/}', { set: 's'.repeat(40), name: 'n'.repeat(100) }, 'is too long: shorten the name or the set by 24'],
+])(
+  'refuses what the API would refuse before it changes anything: %s %j',
+  async (spec, { set, name = 'new' }: { set?: string; name?: string }, message) => {
+    const documents = ['first', name].map(
+      (each, n) => `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: ${each}}\nspec: ${n === 0 ? '{url: http://a/}' : spec}`,
+    );
+    const { session } = terminal({ webhooks: [], input: documents.join('\n---\n') });
+    Object.assign(session.env, { HOME: 'false' });
+    await expect(apply(session, { file: '-', set })).rejects.toMatchObject({ code: 2, message: expect.stringContaining(message) });
+  },
+);
+
+it('a source whose name export has shortened is the one that has this name', async () => {
+  const name = 'n'.repeat(150);
+  const source = { id: 'dc_1', name, name_slug: name, active: true, component_id: 'sc_1', configured_props: {} };
+  const input = `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: ${name.slice(0, 100)}}\nspec: {name: ${name}, component: {id: sc_1}}`;
+  const { session, shown } = terminal({ webhooks: [], input });
+  Object.assign(session.sluice, { listSources: async () => ({ data: [source] }) });
+  await diff(session, { file: '-' });
+  expect(shown()).toMatch(/^no change /);
+});
+
+it('prints what is done for programs, also if a step fails', async () => {
+  const { session } = terminal({ webhooks: [], input: manifest });
+  const printed: string[] = [];
+  Object.assign(session, { format: 'json', print: (text: string) => printed.push(text) });
+  Object.assign(session.sluice, { createWebhook: async () => Promise.reject(new Error('refused')) });
+  await expect(apply(session, { file: '-' })).rejects.toThrow('webhook inbox: refused');
+  expect(printed).toEqual(['[]\n']);
+});

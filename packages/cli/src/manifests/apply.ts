@@ -29,20 +29,26 @@ export async function apply(session: Session, options: ApplyOptions): Promise<vo
   if (options.dryRun) return showPlan(session, steps);
   await confirmDeletions(session, steps, options);
   const results: { what: string; result: string }[] = [];
-  for (const { action, what, changes, uncertain, run } of steps) {
-    let outcome = action;
-    if (action !== 'none' || uncertain.length > 0) {
-      try {
-        const changed = await run();
-        if (action === 'none' && changed === true) outcome = 'update';
-      } catch (error) {
-        throw Object.assign(error as Error, { message: `${what}: ${(error as Error).message}` });
-      }
+  try {
+    for (const step of steps) {
+      const outcome = await outcomeOf(step);
+      results.push({ what: step.what, result: DONE[outcome] });
+      if (session.format === 'table') session.printStyled(line(outcome, DONE[outcome], step.what, step.changes));
     }
-    results.push({ what, result: DONE[outcome] });
-    if (session.format === 'table') session.printStyled(line(outcome, DONE[outcome], what, changes));
+  } finally {
+    // also if a step has failed: those before it are done
+    if (session.format !== 'table') session.print(itemText(results, session.format));
   }
-  if (session.format !== 'table') session.print(itemText(results, session.format));
+}
+
+async function outcomeOf({ action, what, uncertain, run }: Step): Promise<Step['action']> {
+  if (action === 'none' && uncertain.length === 0) return action;
+  try {
+    const changed = await run();
+    return action === 'none' && changed === true ? 'update' : action;
+  } catch (error) {
+    throw Object.assign(error as Error, { message: `${what}: ${(error as Error).message}` });
+  }
 }
 
 async function confirmDeletions(session: Session, steps: Step[], { yes, set = DEFAULT_SET }: ApplyOptions): Promise<void> {

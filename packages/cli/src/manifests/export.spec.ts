@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { loadAll } from 'js-yaml';
 import type { Session } from '../session/session.js';
 import { exportAll } from './export.js';
+import { parseManifests } from './manifest.js';
 import { MASK } from './plan.js';
 
 const COMPONENT = { id: 'sc_1', code: 'export default {}', configurable_props: [{ name: 'chat', type: 'app' }] };
@@ -98,4 +99,20 @@ it('warns about external ids that apply has not set', async () => {
     ],
   });
   expect(warnings).toEqual(['2 external id(s) are not exported, because apply sets its own: dc_mine, wh_inbox']);
+});
+
+it('names long sources, webhooks and subscriptions so that apply accepts them', async () => {
+  const long = 'a'.repeat(255);
+  const { documents } = await exported({
+    sources: [{ name: long }],
+    webhooks: [
+      { name: `${long}1`, external_id: '1' },
+      { name: `${long}2`, external_id: '2' },
+    ],
+    subscriptions: [{ id: 'sub_1', emitter_id: `dc_${long}`, listener_id: `wh_${long}1`, event_name: 'b'.repeat(200) }],
+  });
+  const text = documents.map((document) => `---\n${JSON.stringify(document)}`).join('\n');
+  const names = parseManifests(text, 'all.yaml', '/').map(({ name }) => name);
+  expect(names.slice(0, 3)).toEqual([long.slice(0, 100), `${long.slice(0, 98)}-2`, long.slice(0, 100)]);
+  expect(documents.map(({ spec }) => spec)).toMatchObject([{ name: `${long}2` }, { name: `${long}1` }, { name: long }, {}]);
 });

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { dump } from 'js-yaml';
 import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
 import { COMPONENTS, CONNECTIONS } from '../resources/kinds.js';
+import { writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
-import { ACCOUNT, API_VERSION, isObject, type ManifestKind } from './manifest.js';
+import { ACCOUNT, API_VERSION, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
 import { ownerOf } from './owner.js';
 import { MADE, MASK, readState } from './plan.js';
 
@@ -22,9 +23,11 @@ export async function exportAll(session: Session, folder: string | undefined): P
   for (const warning of warnings) session.warn(warning);
   const text = documents.map((document) => `---\n${dump(document, { noRefs: true, lineWidth: -1 })}`).join('');
   if (folder === undefined) return session.print(text);
-  mkdirSync(join(folder, 'components'), { recursive: true });
-  for (const [file, content] of files) writeFileSync(join(folder, file), content);
-  writeFileSync(join(folder, 'sluice.yaml'), text);
+  writeTo(folder, () => {
+    mkdirSync(join(folder, 'components'), { recursive: true });
+    for (const [file, content] of files) writeFileSync(join(folder, file), content);
+    writeFileSync(join(folder, 'sluice.yaml'), text);
+  });
   session.note(`wrote ${documents.length} manifests and ${files.size} component(s) to ${folder}`);
 }
 
@@ -45,13 +48,14 @@ async function manifestsOf(
   const orderedWebhooks = names.addAll(webhooks.toReversed(), 'webhook', ({ name, id }) => name || id);
   const orderedSources = names.addAll(sources.toReversed(), 'source', ({ name_slug }) => name_slug);
 
-  const componentOf = ({ component_id, name_slug }: Source): object => {
+  const componentOf = ({ id, component_id, name_slug }: Source): object => {
     const key = registered.get(component_id);
     if (key !== undefined) return { key };
     const { code } = components.get(component_id)!;
     if (!files) return { code };
-    files.set(`components/${name_slug}.mjs`, code);
-    return { file: `components/${name_slug}.mjs` };
+    const file = `components/${name_slug.length > LONGEST_NAME ? id : name_slug}.mjs`;
+    files.set(file, code);
+    return { file };
   };
   const documents = [
     ...orderedWebhooks.map((webhook) => webhookDocument(webhook, names)),
@@ -69,7 +73,7 @@ async function manifestsOf(
       }),
     ),
     ...autoSubscriptions.map(({ listener_id, event_name }) =>
-      document('Subscription', `auto ${event_name || 'default'} ${names.of(listener_id)}`, {
+      document('Subscription', undefined, {
         ...{ auto: true, listener: names.reference(listener_id) },
         event_name: event_name || undefined,
       }),
@@ -93,13 +97,14 @@ class Names {
     this.byId = new Map([[accountId, ACCOUNT]]);
   }
 
-  /** An item that `apply` created keeps its name; another one gets its text, with a number if the name is taken. Returns the items. */
+  /** An item that `apply` created keeps its name; another one gets the beginning of its text, with a number if the name is taken. Returns the items. */
   addAll<T extends Source | Webhook>(items: T[], kind: string, text: (item: T) => string): T[] {
     for (const item of items) {
       const taken = [...this.byId.values()];
       const wanted = ownerOf(item)?.name || text(item);
-      let name = wanted;
-      for (let n = 2; taken.includes(`${kind}/${name}`); n++) name = `${wanted}-${n}`;
+      const ended = (end: string): string => wanted.slice(0, LONGEST_NAME - end.length).toWellFormed() + end;
+      let name = ended('');
+      for (let n = 2; taken.includes(`${kind}/${name}`); n++) name = ended(`-${n}`);
       this.byId.set(item.id, `${kind}/${name}`);
     }
     return items;

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -26,6 +26,20 @@ describe('parseManifests', () => {
     [`${head}kind: Source\nspec: {}`, 'metadata.name must be a text of 1 to 100 characters'],
     [`${head}kind: Source\nmetadata: {name: a}\nspec: {prop: {}}`, 'unknown field spec.prop; known are component, name, props, active'],
     [`${head}kind: Source\nmetadata: {name: a}\nspecs: {}`, 'unknown field specs'],
+    ...['no', 'off', '"false"', '1', 'null', '[]'].flatMap((value) => [
+      [`${head}kind: Source\nmetadata: {name: a}\nspec: {active: ${value}}`, 'spec.active must be true or false'],
+      [`${head}kind: Webhook\nmetadata: {name: a}\nspec: {active: ${value}}`, 'spec.active must be true or false'],
+      [`${head}kind: Subscription\nspec: {auto: ${value}}`, 'spec.auto must be true or false'],
+    ]),
+    [`${head}kind: Webhook\nmetadata: {name: a}\nspec: {rate_limit: fast}`, 'spec.rate_limit must be an integer from 1 to 10000, or null'],
+    [`${head}kind: Webhook\nmetadata: {name: a}\nspec: {name: 17}`, 'spec.name must be a text, or null'],
+    [`${head}kind: Source\nmetadata: {name: 17}\nspec: {}`, 'metadata.name must be a text'],
+    [`${head}kind: Source\nmetadata: {name: a}\nspec: {props: [1]}`, 'spec.props must be an object, or null'],
+    [`${head}kind: Source\nmetadata: {name: a}\nspec: {component: manual}`, 'spec.component must be an object'],
+    [`${head}kind: Source\nmetadata: {name: a}\nspec: {component: {file: 5}}`, 'spec.component.file must be a text'],
+    [`${head}kind: Component\nmetadata: {name: a}\nspec: {file: 5}`, 'spec.file must be a text'],
+    [`${head}kind: Subscription\nspec: {emitter: a, listener: b, event_name: 5}`, 'spec.event_name must be a text'],
+    [`${head}kind: Source\nmetadata: {name: ${'a'.repeat(101)}}\nspec: {}`, 'metadata.name must be a text of 1 to 100 characters'],
     [
       `${head}kind: Webhook\nmetadata: {name: a}\nspec: {}\n---\n${head}kind: Webhook\nmetadata: {name: a}\nspec: {}`,
       'there is another Webhook a in all.yaml, document 1',
@@ -33,6 +47,15 @@ describe('parseManifests', () => {
   ])('refuses %j', (text, message) => {
     expect(() => parse(text)).toThrow(message);
   });
+});
+
+it('a subscription without a name may have long ends', () => {
+  const ends = [`source/${'a'.repeat(100)}`, `webhook/${'b'.repeat(100)}`];
+  expect(parse(`${head}kind: Subscription\nspec: {emitter: ${ends[0]}, listener: ${ends[1]}}`)[0]!.name).toBe(ends.join('  '));
+});
+
+it('a value from elsewhere is checked when it is read', () => {
+  expect(parse(`${head}kind: Webhook\nmetadata: {name: a}\nspec: {url: {valueFrom: {env: URL}}, active: true}`)).toHaveLength(1);
 });
 
 describe('readManifests', () => {
@@ -48,6 +71,18 @@ describe('readManifests', () => {
       { name: 'c', origin: 'standard input, document 1' },
     ]);
     await expect(readManifests(join(folder, 'none'), async () => '')).rejects.toThrow('there is no file or folder');
+  });
+
+  it('refuses input without manifests, with which --prune would delete the whole set', async () => {
+    const empty = mkdtempSync(join(folder, 'empty-'));
+    mkdirSync(join(empty, 'folder.yaml'));
+    writeFileSync(join(empty, 'a.yaml'), '\ufeff# nothing\n---\n');
+    for (const text of ['', '---\n', '# nothing'])
+      await expect(readManifests('-', async () => text)).rejects.toMatchObject({
+        code: 2,
+        message: 'standard input contains no manifests',
+      });
+    await expect(readManifests(empty, async () => '')).rejects.toMatchObject({ code: 2, message: `${empty} contains no manifests` });
   });
 });
 
@@ -66,7 +101,7 @@ describe('resolved', () => {
 
   it.each([
     [{ valueFrom: { env: 'NONE' } }, 'all.yaml, document 1: the environment variable NONE is not set'],
-    [{ valueFrom: { file: 'none' } }, 'no such file'],
+    [{ valueFrom: { file: 'none' } }, 'there is no file'],
     [{ valueFrom: {} }, 'valueFrom must have env or file'],
   ])('refuses %j', (value, message) => {
     expect(() => resolved(value, manifest(), {})).toThrow(message);

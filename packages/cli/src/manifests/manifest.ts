@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { readdirSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
 import { loadAll } from 'js-yaml';
 import { usageError } from '../session/errors.js';
+import { fileText, isFile, readText } from '../session/files.js';
 
 export const API_VERSION = 'sluice.dev/v1';
 export const MANIFEST_KINDS = ['Component', 'Webhook', 'Source', 'Subscription'] as const;
@@ -10,6 +11,9 @@ export const ACCOUNT = 'account';
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
 type Values = Record<string, unknown>;
+
+/** The greatest length of `metadata.name`. */
+export const LONGEST_NAME = 100;
 
 /** One resource as a file describes it. */
 export interface Manifest {
@@ -23,17 +27,29 @@ export interface Manifest {
   origin: string;
 }
 
+/** The type that a field of a `spec` must have: a phrase for messages, and the test. */
+type Type = [phrase: string, test: (value: unknown) => boolean];
+
+const TEXT: Type = ['a text', (value) => typeof value === 'string'];
+const SWITCH: Type = ['true or false', (value) => typeof value === 'boolean'];
+const OBJECT: Type = ['an object', (value) => isObject(value)];
+const RATE: Type = ['an integer from 1 to 10000', (value) => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 10_000];
+const orNull = ([phrase, test]: Type): Type => [`${phrase}, or null`, (value) => value === null || test(value)];
+
 /** The fields of each kind's `spec`. */
-const FIELDS: Record<ManifestKind, string[]> = {
-  Component: ['file', 'code'],
-  Webhook: ['url', 'name', 'description', 'active', 'rate_limit'],
-  Source: ['component', 'name', 'props', 'active'],
-  Subscription: ['emitter', 'listener', 'event_name', 'auto'],
+const FIELDS: Record<ManifestKind, Record<string, Type>> = {
+  Component: { file: TEXT, code: TEXT },
+  Webhook: { url: TEXT, name: orNull(TEXT), description: orNull(TEXT), active: SWITCH, rate_limit: orNull(RATE) },
+  Source: { component: OBJECT, name: TEXT, props: orNull(OBJECT), active: SWITCH },
+  Subscription: { emitter: TEXT, listener: TEXT, event_name: TEXT, auto: SWITCH },
 };
+
+/** The component of a source. */
+const COMPONENT_FIELDS: Record<string, Type> = { file: TEXT, code: TEXT, url: TEXT, key: TEXT, id: TEXT, name: TEXT };
 
 /** Reads the manifests in a file, in all .yaml, .yml and .json files of a folder, or from standard input (`-`). Throws a usage error for a bad one. */
 export async function readManifests(path: string, stdin: () => Promise<string>): Promise<Manifest[]> {
-  if (path === '-') return parseManifests(await stdin(), 'standard input', process.cwd());
+  if (path === '-') return requireSome(parseManifests(await stdin(), 'standard input', process.cwd()), 'standard input');
   const entry = statSync(path, { throwIfNoEntry: false });
   if (!entry) throw usageError(`there is no file or folder ${path}`);
   const files = entry.isDirectory()
@@ -41,9 +57,16 @@ export async function readManifests(path: string, stdin: () => Promise<string>):
         .filter((name) => /\.(ya?ml|json)$/.test(name))
         .sort()
         .map((name) => join(path, name))
+        .filter(isFile)
     : [path];
   if (files.length === 0) throw usageError(`${path} contains no .yaml, .yml or .json files`);
-  return requireUnique(files.flatMap((file) => parseManifests(readFileSync(file, 'utf8'), file, dirname(resolve(file)))));
+  return requireSome(requireUnique(files.flatMap((file) => parseManifests(readText(file), file, dirname(resolve(file))))), path);
+}
+
+/** No manifests are a mistake, such as a program before the pipe that has failed: to prune everything would be worse than to refuse. */
+function requireSome(manifests: Manifest[], from: string): Manifest[] {
+  if (manifests.length === 0) throw usageError(`${from} contains no manifests`);
+  return manifests;
 }
 
 /** The manifests in a text, one for each YAML document. */
@@ -74,10 +97,31 @@ function manifestOf(document: unknown, origin: string, folder: string): Manifest
   if (!isObject(metadata)) return bad('metadata must be an object');
   if (!isObject(spec)) return bad('spec must be an object');
   for (const name of Object.keys(spec))
-    if (!FIELDS[known].includes(name)) bad(`unknown field spec.${name}; known are ${FIELDS[known].join(', ')}`);
-  const name = metadata.name ?? (known === 'Subscription' ? [spec.emitter, spec.event_name ?? '', spec.listener].join(' ') : undefined);
-  if (typeof name !== 'string' || name === '' || name.length > 100) return bad('metadata.name must be a text of 1 to 100 characters');
-  return { kind: known, name, spec, folder, origin };
+    if (!Object.hasOwn(FIELDS[known], name)) bad(`unknown field spec.${name}; known are ${Object.keys(FIELDS[known]).join(', ')}`);
+  // a name that is made of long ends may be longer than a given one
+  const made = known === 'Subscription' ? [spec.emitter, spec.event_name ?? '', spec.listener].join(' ') : undefined;
+  const name = metadata.name ?? made;
+  if (typeof name !== 'string' || name === '' || (name !== made && name.length > LONGEST_NAME))
+    return bad(`metadata.name must be a text of 1 to ${LONGEST_NAME} characters`);
+  const manifest = { kind: known, name, spec, folder, origin };
+  // a value from elsewhere is checked when it has been read
+  checkTypes(
+    manifest,
+    known === 'Webhook' ? Object.fromEntries(Object.entries(spec).filter(([, value]) => !isFromElsewhere(value))) : spec,
+  );
+  return manifest;
+}
+
+/** Throws a usage error if a field of the spec has another type than it must have: no value may mean something else than it says. */
+export function checkTypes({ kind, origin }: Pick<Manifest, 'kind' | 'origin'>, spec: Values): void {
+  const check = (path: string, values: Values, types: Record<string, Type>): void => {
+    for (const [name, value] of Object.entries(values)) {
+      const [phrase, test] = (Object.hasOwn(types, name) && types[name]) || ['', () => true];
+      if (!test(value)) throw usageError(`${origin}: ${path}.${name} must be ${phrase}`);
+    }
+  };
+  check('spec', spec, FIELDS[kind]);
+  if (kind === 'Source' && isObject(spec.component)) check('spec.component', spec.component, COMPONENT_FIELDS);
 }
 
 function requireUnique(manifests: Manifest[]): Manifest[] {
@@ -99,18 +143,20 @@ export function resolved(value: unknown, { folder, origin }: Manifest, env: Reco
   const inside = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inside);
     if (!isObject(part)) return part;
-    if (!isObject(part.valueFrom) || Object.keys(part).length > 1)
-      return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, inside(each)]));
+    if (!isFromElsewhere(part)) return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, inside(each)]));
     const { env: variable, file } = part.valueFrom;
     if (typeof variable === 'string') return env[variable] ?? bad(`the environment variable ${variable} is not set`);
     if (typeof file !== 'string') return bad('valueFrom must have env or file');
     try {
-      return readFileSync(resolve(folder, file), 'utf8').replace(/\r?\n$/, '');
+      return fileText(relative(process.cwd(), resolve(folder, file)));
     } catch (error) {
       return bad((error as Error).message);
     }
   };
   return inside(value);
 }
+
+const isFromElsewhere = (value: unknown): value is { valueFrom: Values } =>
+  isObject(value) && isObject(value.valueFrom) && Object.keys(value).length === 1;
 
 export const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -7,11 +7,13 @@ import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
-import { ACCOUNT, isObject, type Manifest, resolved } from './manifest.js';
+import { ACCOUNT, checkTypes, isObject, LONGEST_NAME, type Manifest, resolved } from './manifest.js';
 import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
 
 /** Stands for a secret that is set. */
 export const MASK = '••••••••';
+/** The limit of the API. */
+const LONGEST_EXTERNAL_ID = 128;
 /** Props whose values Sluice makes. */
 export const MADE = ['$.service.db', '$.interface.http'];
 
@@ -95,13 +97,17 @@ export class Plan {
     return this.manifests.filter((manifest) => manifest.kind === kind);
   }
 
-  private externalId({ name }: Manifest): string {
-    return externalIdOf({ set: this.set, name });
+  private externalId({ name, origin }: Manifest): string {
+    const id = externalIdOf({ set: this.set, name });
+    if (id.length > LONGEST_EXTERNAL_ID)
+      throw usageError(`${origin}: the external id ${id} is too long: shorten the name or the set by ${id.length - LONGEST_EXTERNAL_ID}`);
+    return id;
   }
 
   /** The item that `apply` created from the manifest, or else one of this name that was created in another way. */
   private existing<T extends Source | Webhook>(manifest: Manifest, items: T[], hasName: (item: T) => boolean): T | undefined {
-    const own = items.find(({ external_id }) => external_id === this.externalId(manifest));
+    const externalId = this.externalId(manifest);
+    const own = items.find(({ external_id }) => external_id === externalId);
     const named = items.filter(hasName);
     const found = own ?? named.find((item) => ownerOf(item) === undefined);
     const other = named.map(ownerOf).find((owner) => owner !== undefined && owner.set !== this.set);
@@ -144,7 +150,10 @@ export class Plan {
   }
 
   private webhook(manifest: Manifest): Step {
-    const { url, name = manifest.name, ...rest } = resolved(manifest.spec, manifest, this.env) as Record<string, never>;
+    const spec = resolved(manifest.spec, manifest, this.env) as Record<string, never>;
+    checkTypes(manifest, spec);
+    const { url, name = manifest.name, ...rest } = spec;
+    if (url === undefined) throw usageError(`${manifest.origin}: spec.url is required`);
     const found = this.existing(manifest, this.state.webhooks, (each) => each.name === name);
     const wanted: Record<string, unknown> = { url, name, description: null, active: true, rate_limit: null, ...rest };
     const changes = found
@@ -157,7 +166,7 @@ export class Plan {
         if (found) return this.sluice.patchWebhook({ path: { id: found.id }, body: wanted });
         const { active, ...query } = wanted;
         const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null));
-        const { data } = await this.sluice.createWebhook({ query: { ...given, url: url!, external_id: this.externalId(manifest) } });
+        const { data } = await this.sluice.createWebhook({ query: { ...given, url: url, external_id: this.externalId(manifest) } });
         this.found(manifest, data.id);
         if (active === false) await this.sluice.patchWebhook({ path: { id: data.id }, body: { active } });
       },
@@ -167,7 +176,10 @@ export class Plan {
   private async source(manifest: Manifest): Promise<Step> {
     const { name = manifest.name, active = true, component } = manifest.spec as { name?: string; active?: boolean; component?: unknown };
     const props = (resolved(manifest.spec.props ?? {}, manifest, this.env) ?? {}) as Record<string, unknown>;
-    const found = this.existing(manifest, this.state.sources, (each) => each.name_slug === manifest.name);
+    // export shortens a name that is too long for a manifest
+    const isShortened = name.length > LONGEST_NAME;
+    const hasName = (each: Source): boolean => each.name_slug === manifest.name || (isShortened && each.name === name);
+    const found = this.existing(manifest, this.state.sources, hasName);
     const choice = await this.choice(manifest, component);
     const given = found ? { ...props, ...(await this.removedProps(found, props)) } : props;
     const { changes, uncertain } = found

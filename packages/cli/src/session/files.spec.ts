@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { exportAll } from '../manifests/export.js';
 import { init } from '../tools/init.js';
 import { types } from '../tools/types.js';
 import { fileText, isFile, readText, secretIn } from './files.js';
@@ -35,11 +36,15 @@ describe('a file that an argument names', () => {
 });
 
 describe('what cannot be written', () => {
-  const session = {} as unknown as Session;
+  const lists = Object.fromEntries(['listSubscriptions', 'listAutoSubscriptions'].map((name) => [name, async () => ({ data: [] })]));
+  const session = {
+    sluice: { ...lists, each: async function* () {}, getCurrentUser: async () => ({ data: { id: 'u_1' } }) },
+  } as unknown as Session;
 
   it.each<[string, () => unknown]>([
     ['init', () => init(session, at('no', 'folder', 'x'), {})],
     ['types', () => types(session, at('file'))],
+    ['export', () => exportAll(session, at('file'))],
   ])('is wrong usage, in one line: %s', async (_, run) => {
     await expect((async () => run())()).rejects.toMatchObject({
       code: 2,
