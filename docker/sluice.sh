@@ -45,7 +45,7 @@ case "${1-}" in
     export NODE_COMPILE_CACHE="$root/.cache/compiled"
     exec node --disable-sigusr1 --v8-pool-size=1 "$root/dist/bundles/$1.js"
     ;;
-  migrate) run "$root/scripts/migrate.mjs" ;;
+  migrate) run "$root/scripts/migrate.mjs" "$@" ;;
   account | key) run "$root/dist/apps/gateway/src/cli.js" "$@" ;;
   registry) run "$root/dist/apps/catalog/src/cli.js" "$@" ;;
   component) run "$root/dist/apps/runtime/src/cli.js" "$@" ;;
@@ -61,7 +61,7 @@ case "${1-}" in
   secrets)
     case "${2-}" in
       init) shift 2 && run "$root/scripts/init-secrets.mjs" "$@" ;;
-      rotate) run "$root/scripts/rotate-secrets.mjs" ;;
+      rotate) run "$root/scripts/rotate-secrets.mjs" "$@" ;;
       *) misused "secrets ${2-}" ;;
     esac
     ;;

@@ -5,6 +5,7 @@ import { deadLetterTopic, SERVICES } from '../dist/libs/contracts/src/index.js';
 import { KafkaClient, KafkaConfig, LogReader } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { explain, printable } from '../dist/libs/service/src/index.js';
+import { exitAsMisused } from './shell/wrong-usage.mjs';
 
 /**
  * @typedef {object} DeadLetter
@@ -35,6 +36,7 @@ const program = new Command('sluice admin dead-letters')
       .choices(['table', 'json', 'ndjson'])
       .default('table'),
   )
+  .exitOverride(exitAsMisused)
   .parse(words, { from: 'user' });
 /** @type {{ since: string, service?: string, lines: string, output: string }} */
 const options = program.opts();
@@ -139,12 +141,12 @@ function printTable(counts, newest) {
 /** @param {string} text */
 function minutesOf(text) {
   const [, number, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  if (unit === undefined) return program.error('--since must be a number of minutes, hours or days: 30m, 24h, 7d', { exitCode: 2 });
+  if (unit === undefined) return program.error('--since must be a number of minutes, hours or days: 30m, 24h, 7d');
   return Number(number) * MINUTES[/** @type {'m' | 'h' | 'd'} */ (unit)];
 }
 
 /** @param {string} text */
 function numberOf(text) {
-  if (!/^\d{1,6}$/.test(text)) return program.error('--lines must be a whole number', { exitCode: 2 });
+  if (!/^\d{1,6}$/.test(text)) return program.error('--lines must be a whole number');
   return Number(text);
 }

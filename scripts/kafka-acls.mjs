@@ -1,6 +1,7 @@
 // sluice kafka acls: prints the permissions that each service needs in Kafka, for kafka-acls.sh or Strimzi. They are derived from the contracts.
 import { Command, Option } from 'commander';
 import { deadLetterTopic, SERVICES, topicAccess, topicSpecs } from '../dist/libs/contracts/src/index.js';
+import { exitAsMisused } from './shell/wrong-usage.mjs';
 
 /**
  * @typedef {object} Acl
@@ -120,6 +121,7 @@ const program = new Command('sluice kafka acls')
   .addOption(new Option('--format <format>', 'how to print them').choices(['commands', 'strimzi', 'json']).default('commands'))
   .option('--user-prefix <prefix>', "prefix of the users' names", 'sluice-')
   .option('--cluster <name>', 'name of the Kafka resource, for strimzi', 'kafka')
+  .exitOverride(exitAsMisused)
   .parse(words, { from: 'user' });
 /** @type {{ format: string, userPrefix: string, cluster: string }} */
 const { format, userPrefix, cluster } = program.opts();

@@ -14,6 +14,9 @@ import {
 } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { CannotStart, logFatal, ServiceConfig, retryUntilStoresRespond } from '../dist/libs/service/src/index.js';
+import { refuseArguments } from './shell/wrong-usage.mjs';
+
+refuseArguments('migrate');
 
 const log = createLog('migrate');
 

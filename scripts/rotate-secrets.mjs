@@ -6,6 +6,9 @@ import { Database, DatabaseConfig, rotateSealed } from '../dist/libs/database/sr
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { SecretsConfig } from '../dist/libs/secrets/src/index.js';
 import { logFatal } from '../dist/libs/service/src/index.js';
+import { refuseArguments } from './shell/wrong-usage.mjs';
+
+refuseArguments('secrets rotate');
 
 const log = createLog('secrets');
 
