@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { Connection, Submittable } from 'pg';
 import type { EmitterId } from '#contracts';
 import { type DeletedRange, type EmittedEvent, type EventPlace, eventPlace } from '#events';
 import { LOCK_NOT_AVAILABLE } from '#database';
@@ -143,6 +144,34 @@ describe('the store', () => {
     await frozen.query('ROLLBACK');
     frozen.release();
     expect(await Promise.all([batch(2, 0), batch(3, 2)])).toMatchObject([{ stored: 1 }, { stored: 1 }]);
+  });
+
+  it('ends the session of a process that was frozen in the middle of COPY, and of no other', async () => {
+    const repository = new AppendRepository(db.database);
+    const [frozen, idle] = [await db.database.connect(), await db.database.connect()];
+    const ended = new Promise((resolve) => frozen.on('error', resolve));
+    await frozen.query('BEGIN');
+    await frozen.query('UPDATE event_progress SET last_ms = 1 WHERE partition = $1', [PARTITION]);
+    // sends no data
+    const stalled = {
+      submit: (connection: Connection) => connection.query('COPY event (emitter_id) FROM STDIN'),
+      handleCopyInResponse() {},
+      handleError() {},
+    };
+    frozen.query(stalled as unknown as Submittable);
+    await idle.query('BEGIN');
+    const endFrozen = jest.spyOn(AppendRepository.prototype, 'endFrozen');
+    await expect(append([event('a')])).rejects.toMatchObject({ code: LOCK_NOT_AVAILABLE });
+    expect(await Promise.all(endFrozen.mock.results.map(({ value }) => value))).toEqual([0]);
+    endFrozen.mockRestore();
+    expect(await repository.endFrozen(0)).toBe(1);
+    await ended;
+    offset = 0;
+    await append([event('a')]);
+    expect(await kept()).toEqual(['a']);
+    await idle.query('COMMIT');
+    idle.release(true);
+    frozen.release(true);
   });
 
   it('stores an event byte for byte, with the attributes of its emitter', async () => {

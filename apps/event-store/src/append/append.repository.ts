@@ -32,6 +32,8 @@ const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INT
 
 /** A process that is frozen keeps its locks for as long as the server lets it: meanwhile, a transaction that waits occupies a connection. */
 const LOCK_TIMEOUT_MS = 500;
+/** As long as the server lets a process be idle in a transaction. */
+const FROZEN_AFTER_MS = 20_000;
 /** Custom streams of an emitter. */
 export const KEPT_STREAMS = 1000;
 /** At a time, more than were added: the transaction that removes them holds up its partition. */
@@ -101,6 +103,20 @@ export class AppendRepository {
       ],
     });
     return rowCount === 1;
+  }
+
+  /**
+   * Ends the sessions whose process has not sent the rest of a COPY for 20 s: it is frozen, and holds its lock. None of the server's timeouts does so,
+   * because a session in the middle of COPY is not idle, and cannot be cancelled while it waits for data. Returns how many.
+   */
+  async endFrozen(afterMs = FROZEN_AFTER_MS): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND usename = current_user AND state = 'active' AND wait_event = 'ClientRead' AND query LIKE 'COPY event %'
+         AND query_start < now() - $1 * interval '1 ms'`,
+      [afterMs],
+    );
+    return rowCount ?? 0;
   }
 
   /**

@@ -127,13 +127,19 @@ export class AppendService {
       try {
         return await this.together.add(plain);
       } catch (error) {
-        if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
+        if (!isLocked(error)) throw error;
         this.locked.add(partition);
       }
     }
-    const appended = await this.appendAlone(batch);
-    this.locked.delete(partition);
-    return appended;
+    try {
+      const appended = await this.appendAlone(batch);
+      this.locked.delete(partition);
+      return appended;
+    } catch (error) {
+      // the batch is tried again
+      if (isLocked(error)) await this.events.endFrozen();
+      throw error;
+    }
   }
 
   private async appendTogether(batches: PlainBatch[]): Promise<Appended[]> {
@@ -234,6 +240,9 @@ export class AppendService {
     return events.filter(({ emitterId, stream }) => this.trims.isDue(`${emitterId} ${stream}`));
   }
 }
+
+/** Whether another process holds a partition. */
+const isLocked = (error: unknown): boolean => (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE;
 
 /** Undefined if the batch has more than new events to append. */
 function plainBatch(batch: PartitionBatch): PlainBatch | undefined {
