@@ -3,6 +3,7 @@ import { Interval } from '@nestjs/schedule';
 import { LOG, type Log } from '#observability';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunsRepository } from './runs/runs.repository.js';
+import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 
 const HOUR_MS = 3_600_000;
 /** A run may be repeated until Kafka has deleted its record, after a week. */
@@ -15,12 +16,18 @@ export class Housekeeping {
     @Inject(LOG) private readonly log: Log,
     private readonly runs: RunsRepository,
     private readonly quotas: QuotasRepository,
+    private readonly waiting: WaitingEmitsRepository,
   ) {}
 
   @Interval(HOUR_MS)
   async deleteOld(): Promise<void> {
     try {
-      await Promise.all([this.runs.deleteDone(KEEP_RUNS_DAYS), this.runs.deleteOfDeleted(), this.quotas.deleteOld()]);
+      await Promise.all([
+        this.runs.deleteDone(KEEP_RUNS_DAYS),
+        this.runs.deleteOfDeleted(),
+        this.waiting.deleteOfDeleted(),
+        this.quotas.deleteOld(),
+      ]);
     } catch (error) {
       this.log.warn({ err: error }, 'housekeeping.failed');
     }

@@ -155,6 +155,21 @@ describe('the effects of a run', () => {
     expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);
   });
 
+  it('of a deleted source wait no longer: those of its last run, and of runs that end before and after it', async () => {
+    const waiting = new WaitingEmitsRepository(fresh.database);
+    const later = (emit_id: string): RunEffects['waiting'] => [
+      { emit_id, due_at_ms: Date.now() + 60_000, record: { ...event(1), value: Buffer.from('1') } },
+    ];
+    const count = async () => (await fresh.database.query<{ count: number }>('SELECT count(*)::int FROM waiting_emit')).rows[0]?.count;
+    await finish('r1', { waiting: later('before') });
+    expect(await count()).toBe(1);
+    await finish('r2', { waiting: later('last'), final: true });
+    expect(await count()).toBe(0);
+    await finish('r3', { waiting: later('after') });
+    await waiting.deleteOfDeleted();
+    expect(await count()).toBe(0);
+  });
+
   it('are listed with the run, newest first, and only the last 100', async () => {
     const entry = (n: number): RunEntry => ({
       ...{ trigger: 'manual', method: 'run', status: 'succeeded', started_at: new Date(n), duration_ms: n, emitted: 0, error: null },

@@ -141,6 +141,8 @@ export class RunsRepository {
     }
     for (const { run } of ended.filter(({ effects }) => effects.final)) {
       await this.state.delete(transaction, run.source_id);
+      // of the last hook, and of runs that were in progress when the source was deleted
+      await this.waiting.deleteOfSource(transaction, run.source_id);
       await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
     }
     await this.retried.settle(

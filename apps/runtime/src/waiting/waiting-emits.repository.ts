@@ -109,6 +109,11 @@ export class WaitingEmitsRepository extends DueRows {
     await transaction.rows(WaitingEmit).delete({ source_id: sourceId });
   }
 
+  /** Deletes emits of sources that were deleted while the run was in progress. */
+  async deleteOfDeleted(): Promise<void> {
+    await this.database.query('DELETE FROM waiting_emit w WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = w.source_id)');
+  }
+
   /** The next due emits: the oldest ones, or, while many are due, those whose turn it is. Another replica may find the same ones. */
   async due(): Promise<Waiting[]> {
     const { rows } = await this.batches.next(this.database);
