@@ -29,8 +29,8 @@ import type {
 } from './sandbox.js';
 import { FairSlots } from './processes/fair-slots.js';
 
-// A run whose process ended because of another run is repeated alone; that process can fail, too
-const mostAttempts = 3;
+// A run whose process ended because of another run is repeated alone; that process may have to end for the sake of others, several times
+const mostAttempts = 6;
 // An accepted inspection occupies memory and one of the 128 requests that this process handles at a time
 const installationLimits = { atATime: 2, atATimePerAccount: 1, waitingPerAccount: 10, waiting: 20 };
 const inspectionLimits = { atATime: 4, atATimePerAccount: 2, waitingPerAccount: 20, waiting: 44 };
