@@ -1,7 +1,7 @@
 // sluice migrate: brings databases and topics to this version. It can be repeated, and run several times at once. On failure, it prints one line and exits with code 1.
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
-import { DatabaseConfig, ensureDatabase, migrate, schemaState, SchemaTooNew } from '../dist/libs/database/src/index.js';
+import { DatabaseConfig, ensureDatabase, migrate, schemaState } from '../dist/libs/database/src/index.js';
 import {
   checkTopics,
   createTopics,
@@ -30,10 +30,22 @@ try {
   // check everything before changing anything
   if (existing.wrong.length > 0) throw new CannotStart(wrongTopics(existing.wrong));
   const newer = states.filter(({ unknown }) => unknown.length > 0);
-  if (newer.length > 0)
-    throw new SchemaTooNew(
-      `the schema is newer than this version: ${newer.map(({ name, unknown }) => `database ${name} has ${unknown.join(', ')}`).join('; ')}`,
-    );
+  // after a return to the previous version, whose services work on this schema
+  for (const { name, unknown } of newer) log.warn({ database: name, unknown }, 'database.schema-newer');
+  if (newer.length === 0) await migrateAll({ database, kafka, topics, states });
+} catch (error) {
+  logFatal(log, error, 'migration.failed');
+  process.exitCode = 1;
+}
+
+/**
+ * @param {object} options
+ * @param {DatabaseConfig} options.database
+ * @param {KafkaClient} options.kafka
+ * @param {TopicsConfig} options.topics
+ * @param {Awaited<ReturnType<typeof readStates>>} options.states
+ */
+async function migrateAll({ database, kafka, topics, states }) {
   const limited = await limitTopics(kafka, topicSpecs()).catch(reportDenial);
   if (limited.length > 0) log.info({ topics: limited }, 'topics.limited');
   for (const difference of (await checkTopics(kafka, topicSpecs(), topics)).different) log.warn(difference);
@@ -44,9 +56,6 @@ try {
   }
   const created = await createTopics(kafka, topicSpecs(), topics);
   if (created.length > 0) log.info({ topics: created.length, partitions: topics.partitions, replicas: topics.replicas }, 'topics.created');
-} catch (error) {
-  logFatal(log, error, 'migration.failed');
-  process.exitCode = 1;
 }
 
 /**

@@ -155,7 +155,7 @@ describe('the effects of a run', () => {
     expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);
   });
 
-  it('of a deleted source wait no longer: those of its last run, and of runs that end before and after it', async () => {
+  it('do not wait if their source is deleted, whether the run ends before or after its last hook', async () => {
     const waiting = new WaitingEmitsRepository(fresh.database);
     const later = (emit_id: string): RunEffects['waiting'] => [
       { emit_id, due_at_ms: Date.now() + 60_000, record: { ...event(1), value: Buffer.from('1') } },
