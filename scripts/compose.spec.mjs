@@ -47,6 +47,10 @@ describe('docker-compose.yml', () => {
     expect(compose.services[name]).not.toHaveProperty('container_name');
   });
 
+  it.each(APPS)('restarts %s when a secret changes', (name) => {
+    expect(compose.services[name].depends_on.secrets).toEqual({ condition: 'service_completed_successfully', restart: true });
+  });
+
   it('contains no password', () => {
     expect(file).not.toMatch(/(PASSWORD|KEY): *[^ \n$/]/);
     expect(file).not.toMatch(/:\/\/\w+:\w+@/);
