@@ -1,14 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
+import { inRoot } from './shell/paths.mjs';
 import { brokerProperties } from './stores/broker-properties.mjs';
 
 const APPS = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
 
-const file = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8');
+const file = readFileSync(inRoot('docker-compose.yml'), 'utf8');
 /** @type {{ services: Record<string, any>, networks: Record<string, any> }} */
 const compose = /** @type {any} */ (load(file, { schema: CORE_SCHEMA.withTags([mergeTag]) }));
 const services = Object.entries(compose.services);
+/** The variables that can be given as a file. */
+const secrets = [...readFileSync(inRoot('.env.example'), 'utf8').matchAll(/\b([A-Z_]+)_FILE:/g)].map(
+  ([, name]) => /** @type {string} */ (name),
+);
 
 describe('docker-compose.yml', () => {
   it('configures Kafka like npm start, except for addresses', () => {
@@ -49,6 +54,14 @@ describe('docker-compose.yml', () => {
 
   it.each(APPS)('restarts %s when a secret changes', (name) => {
     expect(compose.services[name].depends_on.secrets).toEqual({ condition: 'service_completed_successfully', restart: true });
+  });
+
+  it.each(APPS)('passes the file of every secret on to %s', (name) => {
+    const passed = Object.keys(compose.services[name].environment);
+    // DATABASE_URL always has a value here; its password is a separate secret
+    const given = secrets.filter((secret) => passed.includes(secret) && secret !== 'DATABASE_URL');
+    expect(given).toContain('KAFKA_SASL_PASSWORD');
+    expect(passed).toEqual(expect.arrayContaining(given.map((secret) => `${secret}_FILE`)));
   });
 
   it('contains no password', () => {
