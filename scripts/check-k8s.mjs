@@ -112,7 +112,8 @@ function check(overlay, rendered, version) {
       .match(/^#?[A-Z][A-Z0-9_]+(?==)/gm)
       ?.map((name) => name.replace('#', '')),
   );
-  for (const object of /** @type {any[]} */ (loadAll(rendered))) {
+  const objects = /** @type {any[]} */ (loadAll(rendered));
+  for (const object of objects) {
     const where = `k8s ${overlay}: ${object.kind} ${object.metadata.name}`;
     /** @param {unknown} ok @param {string} sentence */
     const must = (ok, sentence) => ok || problems.push(`${where} ${sentence}`);
@@ -129,6 +130,8 @@ function check(overlay, rendered, version) {
           JSON.stringify(publicRanges()),
         'differs from libs/egress/src/public-address.ts',
       );
+    if (object.metadata.annotations?.['cert-manager.io/cluster-issuer'])
+      must(objects.some(admitsSolvers), 'needs a policy that admits requests to the pods in which cert-manager solves HTTP-01 challenges');
 
     const pod = object.spec?.template?.spec;
     if (!pod?.containers) continue;
@@ -153,6 +156,11 @@ function check(overlay, rendered, version) {
       );
     }
   }
+}
+
+/** @param {any} object */
+function admitsSolvers({ kind, spec }) {
+  return kind === 'NetworkPolicy' && spec.podSelector.matchLabels?.['acme.cert-manager.io/http01-solver'] === 'true';
 }
 
 /** The ranges of libs/egress in the form of the policy: each public range with its exceptions. */
