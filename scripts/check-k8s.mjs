@@ -121,6 +121,8 @@ function check(overlay, rendered, version) {
     must(object.kind !== 'Secret', 'is a Secret: secrets are made in the cluster');
     if (object.kind === 'Job')
       must(object.metadata.name.endsWith(`-${version.replace(/\W/g, '-')}`), `must be named after version ${version}`);
+    if (object.kind === 'Job' && object.metadata.name.startsWith('migrate-'))
+      must(object.spec.template.spec.restartPolicy === 'Never', 'must keep the pods of failed migrations: they hold the log');
     if (object.kind === 'ConfigMap' && object.metadata.namespace === 'sluice')
       for (const name of Object.keys(object.data ?? {}))
         must(known.has(name) || known.has(name.replace(/_FILE$/, '')), `sets ${name}, which is not in .env.example`);
