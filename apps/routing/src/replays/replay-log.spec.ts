@@ -40,7 +40,17 @@ describe('a replay', () => {
       { key: null, value },
     ];
     const log = replaying(records.map((record, offset) => recordOf(offset, record)));
-    expect(await log.count(PART)).toBe(2);
+    expect(await log.count(PART)).toMatchObject({ events: 2 });
+  });
+
+  it('ends with the last event that was counted, and at the given end if there is none', async () => {
+    const value = Buffer.from('1');
+    const records = ['dc_1', 'dc_1', 'dc_2'].map((key, offset) => recordOf(offset, { key, value }));
+    const { to_id } = await replaying(records).count(PART);
+    expect((await replaying(records).next({ ...PART, to_id }, 500)).events).toHaveLength(2);
+    const later = [...records, recordOf(3, { key: 'dc_1', value })];
+    expect((await replaying(later).next({ ...PART, to_id }, 500)).events).toHaveLength(2);
+    expect(await replaying([]).count(PART)).toEqual({ events: 0, to_id: PART.to_id });
   });
 
   it('reads 8 MiB at once at most, and does not keep what was fetched with it in memory', async () => {
@@ -55,7 +65,7 @@ describe('a replay', () => {
     const second = await log.next({ ...PART, offsets: first.offsets }, 500);
     expect(second).toMatchObject({ offsets: { 0: 12 }, last: true });
     expect(second.events).toHaveLength(3);
-    expect(await log.count(PART)).toBe(12);
+    expect(await log.count(PART)).toMatchObject({ events: 12 });
   });
 
   it('delivers the events found within 10 seconds, and continues behind them', async () => {

@@ -6,6 +6,7 @@ import {
   deletedBy,
   type EmittedEvent,
   emitterOf,
+  eventIdOf,
   type EventPlace,
   parseEventId,
   readEventRecord,
@@ -51,9 +52,13 @@ export class ReplayLog {
     private readonly config: RoutingConfig,
   ) {}
 
-  /** Throws Unavailable if that takes too long. */
-  async count(part: ReplayedPart, { withinMs }: { withinMs?: number } = {}): Promise<number> {
-    return (await this.read(part, { limit: Infinity, keep: false, withinMs })).count;
+  /**
+   * How many events there are, and the id of the last one: an end in the future does not include events that are emitted later, which are delivered live.
+   * Throws Unavailable if that takes too long.
+   */
+  async count(part: ReplayedPart, { withinMs }: { withinMs?: number } = {}): Promise<{ events: number; to_id: string }> {
+    const { count, newest } = await this.read(part, { limit: Infinity, keep: false, withinMs });
+    return { events: count, to_id: newest ? eventIdOf(newest) : part.to_id };
   }
 
   /** The next events, in the order of the log, at most `limit`, and no more after 8 MiB or 10 seconds. */
@@ -65,7 +70,7 @@ export class ReplayLog {
   private async read(
     part: ReplayedPart,
     { limit, keep, until = Infinity, withinMs }: { limit: number; keep: boolean; until?: number; withinMs?: number },
-  ): Promise<ReplayedChunk & { count: number }> {
+  ): Promise<ReplayedChunk & { count: number; newest: EventPlace | undefined }> {
     const { owner_id, emitter_id, stream } = part;
     const [from, to] = [parseEventId(part.from_id) ?? FIRST, parseEventId(part.to_id) ?? FIRST];
     const { from_id, to_id } = part;
@@ -73,6 +78,7 @@ export class ReplayLog {
     const offsets = { ...part.offsets };
     const events: EmittedEvent[] = [];
     let [count, bytes] = [0, 0];
+    let newest: EventPlace | undefined;
     const isFull = (): boolean => count >= limit || bytes >= READ_BYTES || performance.now() > until;
     const isMeant = (event: EmittedEvent): boolean =>
       event.stream !== WAITING_STREAM &&
@@ -88,6 +94,7 @@ export class ReplayLog {
         offsets[partition] = Math.max(offsets[partition] ?? 0, record.offset + 1);
         if (!event || !isMeant(event)) continue;
         count += 1;
+        if (!newest || comparePlaces(newest, event.place) < 0) newest = event.place;
         if (!keep) continue;
         bytes += event.json.length;
         events.push({ ...event, json: detached(event.json) });
@@ -95,7 +102,7 @@ export class ReplayLog {
       return !isFull();
     };
     await this.reader.read('routing', EVENTS_TOPIC, await this.ranges(from, to, part.offsets), take, { withinMs });
-    return { events, offsets, count, last: !isFull() };
+    return { events, offsets, count, newest, last: !isFull() };
   }
 
   private eventOf(record: LogRecord): EmittedEvent | undefined {

@@ -51,8 +51,8 @@ export class ReplaysController {
     if (dry_run !== true && (await this.replays.countRunning(owner_id)) >= RUNNING_PER_ACCOUNT)
       throw new TooManyRequests(`at most ${RUNNING_PER_ACCOUNT} replays of an account can run at a time`);
     return this.counts.run(owner_id, 'too many replays are being created; try again in a moment', async () => {
-      const events = await this.count({ ...request, offsets: {} });
-      if (dry_run !== true) await this.replays.add({ id, ...request, events });
+      const { events, to_id } = await this.count({ ...request, offsets: {} });
+      if (dry_run !== true) await this.replays.add({ id, ...request, to_id, events });
       return { events };
     });
   }
@@ -71,7 +71,7 @@ export class ReplaysController {
   }
 
   /** The accounts take turns. */
-  private count(part: ReplayedPart): Promise<number> {
+  private count(part: ReplayedPart): ReturnType<ReplayLog['count']> {
     const end = performance.now() + COUNT_MS;
     return this.turns.execute(part.owner_id, () => this.log.count(part, { withinMs: end - performance.now() }));
   }
