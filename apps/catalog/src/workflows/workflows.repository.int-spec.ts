@@ -52,6 +52,15 @@ it('the workflows of an account are suspended, resumed and removed together', as
   expect(await states()).toEqual([isSuspended, isOff, isOn]);
   await workflows.suspend(owner, false);
   expect(await states()).toEqual([isOn, isOff, isOn]);
+  // one that is removed and returns remains suspended as long as its account is, and no longer
+  await workflows.suspend(owner, true);
+  await workflows.remove(on!);
+  await workflows.put(on!, owner, 'Mail', true);
+  expect(await states()).toEqual([isSuspended, isOff, isOn]);
+  await workflows.remove(on!);
+  await workflows.suspend(owner, false);
+  await workflows.put(on!, owner, 'Mail', true);
+  expect(await states()).toEqual([isOn, isOff, isOn]);
   expect([(await workflows.removeAll(owner)).length, (await workflows.removeAll(owner)).length]).toEqual([2, 0]);
   expect(await states()).toEqual([isOn]);
 });

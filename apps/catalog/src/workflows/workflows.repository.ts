@@ -91,7 +91,9 @@ export class WorkflowsRepository {
   }
 
   /** Suspends, or lets continue, all workflows of an account. Returns the states of those that it has changed. */
-  suspend(ownerId: UserId, suspended: boolean): Promise<EmitterState[]> {
+  async suspend(ownerId: UserId, suspended: boolean): Promise<EmitterState[]> {
+    // those that were removed meanwhile may return
+    if (!suspended) await this.workflows.update({ owner_id: ownerId, deleted: true, suspended: true }, { suspended });
     return this.change(
       `UPDATE workflow SET suspended = $2, version = ${nextVersion('workflow')} WHERE owner_id = $1 AND suspended <> $2 AND NOT deleted`,
       [ownerId, suspended],
