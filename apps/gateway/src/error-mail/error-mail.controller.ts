@@ -5,6 +5,9 @@ import { Consumes } from '#messaging';
 import { type DueMail, ErrorNoticesRepository } from './error-notices.repository.js';
 import { Mailer } from './mailer.js';
 
+/** A recipient whose server refuses mail temporarily, such as because the mailbox is full, gets the next attempts for this time: others wait for them. */
+const ATTEMPTS_MS = 2 * 60_000;
+
 /** The global error handler: notifies the owner of errors, by at most one mail per emitter and code in 24 hours. */
 @Controller()
 export class ErrorMailController {
@@ -21,7 +24,8 @@ export class ErrorMailController {
   /** The error is counted together with its mail, so it is retried while the mail server is unavailable. */
   private async send(error: ErrorRaised, { email, since }: DueMail): Promise<void> {
     try {
-      await this.mailer.send({ to: email, ...errorMail(error, since) });
+      const isLast = Date.now() - error.raised_at_ms > ATTEMPTS_MS;
+      await this.mailer.send({ to: email, ...errorMail(error, since) }, { isLast });
     } catch (failure) {
       throw new Unavailable(`the mail server does not accept mail: ${(failure as Error).message}`);
     }

@@ -64,9 +64,12 @@ describe('sending mail', () => {
   it.each([
     ['a recipient that the server refuses temporarily', { recipient: refusal(450) }],
     ['a mail that the server refuses temporarily', { data: refusal(451) }],
-  ])('throws, so that the caller retries, for %s', async (_, refused) => {
+  ])('throws, so that the caller retries, for %s, unless it is the last attempt', async (_, refused) => {
     refuse = refused;
-    await expect((await mailerTo(serverUrl())).send(MAIL)).rejects.toThrow();
+    const mailer = await mailerTo(serverUrl());
+    await expect(mailer.send(MAIL)).rejects.toThrow();
+    await mailer.send(MAIL, { isLast: true });
+    expect(received).toEqual([]);
   });
 
   it('throws, so that the caller retries, when the server is down', async () => {

@@ -25,15 +25,19 @@ export class Mailer {
     }
   }
 
-  /** Throws if the server is unreachable or reports a temporary failure. A permanent refusal is only logged. */
-  async send(mail: { to: string; subject: string; text: string }): Promise<void> {
+  /**
+   * Throws if the server is unreachable or refuses the mail temporarily. A permanent refusal is only logged, and so is a temporary one if this is the last
+   * attempt.
+   */
+  async send(mail: { to: string; subject: string; text: string }, { isLast = false } = {}): Promise<void> {
     if (!this.transport) return this.log.info({ to: mail.to, subject: mail.subject }, 'mail.not-sent-without-smtp');
     try {
       await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
     } catch (error) {
       const { command, responseCode } = error as { command?: string; responseCode?: number };
       // an error in our configuration, such as a wrong password, will be corrected; then the mail is sent
-      const isRefused = (command === 'RCPT TO' || command === 'DATA') && responseCode !== undefined && responseCode >= 500;
+      const isOfMail = (command === 'RCPT TO' || command === 'DATA') && responseCode !== undefined;
+      const isRefused = isOfMail && (responseCode >= 500 || isLast);
       if (!isRefused) throw error;
       return this.log.error({ to: mail.to, subject: mail.subject, err: error }, 'mail.refused');
     }
