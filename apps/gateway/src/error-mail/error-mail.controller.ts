@@ -5,8 +5,8 @@ import { Consumes } from '#messaging';
 import { type DueMail, ErrorNoticesRepository } from './error-notices.repository.js';
 import { Mailer } from './mailer.js';
 
-/** A recipient whose server refuses mail temporarily, such as because the mailbox is full, gets the next attempts for this time: others wait for them. */
-const ATTEMPTS_MS = 2 * 60_000;
+/** A mail that the server refuses temporarily, such as by greylisting or because a mailbox is full, is sent again for this time: mails to others may wait for it. */
+const ATTEMPTS_MS = 10 * 60_000;
 
 /** The global error handler: notifies the owner of errors, by at most one mail per emitter and code in 24 hours. */
 @Controller()
