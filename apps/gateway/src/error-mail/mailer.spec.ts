@@ -61,6 +61,11 @@ describe('sending mail', () => {
     expect(received).toEqual([]);
   });
 
+  it('does not retry a mail to an address that contains none', async () => {
+    await (await mailerTo(serverUrl())).send({ ...MAIL, to: '(@)' });
+    expect(received).toEqual([]);
+  });
+
   it.each([
     ['a recipient that the server refuses temporarily', { recipient: refusal(450) }],
     ['a mail that the server refuses temporarily', { data: refusal(451) }],

@@ -34,10 +34,12 @@ export class Mailer {
     try {
       await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
     } catch (error) {
-      const { command, responseCode } = error as { command?: string; responseCode?: number };
+      const { code, command, responseCode } = error as { code?: string; command?: string; responseCode?: number };
       // an error in our configuration, such as a wrong password, will be corrected; then the mail is sent
       const isOfMail = (command === 'RCPT TO' || command === 'DATA') && responseCode !== undefined;
-      const isRefused = isOfMail && (responseCode >= 500 || isLast);
+      // an address to which nothing can be sent is refused here, before the server
+      const isNoAddress = command === 'API' && code === 'EENVELOPE';
+      const isRefused = isNoAddress || (isOfMail && (responseCode >= 500 || isLast));
       if (!isRefused) throw error;
       return this.log.error({ to: mail.to, subject: mail.subject, err: error }, 'mail.refused');
     }

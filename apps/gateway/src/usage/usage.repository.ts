@@ -41,7 +41,10 @@ export class UsageRepository {
     @InjectRepository(CountedRun) private readonly counted: Repository<CountedRun>,
   ) {}
 
-  /** Adds finished runs to the usage of their accounts and days (UTC). Each run counts once, even if its fact arrives twice. SQL: one statement for a batch. */
+  /**
+   * Adds finished runs to the usage of their accounts and days (UTC). Each run counts once, even if its fact arrives twice, and none of an account that was
+   * deleted meanwhile. SQL: one statement for a batch.
+   */
   async count(runs: RunFinished[]): Promise<void> {
     await this.database.query({
       name: 'usage-count',
@@ -52,7 +55,8 @@ export class UsageRepository {
                INSERT INTO run_counted (run_id) SELECT run_id FROM finished ON CONFLICT DO NOTHING RETURNING run_id
              )
              INSERT INTO usage (account_id, day, compute_ms, invocations)
-             SELECT account_id, (at AT TIME ZONE 'UTC')::date, sum(ms), count(*) FROM finished JOIN fresh USING (run_id) GROUP BY 1, 2 ORDER BY 1, 2
+             SELECT account_id, (at AT TIME ZONE 'UTC')::date, sum(ms), count(*) FROM finished JOIN fresh USING (run_id) JOIN account ON account.id = account_id
+             GROUP BY 1, 2 ORDER BY 1, 2
              ON CONFLICT (account_id, day) DO UPDATE SET compute_ms = usage.compute_ms + excluded.compute_ms, invocations = usage.invocations + excluded.invocations`,
       values: [
         runs.map(({ run_id }) => run_id),
