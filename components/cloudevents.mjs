@@ -87,7 +87,9 @@ export default {
   },
   methods: {
     isAllowed({ headers, query }) {
-      if (!this.token) return true;
+      if (typeof this.token !== 'string') return true;
+      // An empty file or variable must not open the endpoint
+      if (this.token.trim() === '') return false;
       const [, bearer] = /^bearer (.+)$/i.exec(headers.authorization ?? '') ?? [];
       return isEqual(bearer ?? query.access_token, this.token);
     },

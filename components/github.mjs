@@ -44,7 +44,7 @@ export default {
     },
   },
   run(request) {
-    if (!this.secret) return this.refuse('no secret is configured');
+    if (!this.secret?.trim()) return this.refuse('no secret is configured');
     const { 'x-hub-signature-256': signature, 'x-github-event': type = 'unknown', 'x-github-delivery': id } = request.headers;
     const expected = createHmac('sha256', this.secret).update(bytesOf(request)).digest('hex');
     if (!isEqual(signature, `sha256=${expected}`)) return this.refuse('the signature does not match');

@@ -34,7 +34,7 @@ export default {
     },
   },
   run({ headers, body }) {
-    if (!this.secret) return this.refuse('no secret is configured');
+    if (!this.secret?.trim()) return this.refuse('no secret is configured');
     if (!isEqual(headers['x-gitlab-token'], this.secret)) return this.refuse('the token does not match');
     const id = headers['idempotency-key'] ?? headers['x-gitlab-event-uuid'] ?? randomUUID();
     this.receive({ id, type: body?.object_kind ?? headers['x-gitlab-event'] ?? 'unknown', payload: body });

@@ -71,7 +71,7 @@ export default {
     },
   },
   run(request) {
-    if (!this.secret) return this.refuse('no secret is configured');
+    if (!this.secret?.trim()) return this.refuse('no secret is configured');
     const header = (name) => (name ? request.headers[name.toLowerCase()] : undefined);
     const [timestamp, id] = [header(this.timestampHeader), header(this.idHeader)];
     const values = { '{body}': bytesOf(request), '{timestamp}': timestamp ?? '', '{id}': id ?? '' };

@@ -40,7 +40,7 @@ export default {
     },
   },
   run(request) {
-    if (!this.secret) return this.refuse('no secret is configured');
+    if (!this.secret?.trim()) return this.refuse('no secret is configured');
     const { headers } = request;
     const expected = createHmac('sha256', this.secret).update(bytesOf(request)).digest('base64');
     if (!isEqual(headers['x-shopify-hmac-sha256'], expected)) return this.refuse('the signature does not match');

@@ -46,7 +46,7 @@ export default {
     },
   },
   run(request) {
-    if (!this.secret) return this.refuse('no secret is configured');
+    if (!this.secret?.trim()) return this.refuse('no secret is configured');
     const { 'x-slack-signature': signature, 'x-slack-request-timestamp': timestamp } = request.headers;
     const expected = createHmac('sha256', this.secret).update(`v0:${timestamp}:`).update(bytesOf(request)).digest('hex');
     if (!isEqual(signature, `v0=${expected}`)) return this.refuse('the signature does not match');

@@ -10,6 +10,13 @@ const isEqual = (a, b) => {
 const toleranceSeconds = 300;
 const isFresh = (timestamp) => Math.abs(Date.now() / 1000 - Number(timestamp)) <= toleranceSeconds;
 
+/** The key in a secret; null if it is not base64, because decoding that would make a short or even an empty key, which anyone can sign with. */
+const keyOf = (secret) => {
+  const text = secret.trim().replace(/^whsec_/, '');
+  const key = Buffer.from(text, 'base64');
+  return key.length > 0 && /^[\w+/-]+={0,2}$/.test(text) ? key : null;
+};
+
 /** Whether the type can be the name of a stream. Other events go to the default stream. */
 const isStream = (type) => /^(?!\$|\*$)[^\0]{1,128}$/s.test(type) && type.isWellFormed();
 
@@ -41,12 +48,11 @@ export default {
     },
   },
   run(request) {
-    if (!this.secret) return this.refuse('no secret is configured');
+    if (!this.secret?.trim()) return this.refuse('no secret is configured');
+    const key = keyOf(this.secret);
+    if (!key) return this.refuse('the configured secret is not base64');
     const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures = '' } = request.headers;
-    const expected = createHmac('sha256', Buffer.from(this.secret.replace(/^whsec_/, ''), 'base64'))
-      .update(`${id}.${timestamp}.`)
-      .update(bytesOf(request))
-      .digest('base64');
+    const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(bytesOf(request)).digest('base64');
     // While a secret is being replaced, there is a signature for each
     if (!signatures.split(' ').some((signature) => isEqual(signature, `v1,${expected}`)))
       return this.refuse('the signature does not match');

@@ -43,7 +43,7 @@ export default {
     },
   },
   run(request) {
-    if (!this.secret) return this.refuse('no secret is configured');
+    if (!this.secret?.trim()) return this.refuse('no secret is configured');
     const parts = String(request.headers['stripe-signature'] ?? '')
       .split(',')
       .map((part) => part.split('=', 2));

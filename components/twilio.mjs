@@ -58,7 +58,7 @@ export default {
     },
   },
   run(request) {
-    if (!this.authToken) return this.refuse('no secret is configured');
+    if (!this.authToken?.trim()) return this.refuse('no secret is configured');
     const { path, query, headers, body } = request;
     const search = stringify(query);
     const url = this.url ?? this.http.endpoint + (path === '/' ? '' : path) + (search ? `?${search}` : '');

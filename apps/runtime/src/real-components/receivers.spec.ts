@@ -168,9 +168,13 @@ describe('the receivers of the registry', () => {
         expect(await source.request(request({ headers: { ...headers, ...sign(body, seconds()), [name]: value } }))).toMatchObject(refused);
       const other = await sourceOf(key, { ...props, ...('authToken' in props ? { authToken: 'other' } : { secret: 'other' }) });
       expect(await other.request(request())).toMatchObject(refused);
-      const without = await sourceOf(key, { ...props, ...('authToken' in props ? { authToken: '' } : { secret: '' }) });
-      expect(await without.request(request())).toMatchObject(refused);
-      expect(await without.request(request({}, { ...sign(body, seconds()), 'x-gitlab-token': '' }))).toMatchObject(refused);
+    });
+
+    it.each(['', ' ', '\u00a0\n'])('refuses every request with 401 if the secret is blank: %j', async (blank) => {
+      const source = await sourceOf(key, { ...props, ...('authToken' in props ? { authToken: blank } : { secret: blank }) });
+      const refused = { emits: [], reply: { status: 401, body: '{"error":"no secret is configured"}' } };
+      expect(await source.request(request())).toMatchObject(refused);
+      expect(await source.request(request({}, { ...sign(body, seconds()), 'x-gitlab-token': blank }))).toMatchObject(refused);
     });
 
     if (!hasTimestamp) return;
@@ -202,6 +206,20 @@ describe('the receivers of the registry', () => {
     expect((await send('Hello, World!')).reply?.status).toBe(200);
     expect((await send('Hello, World?')).reply?.status).toBe(401);
   });
+
+  it.each(['whsec_', 'whsec_\n', 'whsec_A', '••••••••', 'a secret!', '-'])(
+    'refuses every request with 401 if the secret of Standard Webhooks is not a key in base64: %j',
+    async (other) => {
+      const { body, headers } = senders['standard-webhooks']!;
+      const timestamp = seconds();
+      const signature = hmac('sha256', '', `${headers['webhook-id']}.${timestamp}.${body}`, 'base64');
+      const forged = { ...headers, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
+      expect(await (await sourceOf('standard-webhooks', { secret: other })).request({ body, headers: forged })).toMatchObject({
+        emits: [],
+        reply: { status: 401, body: '{"error":"the configured secret is not base64"}' },
+      });
+    },
+  );
 
   it('emits the same payload if the webhook in GitHub is set to send a form', async () => {
     const source = await sourceOf('github', { secret });
@@ -336,6 +354,15 @@ describe('the receivers of the registry', () => {
         expect(await send(more)).toMatchObject({ emits: [], reply: { status: 401 } });
       expect((await send({ headers: { authorization: 'Bearer right' } })).reply?.status).toBe(202);
       expect((await send({ search: 'access_token=right' })).reply?.status).toBe(202);
+    });
+
+    it.each(['', ' '])('refuses every request with 401 if the access token is blank: %j', async (token) => {
+      const source = await sourceOf('cloudevents', { token });
+      for (const more of [{}, { search: `access_token=${encodeURIComponent(token)}` }])
+        expect(await source.request({ body: '{}', headers: { ...json, ...headers }, ...more })).toMatchObject({
+          emits: [],
+          reply: { status: 401 },
+        });
     });
 
     it('replies to the OPTIONS handshake of a sender, unless its origin is not allowed', async () => {
