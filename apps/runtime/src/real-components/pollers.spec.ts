@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { componentOf, startTestSandbox } from '../sandbox/sandbox-for-tests.js';
@@ -11,15 +11,20 @@ import { PlayedSource } from './played-source-for-tests.js';
 interface Response {
   body: string | Buffer;
   type?: string;
+  status?: number;
 }
 
 describe('the pollers of the registry', () => {
   let response: Response;
+  let received: IncomingHttpHeaders;
   let server: Server;
   let url: string;
   let sandbox: Sandbox;
   beforeAll(async () => {
-    server = createServer((_, reply) => reply.writeHead(200, { 'content-type': response.type ?? '' }).end(response.body));
+    server = createServer((request, reply) => {
+      received = request.headers;
+      reply.writeHead(response.status ?? 200, { 'content-type': response.type ?? '' }).end(response.body);
+    });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
     url = `http://${address}/feed`;
@@ -103,6 +108,69 @@ describe('the pollers of the registry', () => {
     const source = await sourceOf(key);
     expect(await poll(source, body)).toEqual(['2']);
     expect(await poll(source, body)).toEqual([]);
+  });
+
+  describe('rss-feed', () => {
+    it.each<[string, string[], (string | RegExp)[]]>([
+      ['guid', ['<guid isPermaLink="false">1</guid><link>http://a</link>', '<guid>2</guid>'], ['2', '1']],
+      [
+        'link if the guid is empty',
+        ['<guid></guid><link>http://a</link>', '<guid isPermaLink="false"/><link>http://b</link>'],
+        ['http://b', 'http://a'],
+      ],
+      [
+        'content if there is nothing else',
+        ['<guid> </guid><link></link><title>A</title>', '<title>B</title>'],
+        [/^[\w-]{43}$/, /^[\w-]{43}$/],
+      ],
+    ])('identifies an item by its %s', async (_, items, ids) => {
+      const source = await sourceOf('rss-feed');
+      const body = feed(items.map((item) => `<item>${item}</item>`));
+      const emitted = await poll(source, body);
+      expect(emitted).toEqual(ids.map((id) => (id instanceof RegExp ? expect.stringMatching(id) : id)));
+      expect(new Set(emitted).size).toBe(2);
+      expect(await poll(source, body)).toEqual([]);
+    });
+
+    const xml = (encoding: string, text = 'Käse'): string =>
+      `<?xml version="1.0" encoding="${encoding}"?>${feed([`<item><guid>1</guid><title>${text}</title></item>`])}`;
+    it.each<[string, Buffer, string]>([
+      ['UTF-8', Buffer.from(xml('UTF-8')), 'application/rss+xml'],
+      ['UTF-8 with a byte order mark', Buffer.from(`\ufeff${xml('UTF-8')}`), 'application/rss+xml; charset=utf-8'],
+      ['UTF-8 that is declared as UTF-16', Buffer.from(xml('utf-16')), 'text/xml'],
+      ['UTF-8 in the response, which the declaration contradicts', Buffer.from(xml('ISO-8859-1')), 'text/xml; charset="utf-8"'],
+      ['an unknown encoding', Buffer.from(xml('x-unknown')), 'text/xml; charset=x-unknown'],
+      ['ISO-8859-1 in the declaration', Buffer.from(xml('ISO-8859-1'), 'latin1'), 'application/rss+xml'],
+      ['ISO-8859-1 in the response', Buffer.from(xml('UTF-8'), 'latin1'), 'text/xml; charset=ISO-8859-1'],
+      ['windows-1252', Buffer.from(xml('windows-1252', 'K\xe4se \x96'), 'latin1'), 'text/xml'],
+      ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le'), 'text/xml'],
+      ['big-endian UTF-16', Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le').swap16(), 'text/xml'],
+    ])('decodes %s', async (name, body, type) => {
+      const title = name === 'windows-1252' ? 'Käse –' : 'Käse';
+      expect(await events(await sourceOf('rss-feed'), body, type)).toEqual([expect.objectContaining({ title })]);
+    });
+
+    it('emits the entries of an Atom feed beside one with a bad date or a bare link', async () => {
+      const entries = [
+        '<id>1</id><published>yesterday</published><updated>yesterday</updated>',
+        '<id>2</id><link>http://a</link>',
+        '<id>3</id><link rel="alternate" href="http://b"/><updated>2024-01-02T00:00:00Z</updated>',
+      ];
+      const body = `<feed xmlns="http://www.w3.org/2005/Atom">${entries.map((entry) => `<entry>${entry}</entry>`).join('')}</feed>`;
+      expect(await events(await sourceOf('rss-feed'), body)).toEqual([
+        expect.objectContaining({ id: '2', link: 'http://a' }),
+        expect.objectContaining({ id: '1' }),
+        expect.objectContaining({ id: '3', link: 'http://b', isoDate: '2024-01-02T00:00:00.000Z' }),
+      ]);
+    });
+
+    it('sends the login of the URL, and reports an error of the server without it', async () => {
+      const source = await sourceOf('rss-feed', { url: url.replace('//', '//reader:p%40ss@') });
+      expect(await poll(source, dated([1]))).toEqual(['1']);
+      expect(received.authorization).toBe(`Basic ${Buffer.from('reader:p@ss').toString('base64')}`);
+      response = { body: '', status: 503 };
+      await expect(source.tick()).rejects.toThrow(`Error: ${url} returned 503`);
+    });
   });
 
   describe('json-poller', () => {
