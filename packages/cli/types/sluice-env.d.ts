@@ -114,6 +114,8 @@ declare namespace Sluice {
     path: string;
     /** A list if a name occurs several times. */
     query: Record<string, any>;
+    /** As it was sent, if it differs from `querystring.stringify(query)`. */
+    rawQuery: string | undefined;
     /** Names in lower case. */
     headers: Record<string, any>;
     /** The body as text, or in base64 if it is not UTF-8. */

@@ -45,6 +45,15 @@ describe('the event of an HTTP request', () => {
       body: 'x',
     });
   });
+  it.each(['a=1&b=2&a=3', 'a=b+c', 'a=/b', 'flag', 'a=%c3%a9', '&'])(
+    'has the query as it was sent if its fields do not show that: %s',
+    (search) => {
+      expect(event('text/plain', 'x', { search })).toHaveProperty('rawQuery', search);
+    },
+  );
+  it.each(['', 'a=1&b=2', 'a=1&a=2&b=', 'a=%2Fb%20c'])('has a query once if its fields show how it was sent: %s', (search) => {
+    expect(event('text/plain', 'x', { search })).not.toHaveProperty('rawQuery');
+  });
   it('has every field of a query and of a form, however many there are', () => {
     const names = Array.from({ length: 1500 }, (_, n) => `f${n}`);
     const fields = names.map((name) => `${name}=1`).join('&');

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { stringify } from 'node:querystring';
 import type { DueRun } from '../runs/run-events.js';
 import { type HttpBody, parseFields, readHttpBody } from '../sandbox/wire/http-body.js';
 
@@ -18,6 +19,8 @@ interface HttpHead {
   method: string;
   path: string;
   query: Record<string, string | string[]>;
+  /** As it was sent, if `querystring.stringify(query)` is another text: some signatures are over it. */
+  rawQuery?: string;
   headers: Record<string, string>;
 }
 
@@ -62,5 +65,6 @@ function httpHead({ method, path, search, headers: received }: HttpRequest): Htt
   for (const [name, value] of Object.entries(received)) {
     if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name)) headers[name] = Array.isArray(value) ? value.join(', ') : value;
   }
-  return { method, path, query: parseFields(search), headers };
+  const query = parseFields(search);
+  return { method, path, query, ...(stringify(query) !== search && { rawQuery: search }), headers };
 }

@@ -279,6 +279,89 @@ describe('the receivers of the registry', () => {
     expect((await source.request({ body: body.replace('Added', 'Other'), search, headers })).reply?.status).toBe(401);
   });
 
+  describe('of Twilio', () => {
+    const endpoint = 'https://endpoint.test/abcdefgh';
+    const form = 'Body=Hello+there&From=%2B14158675310&SmsStatus=received&To=';
+    const fields = 'BodyHello thereFrom+14158675310SmsStatusreceivedTo';
+    const signedBy = (text: string): Record<string, string> => ({ 'x-twilio-signature': hmac('sha1', secret, text, 'base64') });
+
+    it('accepts the example of its documentation', async () => {
+      const source = await sourceOf('twilio', { authToken: '12345', url: 'https://mycompany.com/myapp.php?foo=1&bar=2' });
+      const body = new URLSearchParams({
+        CallSid: 'CA1234567890ABCDE',
+        Caller: '+12349013030',
+        Digits: '1234',
+        From: '+12349013030',
+        To: '+18005551212',
+      });
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', 'x-twilio-signature': '0/KCTR6DLpKmkAf8muzZqo1nDgQ=' };
+      expect((await source.request({ body: body.toString(), headers })).reply?.status).toBe(200);
+    });
+
+    it.each<[string, string, string, string?]>([
+      ['a query', '?foo=1&bar=2', 'foo=1&bar=2'],
+      ['spaces as plus signs', '?foo=a+b', 'foo=a+b'],
+      ['spaces in percent encoding', '?foo=a%20b', 'foo=a%20b'],
+      ['characters that need no encoding', '?next=/a/b&t=x:y,z', 'next=/a/b&t=x:y,z'],
+      ['lower-case percent encoding', '?a=%c3%a9', 'a=%c3%a9'],
+      ['a name without a value', '?flag', 'flag'],
+      ['a repeated name', '?a=1&b=2&a=3', 'a=1&b=2&a=3'],
+      ['a query that it has encoded again', '?next=%2Fa', 'next=/a'],
+      ['a trailing slash', '/', ''],
+      ['a path', '/a%20b', '', '/a%20b'],
+    ])('verifies the URL as it was requested, with %s', async (_, signed, search, path = '/') => {
+      const source = await sourceOf('twilio', { authToken: secret });
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', ...signedBy(endpoint + signed + fields) };
+      expect(eventsOf(await source.request({ path, search, headers, body: form }))).toEqual([
+        expect.objectContaining({ type: 'received' }),
+      ]);
+      expect((await source.request({ path: `${path}x`, search, headers, body: form })).reply?.status).toBe(401);
+      expect((await source.request({ path, search: `${search}x`, headers, body: form })).reply?.status).toBe(401);
+    });
+
+    it('emits the query of a GET request, but only if it was signed', async () => {
+      const search = 'Body=Hello+World&From=%2B1415&SmsStatus=received';
+      const headers = signedBy(`${endpoint}?${search}`);
+      for (const url of [undefined, endpoint, `${endpoint}?${search}`]) {
+        const source = await sourceOf('twilio', { authToken: secret, url });
+        expect(eventsOf(await source.request({ method: 'GET', search, headers }))).toMatchObject([
+          { type: 'received', payload: { Body: 'Hello World', From: '+1415' } },
+        ]);
+        expect((await source.request({ method: 'GET', search: `${search}9`, headers })).reply?.status).toBe(401);
+      }
+    });
+
+    it.each([
+      ['https://proxy.test/sms', 'https://proxy.test/sms', 200],
+      ['https://proxy.test/sms', 'https://proxy.test:443/sms', 200],
+      ['http://proxy.test/sms', 'http://proxy.test:80/sms', 200],
+      ['https://proxy.test:8443/sms', 'https://proxy.test:8443/sms', 200],
+      ['https://proxy.test:8443/sms', 'https://proxy.test/sms', 200],
+      ['https://user:word@proxy.test/sms', 'https://user:word@proxy.test:443/sms', 200],
+      ['https://[::1]/sms', 'https://[::1]:443/sms', 200],
+      ['https://proxy.test/sms#rc=2', 'https://proxy.test/sms', 200],
+      ['https://proxy.test/sms', 'https://proxy.test:8443/sms', 401],
+      ['https://proxy.test/sms', 'https://other.test/sms', 401],
+    ])('with the URL %s, responds to a signature of %s with %i', async (url, signed, status) => {
+      const source = await sourceOf('twilio', { authToken: secret, url });
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', ...signedBy(signed + fields) };
+      expect((await source.request({ body: form, headers })).reply?.status).toBe(status);
+    });
+
+    it.each(['https://proxy.test/sms', 'https://proxy.test/sms?next=/a'])('verifies a JSON body with the URL %s', async (url) => {
+      const source = await sourceOf('twilio', { authToken: secret, url });
+      const body = '{"EventType":"onMessageAdded"}';
+      const sum = `bodySHA256=${createHash('sha256').update(body).digest('hex')}`;
+      const headers = { ...json, ...signedBy(`${url}${url.includes('?') ? '&' : '?'}${sum}`) };
+      expect((await source.request({ body, search: sum, headers })).reply?.status).toBe(200);
+      expect((await source.request({ body: '{}', search: sum, headers })).reply?.status).toBe(401);
+      // The checksum of another body must be signed, too
+      const forged = { body: '{}', search: `bodySHA256=${createHash('sha256').update('{}').digest('hex')}` };
+      for (const signed of [headers, { ...json, ...signedBy(url) }])
+        expect((await source.request({ ...forged, headers: signed })).reply?.status).toBe(401);
+    });
+  });
+
   describe('of CloudEvents', () => {
     const event = {
       specversion: '1.0',
