@@ -1,12 +1,24 @@
 // Receives CloudEvents over HTTP: the three modes of the HTTP binding, and the handshake of the webhook specification.
-import { timingSafeEqual } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
+
+/** The most events that a run emits. */
+const mostEvents = 1000;
+/** The ids that the runtime remembers for `dedupe`. Those of a larger batch are remembered in the source's db. */
+const remembered = { byRuntime: 100, inDb: 5000 };
+/** Of the id of an emit, in characters. */
+const longestId = 4096;
 
 const isEqual = (a, b) => {
   const [left, right] = [Buffer.from(String(a ?? '')), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);
 };
 
-class Malformed extends Error {}
+class Malformed extends Error {
+  constructor(message, status = 400) {
+    super(message);
+    this.status = status;
+  }
+}
 
 const mediaType = (headers) =>
   String(headers['content-type'] ?? '')
@@ -14,12 +26,13 @@ const mediaType = (headers) =>
     .trim()
     .toLowerCase();
 
-/** Header values are percent-encoded where they are not printable ASCII. */
-const decoded = (value) => {
+/** The value of a header, which can be quoted and is percent-encoded UTF-8 (HTTP binding, 3.1.3.2). Node reads other bytes as Latin-1. */
+const decoded = (name, value) => {
+  const text = /^".*"$/s.test(value) ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
   try {
-    return decodeURIComponent(value);
+    return decodeURIComponent(text.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`));
   } catch {
-    return value;
+    throw new Malformed(`the header ${name} is not percent-encoded UTF-8`);
   }
 };
 
@@ -28,8 +41,19 @@ const jsonOf = (body) => {
   return body;
 };
 
+/** The data of an event in binary mode: only JSON is parsed. */
+function dataOf(type, { body, bodyRaw, bodyBase64 }) {
+  if (bodyRaw === '') return {};
+  if (bodyBase64) return { data_base64: bodyRaw };
+  if (!/^application\/(?:[\w.-]+\+)?json$/.test(type)) return { data: bodyRaw };
+  // The runtime passes on as text what does not parse, and a JSON string has quotes
+  if (body === bodyRaw) throw new Malformed('the body is not JSON');
+  return { data: body };
+}
+
 /** The events of a request, in the JSON format of CloudEvents. */
-function eventsOf({ headers, body, bodyRaw, bodyBase64 }) {
+function eventsOf(request) {
+  const { headers, body } = request;
   const type = mediaType(headers);
   if (type === 'application/cloudevents-batch+json') {
     if (!Array.isArray(body)) throw new Malformed('the batch is not an array');
@@ -39,16 +63,22 @@ function eventsOf({ headers, body, bodyRaw, bodyBase64 }) {
   if (type.startsWith('application/cloudevents')) throw new Malformed(`the format ${type} is not supported; send JSON`);
   const attributes = Object.entries(headers)
     .filter(([name]) => name.startsWith('ce-'))
-    .map(([name, value]) => [name.slice('ce-'.length), decoded(value)]);
+    .map(([name, value]) => [name.slice('ce-'.length), decoded(name, value)]);
   if (attributes.length === 0) throw new Malformed('the request is not a CloudEvent');
-  const data = bodyRaw === '' ? {} : bodyBase64 ? { data_base64: bodyRaw } : { data: body };
-  return [{ ...Object.fromEntries(attributes), ...(type && { datacontenttype: headers['content-type'] }), ...data }];
+  return [{ ...Object.fromEntries(attributes), ...(type && { datacontenttype: headers['content-type'] }), ...dataOf(type, request) }];
 }
+
+/** An event is identified by both. */
+const keyOf = ({ id, source }) => `${source} ${id}`;
+
+const shortOf = (key) => createHash('sha256').update(key).digest('base64url').slice(0, 12);
 
 function check(event) {
   for (const name of ['specversion', 'id', 'source', 'type'])
     if (typeof event[name] !== 'string' || event[name] === '') throw new Malformed(`the attribute ${name} is missing`);
   if (event.specversion !== '1.0') throw new Malformed(`the version ${event.specversion} of CloudEvents is not supported`);
+  if (keyOf(event).length > longestId || event.type.length > longestId)
+    throw new Malformed(`the type, and the source with the id, must each have at most ${longestId} characters`);
 }
 
 /** Whether the type can be the name of a stream. Other events go to the default stream. */
@@ -62,6 +92,7 @@ export default {
   type: 'source',
   dedupe: 'unique',
   props: {
+    db: '$.service.db',
     http: { type: '$.interface.http', customResponse: true, respondWhenStored: true },
     token: {
       type: 'string',
@@ -93,6 +124,19 @@ export default {
       const [, bearer] = /^bearer (.+)$/i.exec(headers.authorization ?? '') ?? [];
       return isEqual(bearer ?? query.access_token, this.token);
     },
+    /** The events of a batch that no earlier batch had: senders repeat a batch as a whole. */
+    fresh(events) {
+      if (events.length <= remembered.byRuntime) return events;
+      const known = new Set((this.db.get('known') ?? '').match(/.{12}/g));
+      const fresh = events.filter((event) => {
+        const key = shortOf(keyOf(event));
+        const isNew = !known.has(key);
+        known.add(key);
+        return isNew;
+      });
+      this.db.set('known', [...known].slice(-remembered.inDb).join(''));
+      return fresh;
+    },
     /** A sender asks whether it may deliver here, before it sends anything. */
     shake({ headers }) {
       const origin = headers['webhook-request-origin'];
@@ -116,13 +160,13 @@ export default {
       return this.http.respond({ status: 405, headers: { allow: 'POST, OPTIONS' }, body: { error: 'send events with POST' } });
     try {
       const events = eventsOf(request);
+      if (events.length > mostEvents) throw new Malformed(`the batch has ${events.length} events; the limit is ${mostEvents}`, 413);
       events.forEach(check);
-      for (const event of events) {
-        const { id, source, type, time } = event;
+      for (const event of this.fresh(events)) {
+        const { type, time } = event;
         const ts = Date.parse(time ?? '');
         this.$emit(event, {
-          // An event is identified by both
-          id: `${source} ${id}`,
+          id: keyOf(event),
           summary: type,
           ...(Number.isNaN(ts) ? {} : { ts }),
           ...(this.streams && isStream(type) && { name: type }),
@@ -131,7 +175,7 @@ export default {
       this.http.respond({ status: 202 });
     } catch (error) {
       if (!(error instanceof Malformed)) throw error;
-      this.http.respond({ status: 400, body: { error: error.message } });
+      this.http.respond({ status: error.status, body: { error: error.message } });
     }
   },
 };

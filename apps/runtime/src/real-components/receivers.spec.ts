@@ -418,6 +418,15 @@ describe('the receivers of the registry', () => {
       ['it is not a CloudEvent', { headers: json, body: '{}' }, 'not a CloudEvent'],
       ['it is in another format', { headers: { 'content-type': 'application/cloudevents+avro' }, body: 'x' }, 'not supported'],
       ['the body does not parse', { headers: { 'content-type': 'application/cloudevents+json' }, body: '{' }, 'not JSON'],
+      ['the data does not parse', { headers: { ...json, ...headers }, body: '{' }, 'not JSON'],
+      [
+        'one of a batch has a long id',
+        {
+          headers: { 'content-type': 'application/cloudevents-batch+json' },
+          body: JSON.stringify([event, { ...event, id: 'x'.repeat(4096) }]),
+        },
+        'at most 4096 characters',
+      ],
       [
         'one of a batch is malformed',
         { headers: { 'content-type': 'application/cloudevents-batch+json' }, body: JSON.stringify([event, {}]) },
@@ -427,6 +436,62 @@ describe('the receivers of the registry', () => {
       expect(await (await sourceOf('cloudevents', {})).request(request)).toMatchObject({
         emits: [],
         reply: { status: 400, body: expect.stringContaining(message) },
+      });
+    });
+
+    it.each([
+      ['100%25', '100%'],
+      ['%2Fa%20b', '/a b'],
+      ['"a b"', 'a b'],
+      ['"a \\"b\\" \\\\c %20"', 'a "b" \\c  '],
+      ['"', '"'],
+      [Buffer.from('Käse €').toString('latin1'), 'Käse €'],
+    ])('decodes the header value %s', async (value, subject) => {
+      const source = await sourceOf('cloudevents', {});
+      expect(eventsOf(await source.request({ headers: { ...json, ...headers, 'ce-subject': value }, body: '{}' }))).toMatchObject([
+        { subject },
+      ]);
+    });
+
+    it.each(['100%', '%zz', '%c3', '%ff', '\xe4'])(
+      'refuses the header value %j, which is not percent-encoded UTF-8, with 400',
+      async (value) => {
+        const request = { headers: { ...json, ...headers, 'ce-subject': value }, body: '{}' };
+        expect(await (await sourceOf('cloudevents', {})).request(request)).toMatchObject({
+          emits: [],
+          reply: { status: 400, body: '{"error":"the header ce-subject is not percent-encoded UTF-8"}' },
+        });
+      },
+    );
+
+    it.each([
+      ['application/x-www-form-urlencoded', 'a=1&b=2', 'a=1&b=2'],
+      ['text/plain', '{"a":1}', '{"a":1}'],
+      ['application/json', '"text"', 'text'],
+      ['application/vnd.a+json', '[1]', [1]],
+    ])('keeps data of the type %s as it is, and parses only JSON', async (type, body, data) => {
+      const source = await sourceOf('cloudevents', {});
+      expect(eventsOf(await source.request({ headers: { ...headers, 'content-type': type }, body }))).toMatchObject([
+        { data, datacontenttype: type },
+      ]);
+    });
+
+    const batchOf = (count: number, changes: object = {}): PlayedRequest => ({
+      headers: { 'content-type': 'application/cloudevents-batch+json' },
+      body: JSON.stringify(Array.from({ length: count }, (_, n) => ({ ...event, id: String(n), ...changes }))),
+    });
+
+    it('emits each event of a large batch once, also if the sender repeats the batch', async () => {
+      const source = await sourceOf('cloudevents', {});
+      expect((await source.request(batchOf(1000))).emits).toHaveLength(1000);
+      expect(await source.request(batchOf(1000))).toEqual({ emits: [], reply: { status: 202, body: '' } });
+      expect((await source.request(batchOf(200, { id: 'same' }))).emits).toHaveLength(1);
+    });
+
+    it('refuses a batch of more events than a run emits with 413, and emits none of them', async () => {
+      expect(await (await sourceOf('cloudevents', {})).request(batchOf(1001))).toEqual({
+        emits: [],
+        reply: { status: 413, body: '{"error":"the batch has 1001 events; the limit is 1000"}' },
       });
     });
 
