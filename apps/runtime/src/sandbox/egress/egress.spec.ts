@@ -47,6 +47,16 @@ describe('the way out of a component', () => {
   };
   const ok = expect.objectContaining({ ok: true });
 
+  it('does not log the credentials of a request that @pipedream/platform prints', async () => {
+    const code = `import { axios } from "@pipedream/platform";
+      export default { name: "n", run: ({ url }) =>
+        axios({}, { url, debug: true, headers: { Authorization: "Bearer token-1" }, auth: { username: "u", password: "token-2" } }) }`;
+    const { logs, error } = await sandbox.run(jobOf(code, { event: JSON.stringify({ url: `http://api.test:${internet.http}/pd` }) }));
+    expect(error).toBeNull();
+    expect(logs[0]?.message).toContain('"Authorization": "••••••••"');
+    expect(JSON.stringify(logs)).not.toMatch(/token-[12]/);
+  });
+
   it.each<[string, string, string, unknown]>([
     ['fetch', '', '(await fetch(H + "/f")).json()', ok],
     ['fetch over TLS', '', '(await fetch(S + "/f")).json()', ok],

@@ -2,6 +2,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { format, inspect } from 'node:util';
 import { depthOf } from '../wire/json-text.js';
 import { forAuthor } from './author-lines.js';
+import { withoutCredentials } from './printed-request.js';
 import { currentRun, type RunState } from './run-state.js';
 
 // taken before any component could replace them
@@ -77,7 +78,7 @@ function log(level: string, args: unknown[]): void {
     return;
   }
   run.logs++;
-  const message = cut(forAuthor(messageOf(args, run.limits.logBytes)), run.limits.logBytes);
+  const message = cut(forAuthor(withoutCredentials(messageOf(args, run.limits.logBytes))), run.limits.logBytes);
   const data = argsOf(args, run.limits.logBytes);
   run.put(['log', level, now(), message, data], message.length + (data?.length ?? 0));
 }
