@@ -357,6 +357,13 @@ describe('the pool of runner processes', () => {
       expect(alive()).toEqual([false, false]);
     });
 
+    it('does not end the only process', async () => {
+      openWith(100);
+      void run('a');
+      await jest.advanceTimersByTimeAsync(5000);
+      expect(alive()).toEqual([true]);
+    });
+
     it('ends the process that uses the most, if none is idle', async () => {
       openWith(1000);
       for (const tenant of ['a', 'b', 'c']) void run(tenant);

@@ -302,8 +302,9 @@ export class RunnerPool<P extends PooledProcess> {
   private checkMemory(): void {
     const { memoryMb, freeMb } = this.settings;
     if (freeMb() >= memoryMb / 2 || this.evict()) return;
-    const [largest] = [...this.all].filter(({ alive }) => alive).sort((a, b) => b.rssMb - a.rssMb);
-    largest?.stop(shortOfMemory(largest.rssMb));
+    const [largest, another] = [...this.all].filter(({ alive }) => alive).sort((a, b) => b.rssMb - a.rssMb);
+    // a single one is not the cause, and the machine may be small
+    if (another) largest?.stop(shortOfMemory(largest.rssMb));
   }
 
   /** Looks at the memory more often while it is scarce. */
