@@ -673,6 +673,26 @@ describe('running a component', () => {
       expect(caused.error).toMatchObject({ code: 'E_Y', stack: expect.stringContaining('cause: Error: because') });
     });
 
+    it.each([
+      ['a text as its cause', 'throw new Error("a", { cause: "because" })', ['cause: because']],
+      ['an object as its cause', 'throw new Error("a", { cause: { a: 1 } })', ['cause: { a: 1 }']],
+      [
+        'several reasons',
+        'await Promise.any([Promise.reject(new TypeError("one")), Promise.reject("two")])',
+        ['reason: TypeError: one', 'reason: two'],
+      ],
+      ['the first ten of many reasons', 'throw new AggregateError(Array(11).fill("x"))', Array<string>(10).fill('reason: x')],
+      [
+        'the reasons of its cause',
+        'throw new Error("a", { cause: new AggregateError([new Error("one")], "b") })',
+        ['cause: AggregateError: b', 'reason: Error: one'],
+      ],
+      ['a null cause', 'throw new Error("a", { cause: null })', []],
+    ])('shows %s', async (_, body, lines) => {
+      const { error } = await run(body);
+      expect(error?.stack.match(/(?<=\n {2})(?:cause|reason): .*/g) ?? []).toEqual(lines);
+    });
+
     it('keeps what was emitted, logged and stored before it', async () => {
       const outcome = await run('this.$emit(1); this.db.set("a", 1); console.log("l"); throw new Error("e")');
       expect(outcome).toMatchObject({ status: 'threw', emits: [{ event: '1' }], db: { a: '1' }, logs: [{ message: 'l' }] });

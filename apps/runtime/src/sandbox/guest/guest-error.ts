@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { GuestError } from '../wire/messages.js';
 import { forAuthor, withAuthorLines } from './author-lines.js';
 
-const limits = { name: 100, code: 100, message: 4000, stack: 8000, frames: 20 };
+const limits = { name: 100, code: 100, message: 4000, stack: 8000, frames: 20, reasons: 10 };
 
 /** Describes any thrown value as text. Its getters run here, so nothing about it is assumed. */
 export function guestError(thrown: unknown): GuestError {
@@ -13,7 +13,7 @@ export function guestError(thrown: unknown): GuestError {
       name: cut(typeof name === 'string' ? name : 'Error', limits.name),
       code: codeOf(code) ?? codeOf((cause as NodeJS.ErrnoException | undefined)?.code),
       message: cut(typeof message === 'string' ? message : plain(thrown), limits.message),
-      stack: cut(stackOf(stack, message) + causeLine(cause), limits.stack),
+      stack: cut(stackOf(stack, message) + reasonLines(thrown, cause), limits.stack),
     };
   } catch {
     return { name: 'Error', code: null, message: 'The component threw a value that cannot be printed', stack: '' };
@@ -38,11 +38,15 @@ function startOfFrames(stack: string, message: unknown): number {
   return frames < 0 ? stack.length : end + frames;
 }
 
-/** The message `fetch failed` alone does not help; the reason is in the cause. */
-function causeLine(cause: unknown): string {
-  if (!(cause instanceof Error)) return '';
-  return `\n  cause: ${cut(`${cause.name}: ${cause.message}`, 500)}`;
+/** The message `fetch failed` alone does not help; the reason is in the cause. An AggregateError has several reasons, and often no message. */
+function reasonLines(thrown: object, cause: unknown): string {
+  const causes = cause === undefined || cause === null ? [] : [`\n  cause: ${reason(cause)}`];
+  const aggregate = [thrown, cause].find((each) => each instanceof AggregateError);
+  const reasons = (aggregate?.errors ?? []).slice(0, limits.reasons).map((each) => `\n  reason: ${reason(each)}`);
+  return [...causes, ...reasons].join('');
 }
+
+const reason = (thrown: unknown): string => cut(thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : plain(thrown), 500);
 
 function codeOf(code: unknown): string | null {
   return typeof code === 'string' || typeof code === 'number' ? cut(String(code), limits.code) : null;
