@@ -1,6 +1,6 @@
 import type { EmitterId, EventDeletion } from '#contracts';
 import { STREAM_ATTRIBUTE } from './cloud-event.js';
-import { comparePlaces, eventIdOf, type EventPlace, parseEventId } from './event-id.js';
+import { AFTER_ALL, BEFORE_ALL, comparePlaces, eventIdOf, type EventPlace, parseEventId } from './event-id.js';
 import type { EventLogRecord, EventToProduce } from './event-record.js';
 import { checkJson } from './json-text.js';
 import { coversStream, EVERY_STREAM, type Stream } from './streams.js';
@@ -81,8 +81,6 @@ interface Span {
   last: EventPlace;
 }
 
-const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
-const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 const earlier = (a: EventPlace, b: EventPlace): EventPlace => (comparePlaces(a, b) <= 0 ? a : b);
 
 /**

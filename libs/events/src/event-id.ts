@@ -8,6 +8,10 @@ export interface EventPlace {
   seq: number;
 }
 
+/** Places outside of every log, for ranges without an end. */
+export const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
+export const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
+
 /** The maximum number of a topic's partitions. */
 export const PARTITIONS = 4096;
 const PATTERN = /^(\d{1,15})-(\d{1,16})$/;

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC, type StoredPosition } from '#contracts';
 import {
+  AFTER_ALL,
+  BEFORE_ALL,
   type DeletedRange,
   type EmittedEvent,
   eventIdOf,
@@ -26,9 +28,6 @@ export interface WithdrawnEmit {
   emitterId: EmitterId;
   emitId: string;
 }
-
-const FIRST: EventPlace = { ms: 0, seq: 0 };
-const LAST: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 /** A process that is frozen keeps its locks for as long as the server lets it: meanwhile, a transaction that waits occupies a connection. */
 const LOCK_TIMEOUT_MS = 500;
@@ -228,7 +227,7 @@ export class AppendRepository {
    * emit ids of the events deleted from `$in`.
    */
   async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
-    const [start, end] = [range.start ?? FIRST, range.end ?? LAST];
+    const [start, end] = [range.start ?? BEFORE_ALL, range.end ?? AFTER_ALL];
     const isOfOne = range.stream !== null && range.stream !== EVERY_STREAM;
     const { rows } = await transaction.query<{ emit_id: string }>({
       name: `event-remove-range-of-${isOfOne ? 'one' : 'many'}`,

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type EmitterId, Invalid } from '#contracts';
-import type { EventPlace } from '#events';
+import { BEFORE_ALL, type EventPlace } from '#events';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
-import { BEFORE_ALL, EventPagesRepository } from './event-pages.repository.js';
+import { EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './event-pages.service.js';
 
 const EMITTER: EmitterId = 'dc_1';

@@ -30,8 +30,6 @@ export interface ShownPage {
   cut: boolean;
 }
 
-export const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
-
 type Row = { total: number } & ((ShownEvent & { cut: boolean }) | { ms: null });
 
 /** The newest 100 events of the stream, from the index alone. */

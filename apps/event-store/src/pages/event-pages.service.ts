@@ -17,9 +17,9 @@ import {
   type StoredEvent,
   type UserId,
 } from '#contracts';
-import { eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
+import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
-import { BEFORE_ALL, EventPagesRepository, type PageWindow } from './event-pages.repository.js';
+import { EventPagesRepository, type PageWindow } from './event-pages.repository.js';
 
 /** A reply is one message, in which a JSON text can grow to twice its size; it has to stay below the topic's limit. */
 const PAGE_BYTES = 1024 * 1024;
@@ -66,8 +66,6 @@ export class EventPagesService {
       throw new NotFound(isId('source', emitterId) ? 'source' : 'workflow', emitterId);
   }
 }
-
-const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 /**
  * The part of the stream that the cursors of a request select. Events are newest first, so `after` walks to older events and `before` to newer ones;

@@ -13,16 +13,13 @@ import {
   type WebhookDelivery,
   type WebhookId,
 } from '#contracts';
-import { eventIdOf, type EventPlace } from '#events';
+import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace } from '#events';
 import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
 import { deliveryIdOf, deliveryOf, placeOfDelivery } from '../delivery.js';
 import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
-
-const BEFORE_ALL: EventPlace = { ms: -1, seq: -1 };
-const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
 /** A webhook's deliveries, as its owner lists and retries them. */
 @Injectable()
