@@ -51,33 +51,34 @@ export interface Sender {
  */
 export async function sendOrSetAside(records: OutgoingRecord[], sender: Sender): Promise<void> {
   const { publisher, service, log } = sender;
-  const refused = (await Promise.all(shares(records).map((share) => sendShare(share, publisher)))).flat();
+  const refused = (await Promise.all(shares(records).map((share) => refusedOf(share, (part) => publisher.send(part))))).flat();
   if (refused.length === 0) return;
-  for (const { record, reason } of refused)
+  for (const { item: record, reason } of refused)
     log.error({ topic: record.topic, key: record.key.slice(0, 100), bytes: record.value?.length, reason }, 'record.refused');
-  const others = refused.filter(({ record }) => record.topic !== deadLetterTopic(service));
+  const others = refused.filter(({ item }) => item.topic !== deadLetterTopic(service));
   await sendOrSetAside(
-    others.map(({ record, reason }) => copyOf(record, { service, reason })),
+    others.map(({ item, reason }) => copyOf(item, { service, reason })),
     sender,
   );
 }
 
-interface Refused {
-  record: OutgoingRecord;
+/** An item that Kafka refuses. */
+interface Refused<Item> {
+  item: Item;
   reason: string;
 }
 
-/** Returns the records that Kafka refuses. It has the others, perhaps twice. */
-async function sendShare(share: OutgoingRecord[], publisher: Pick<Publisher, 'send'>): Promise<Refused[]> {
+/** Sends items together. Returns those that Kafka refuses. It has the others, perhaps twice. */
+export async function refusedOf<Item>(items: Item[], send: (items: Item[]) => Promise<void>): Promise<Refused<Item>[]> {
   try {
-    await publisher.send(share);
+    await send(items);
     return [];
   } catch (error) {
     if (!isRefused(error)) throw error;
-    const [record] = share;
-    if (record && share.length === 1) return [{ record, reason: `Kafka refuses the record: ${reasonOf(error)}` }];
+    const [item] = items;
+    if (item && items.length === 1) return [{ item, reason: `Kafka refuses the record: ${reasonOf(error)}` }];
   }
-  const refused: Refused[] = [];
-  for (const each of share) refused.push(...(await sendShare([each], publisher)));
+  const refused: Refused<Item>[] = [];
+  for (const each of items) refused.push(...(await refusedOf([each], send)));
   return refused;
 }

@@ -13,7 +13,7 @@ import {
   type Session,
   unpackedBytes,
 } from '#database';
-import { isRefused, type OutgoingRecord, Publisher, shares } from '#messaging';
+import { type OutgoingRecord, Publisher, refusedOf, shares } from '#messaging';
 import { EVENTS_TOPIC, OUTBOX_HEADER, type UserId } from '#contracts';
 import { counter, gauge, LOG, type Log } from '#observability';
 
@@ -279,24 +279,17 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
 
   /** Returns those that Kafka has: all but the ones that it refuses. */
   private async send(rows: Row[]): Promise<Row[]> {
-    try {
-      await this.publisher.send(rows.map(recordOf));
-      return rows;
-    } catch (error) {
-      if (!isRefused(error)) throw error;
-    }
-    const [row] = rows;
-    if (rows.length > 1 || !row) {
-      const sent: Row[] = [];
-      for (const each of rows) sent.push(...(await this.send([each])));
-      return sent;
-    }
-    const { id, topic, key, value } = row;
-    // it must not hold up the others
+    const found = await refusedOf(rows, (part) => this.publisher.send(part.map(recordOf)));
+    const notSent = new Set(found.map(({ item }) => item));
+    for (const row of notSent) await this.setAside(row);
+    return rows.filter((row) => !notSent.has(row));
+  }
+
+  /** It must not hold up the others. */
+  private async setAside({ id, topic, key, value }: Row): Promise<void> {
     await this.database.query('UPDATE outbox SET refused = true WHERE id = $1', [id]);
     refused.inc();
     this.log.error({ outbox_id: id, topic, key, bytes: value?.length }, 'outbox.record-refused');
-    return [];
   }
 
   private sleep(ms: number): Promise<void> {
