@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readKernelFile } from './process-usage.js';
 
 /** The files of the memory controller, as a container sees them. */
 const CONTROLLERS = [
@@ -7,10 +7,10 @@ const CONTROLLERS = [
 ];
 const MB = 1024 * 1024;
 
-type Read = (file: string) => string | null;
+type Read = typeof readKernelFile;
 
 /** The memory in MB that this machine or container can still use before it ends processes; Infinity if that is not known. */
-export function freeMemoryMb(read: Read = readText): number {
+export function freeMemoryMb(read: Read = readKernelFile): number {
   const ofMachine = Number(/^MemAvailable: +(\d+) kB$/m.exec(read('/proc/meminfo') ?? '')?.[1] ?? Infinity) / 1024;
   return Math.min(ofMachine, ...CONTROLLERS.map((each) => freeOf(each, read)));
 }
@@ -23,12 +23,4 @@ function freeOf({ folder, limit, used }: (typeof CONTROLLERS)[number], read: Rea
   const stat = read(`${folder}/memory.stat`) ?? '';
   const cached = [...stat.matchAll(/^(?:in)?active_file (\d+)$/gm)].reduce((sum, [, bytes]) => sum + Number(bytes), 0);
   return (most - now + cached) / MB;
-}
-
-function readText(file: string): string | null {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return null;
-  }
 }

@@ -13,7 +13,7 @@ const tmpfs = 0x01021994;
 
 /** The usage of a process as the kernel reports it, because the process itself could lie; null if it has ended or the system has no /proc. */
 export function processUsage(pid: number): ProcessUsage | null {
-  const stat = read(`/proc/${pid}/stat`);
+  const stat = readKernelFile(`/proc/${pid}/stat`);
   if (stat === null) return null;
   // The second field is the command, which may contain spaces and brackets
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -58,11 +58,12 @@ function isOtherRoot(root: string): boolean {
 
 /** A jail is a chain of programs, each the only child of the previous one. The last one is the jailed program. */
 export function lastDescendant(pid: number): number {
-  const children = read(`/proc/${pid}/task/${pid}/children`)?.trim();
+  const children = readKernelFile(`/proc/${pid}/task/${pid}/children`)?.trim();
   return children ? lastDescendant(Number(children.split(' ')[0])) : pid;
 }
 
-function read(file: string): string | null {
+/** The text of a file of the kernel; null if it does not exist. */
+export function readKernelFile(file: string): string | null {
   try {
     return readFileSync(file, 'latin1');
   } catch {
