@@ -24,7 +24,7 @@ describe('the package that npm pack makes', () => {
     expect(run(process.execPath, '--input-type=module', '--eval', program)).toBe('http://a\n');
   });
 
-  it('contains the types of the client', () => {
+  it('contains the types of what it exports', () => {
     expect(existsSync(join(installed(), manifest.exports['.'].types))).toBe(true);
   });
 });

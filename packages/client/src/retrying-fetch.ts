@@ -17,7 +17,8 @@ const PASSING = [429, 502, 503, 504];
  * A fetch that repeats requests. It repeats a request that got no complete response, or one that says that the failure is temporary, after a delay
  * that doubles each time, or the one that the response asks for. Each POST gets an `Idempotency-Key`, so that its repetition has no second effect.
  * If a repeated DELETE finds nothing, an attempt without a response may have deleted it: it has succeeded.
- * Throws UnreachableError if there is no complete response, or one that is not from Sluice. The body of a live stream is not awaited.
+ * Throws UnreachableError if Sluice does not respond, if its response breaks off, or if something else responds. It does not wait for the body of a live
+ * stream.
  */
 export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalThis.fetch }: RetryOptions = {}): typeof globalThis.fetch {
   return async (input, init) => {

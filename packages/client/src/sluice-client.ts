@@ -27,7 +27,7 @@ const PAGE = 100;
  *
  *     const { data } = await sluice.createSource({ body: { key: 'http-request' } });
  *
- * Each method throws SluiceError if the API returns an error, and UnreachableError if there is no complete response of Sluice.
+ * Each method throws SluiceError if the API returns an error, and UnreachableError if Sluice does not respond, or its response breaks off.
  */
 export class SluiceClient extends Operations {
   /** Where Sluice is, without the version. */

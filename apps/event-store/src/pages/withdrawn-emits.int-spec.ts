@@ -23,7 +23,7 @@ describe('the withdrawn emits', () => {
     expect(found.sort((a, b) => (a.emit_id < b.emit_id ? -1 : 1))).toEqual([emit('dc_1', 'b'), emit('dc_2', 'c')]);
   });
 
-  it('include emits whose events `$in` no longer showed when its events were deleted', async () => {
+  it('include emits beyond the last 100 of `$in`, if a deletion covers the time since which they wait', async () => {
     await db.database.query(`
       INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id) VALUES
         ('dc_in', 1000, 0, '$in', NULL, NULL), ('dc_all', 1000, 0, NULL, NULL, NULL), ('dc_named', 1000, 0, '*', NULL, NULL),

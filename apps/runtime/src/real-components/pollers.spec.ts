@@ -193,7 +193,7 @@ describe('the pollers of the registry', () => {
       expect(await poll(source, { data: { items: [{ id: 1 }] } })).toEqual(['1']);
     });
 
-    it('keeps all digits of an integer', async () => {
+    it('emits an integer with more digits than a number can have as text', async () => {
       const source = await sourceOf('json-poller');
       const body =
         '[{"id":10765432100123456789},{"id":10765432100123456788,"n":[-9007199254740993,0.12345678901234567891,1e20,"12345678901234567890 \\"1"]}]';

@@ -166,7 +166,7 @@ export class Plan {
         if (found) return this.sluice.patchWebhook({ path: { id: found.id }, body: wanted });
         const { active, ...query } = wanted;
         const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null));
-        const { data } = await this.sluice.createWebhook({ query: { ...given, url: url, external_id: this.externalId(manifest) } });
+        const { data } = await this.sluice.createWebhook({ query: { ...given, url, external_id: this.externalId(manifest) } });
         this.found(manifest, data.id);
         if (active === false) await this.sluice.patchWebhook({ path: { id: data.id }, body: { active } });
       },

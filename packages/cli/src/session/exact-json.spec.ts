@@ -12,7 +12,7 @@ it('numbers that JavaScript cannot represent, or writes differently, keep their 
   expect(JSON.stringify(parseExactly('12345678901234567890'))).toBe('12345678901234567890');
 });
 
-it('they are numbers in YAML, too', () => {
+it('numbers that keep their text are numbers in YAML, too', () => {
   expect(itemText(parseExactly(TEXT), 'yaml')).toBe(
     `id: 12345678901234567890\nhuge: !!float '1e400'\nprice: 17.00\nsmall: -0\ncount: 17\ntext: 1e400\nlist:\n  - 9007199254740993\n`,
   );

@@ -30,7 +30,7 @@ describe('a file that an argument names', () => {
     expect(() => readText(at(...names))).toThrow(expect.objectContaining({ code: 2, message: expect.stringMatching(message) }));
   });
 
-  it('is not a folder', () => {
+  it('can be a file, but no folder', () => {
     expect([at('file'), at('folder.yaml'), at('none'), 'x'.repeat(10_000)].map(isFile)).toEqual([true, false, false, false]);
   });
 });

@@ -2,8 +2,8 @@ import type { EventSummary } from '@sluice/client';
 import { cell, type Format, itemText, printable, styled } from '../session/output.js';
 
 /**
- * One event as printable text; as YAML, a document, because others may follow. As a table: the time, its stream unless it is the default one, and the event. Further lines, of a stack, are indented, so
- * that they cannot look like another event.
+ * One event as printable text; as YAML, a document, because others may follow. As a table: the time, its stream unless it is the default one, and the
+ * event. Further lines, of a stack, are indented, so that they cannot look like another event.
  */
 export function eventText(summary: EventSummary, format: Format, stream: NodeJS.WriteStream = process.stdout): string {
   if (format === 'yaml') return printable(`---\n${itemText(summary, format)}`);

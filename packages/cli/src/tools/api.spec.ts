@@ -24,7 +24,7 @@ it('sends and shows numbers as they are written', async () => {
   expect([sent, printed]).toEqual([[text], ['{\n  "id": 12345678901234567890,\n  "huge": 1e400\n}\n']]);
 });
 
-it('reports a stream that breaks off', async () => {
+it('fails with one line if a stream breaks off', async () => {
   const broken = new ReadableStream({
     start: (stream) => stream.enqueue(new TextEncoder().encode('data: 1\n')),
     pull: () => Promise.reject(new TypeError('terminated')),

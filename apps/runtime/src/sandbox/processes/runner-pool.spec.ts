@@ -350,14 +350,14 @@ describe('the pool of runner processes', () => {
       expect(alive()).toEqual([false, true]);
     });
 
-    it('keeps no process ready', async () => {
+    it('ends the processes that are ready for accounts without one', async () => {
       openWith(1000, { blanks: 2 });
       await pool.fill(2);
       await jest.advanceTimersByTimeAsync(5000);
       expect(alive()).toEqual([false, false]);
     });
 
-    it('does not end the only process', async () => {
+    it('keeps a process that is the only one', async () => {
       openWith(100);
       void run('a');
       await jest.advanceTimersByTimeAsync(5000);
