@@ -63,6 +63,16 @@ describe('ProcessSandbox', () => {
     expect(sandbox.health().processes).toBe(0);
   });
 
+  it('repeats a run that has written more than all runs may together, until it fails', async () => {
+    const sandbox = await startTestSandbox({ limits: { heldOutputBytes: 1e5 } });
+    const writing = 'export default { name: "n", async run() { this.$emit("x".repeat(2e5)); await new Promise(() => {}) } }';
+    expect(await sandbox.run(jobOf(writing))).toMatchObject({
+      status: 'memory',
+      error: { message: 'Sluice was short of memory, and the code wrote the most output (0 MB)' },
+    });
+    await sandbox.close();
+  });
+
   it('fails runs for want of file descriptors, and repeats them later', async () => {
     const sandbox = await startTestSandbox({ blanks: 0 });
     const seen = new Set<string>();

@@ -63,7 +63,8 @@ export class ProcessSandbox implements Sandbox {
       shipped,
       spend,
     });
-    const memory = { memoryMb: config.limits.memoryMb, freeMb: freeMemoryMb };
+    const { memoryMb, heldOutputBytes } = config.limits;
+    const memory = { memoryMb, heldOutputBytes, freeMb: freeMemoryMb };
     this.pool = new RunnerPool((purpose) => this.launch(purpose), { ...config, ...memory });
   }
 

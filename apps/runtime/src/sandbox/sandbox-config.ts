@@ -33,6 +33,8 @@ export interface SandboxLimits extends GuestLimits {
   frameTokens: number;
   /** All output of one run; a little more than the sum of the limits of its parts */
   outputBytes: number;
+  /** All output of all runs in progress. This service holds it in memory until they end. */
+  heldOutputBytes: number;
   /** In all frames of one run */
   outputTokens: number;
   /** In which all frames of one run arrive. Reading a piece takes as long as reading a page, however small it is */
@@ -55,6 +57,7 @@ export const defaultLimits: SandboxLimits = {
   frameBytes: 8 << 20,
   frameTokens: 40_000,
   outputBytes: 48 << 20,
+  heldOutputBytes: 256 << 20,
   outputTokens: 200_000,
   outputPieces: 40_000,
   errorPieces: 10_000,

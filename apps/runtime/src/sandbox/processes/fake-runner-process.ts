@@ -16,6 +16,7 @@ export class FakeRunnerProcess implements PooledProcess {
   idleSince = performance.now();
   isHeavy = false;
   rssMb = 100;
+  outputBytes = 0;
   /** Why it was stopped. */
   end: RunnerEnd | undefined;
   private readonly open: (() => void)[] = [];

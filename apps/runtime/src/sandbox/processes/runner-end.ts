@@ -17,10 +17,10 @@ export const idle = (ms: number): RunnerEnd => ({
   code: 'TIMEOUT',
   message: `The code did nothing for ${ms} ms while it was loaded: move what it waits for into a hook or \`run\``,
 });
-export const shortOfMemory = (rssMb: number): RunnerEnd => ({
+export const shortOfMemory = (mb: number, why: string): RunnerEnd => ({
   status: 'memory',
   code: 'MEMORY',
-  message: `Sluice was short of memory, and the code used the most (${Math.round(rssMb)} MB)`,
+  message: `Sluice was short of memory, and the code ${why} (${Math.round(mb)} MB)`,
   isForOthers: true,
 });
 export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };

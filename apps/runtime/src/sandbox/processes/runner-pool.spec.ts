@@ -13,6 +13,7 @@ const settings: PoolSettings = {
   maxRuns: 100,
   maxHashes: 100,
   memoryMb: 256,
+  heldOutputBytes: 256 << 20,
   freeMb: () => Infinity,
 };
 
@@ -380,5 +381,19 @@ describe('the pool of runner processes', () => {
         undefined,
       ]);
     });
+  });
+
+  it('ends the processes whose runs have written the most, until the output of the others is within the limit', async () => {
+    open({ heldOutputBytes: 5 << 20 });
+    for (const tenant of ['a', 'b', 'c', 'd']) void run(tenant);
+    await settle();
+    [2, 4, 3, 1].forEach((mb, n) => (started[n]!.outputBytes = mb << 20));
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(started.map(({ end }) => end?.message)).toEqual([
+      undefined,
+      'Sluice was short of memory, and the code wrote the most output (4 MB)',
+      'Sluice was short of memory, and the code wrote the most output (3 MB)',
+      undefined,
+    ]);
   });
 });

@@ -20,6 +20,8 @@ export interface PooledProcess {
   readonly idleSince: number;
   readonly isHeavy: boolean;
   readonly rssMb: number;
+  /** Written so far by its runs in progress. This service holds it in memory until they end. */
+  readonly outputBytes: number;
   expectHeavy(): void;
   run(job: RunJob): Promise<Attempt>;
   retire(): void;
@@ -37,6 +39,8 @@ export interface PoolSettings {
   maxHashes: number;
   /** The most that a process may use, in MB. */
   memoryMb: number;
+  /** The most output of all runs in progress together. */
+  heldOutputBytes: number;
   /** The memory that is left for all processes, in MB. */
   freeMb(): number;
 }
@@ -51,6 +55,7 @@ interface Tenant<P> {
   runs: number;
 }
 
+const MB = 1 << 20;
 const mostRunsPerProcess = 32;
 const refillMs = 50;
 /** How often the memory is looked at while little is left: a process can fill it in less than a second. */
@@ -304,7 +309,7 @@ export class RunnerPool<P extends PooledProcess> {
     if (freeMb() >= memoryMb / 2 || this.evict()) return;
     const [largest, another] = [...this.all].filter(({ alive }) => alive).sort((a, b) => b.rssMb - a.rssMb);
     // a single one is not the cause, and the machine may be small
-    if (another) largest?.stop(shortOfMemory(largest.rssMb));
+    if (another) largest?.stop(shortOfMemory(largest.rssMb, 'used the most'));
   }
 
   /** Looks at the memory more often while it is scarce. */
@@ -314,6 +319,17 @@ export class RunnerPool<P extends PooledProcess> {
     if (isScarce) return;
     clearInterval(this.memoryTimer);
     this.memoryTimer = undefined;
+  }
+
+  /** Ends the processes whose runs have written the most, until the rest is within the limit. Their runs are repeated, each in a process of its account. */
+  private checkOutput(): void {
+    const writers = [...this.all].filter(({ alive }) => alive).sort((a, b) => b.outputBytes - a.outputBytes);
+    let held = writers.reduce((sum, { outputBytes }) => sum + outputBytes, 0);
+    for (const writer of writers) {
+      if (held <= this.settings.heldOutputBytes) return;
+      held -= writer.outputBytes;
+      writer.stop(shortOfMemory(writer.outputBytes / MB, 'wrote the most output'));
+    }
   }
 
   /** Ends the process that has been idle longest. A process that has just been assigned to a run is not idle. @returns whether there was one */
@@ -328,6 +344,7 @@ export class RunnerPool<P extends PooledProcess> {
   private sweep(): void {
     const now = performance.now();
     this.watchMemory();
+    this.checkOutput();
     for (const process of this.all) process.checkIdle();
     for (const [key, until] of this.heavyUntil) if (until < now) this.heavyUntil.delete(key);
     for (const [key, tenant] of this.tenants) {

@@ -150,6 +150,10 @@ export class RunnerProcess {
     return this.watch?.rssMb ?? 0;
   }
 
+  get outputBytes(): number {
+    return this.inFlight.all().reduce((sum, { outputBytes }) => sum + outputBytes, 0);
+  }
+
   get idleSince(): number {
     return this.watch?.idleSince ?? performance.now();
   }

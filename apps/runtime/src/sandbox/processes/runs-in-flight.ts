@@ -15,6 +15,7 @@ export class RunInFlight {
   mainMs = 0;
   /** No other run was ever in this process, so this run is the cause of any failure. */
   alone: boolean;
+  outputBytes = 0;
   refused?: RunError[];
   private settle!: (outcome: RunOutcome) => void;
   private readonly emits: Emit[] = [];
@@ -23,7 +24,6 @@ export class RunInFlight {
   private readonly db = new Map<string, string | null>();
   private readonly storedBytes = new Map<string, number>();
   private dbBytes = 0;
-  private outputBytes = 0;
   private outputTokens = 0;
   private outputPieces = 0;
   private emittedBytes = 0;
