@@ -1,4 +1,5 @@
 import { Global, Module } from '@nestjs/common';
+import { ScheduleModule } from '@nestjs/schedule';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { listFullInRuntime } from '#contracts';
 import { DatabaseModule } from '#database';
@@ -49,6 +50,7 @@ class SharedModule {}
 @Module({
   imports: [
     SharedModule,
+    ScheduleModule.forRoot(),
     ProtectedBrokersModule,
     DatabaseModule.forApp(schema, { max: 20 }),
     TypeOrmModule.forFeature([ReplayRow]),

@@ -3,4 +3,4 @@ export { FakeMessages, type Sent } from './fake-messages.js';
 export { type FreshDatabase, freshDatabase, schemaDifferences, untilLocked } from './fresh-database.js';
 export { type Random, seededRandom } from './seeded-random.js';
 export { makeTestCertificate } from './test-certificate.js';
-export { handledMessages, ownedRequests, testApp, topicsReadableBy, topicsReadBy } from './test-app.js';
+export { handledMessages, idleSchedules, ownedRequests, testApp, topicsReadableBy, topicsReadBy } from './test-app.js';

@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import { ScheduleModule } from '@nestjs/schedule';
 import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import { DataSource } from 'typeorm';
 import * as contracts from '#contracts';
@@ -60,12 +61,28 @@ export const topicsReadableBy = (service: contracts.Service): string[] =>
     .reads.filter((topic) => ![contracts.requestsTopic(service), contracts.repliesTopic(service)].includes(topic))
     .sort();
 
+/** The methods with a schedule (`@Interval`, `@Cron`, `@Timeout`) that nothing calls, because the app does not import `ScheduleModule`. */
+export function idleSchedules(app: TestingModule): string[] {
+  const modules = [...app.get(ModulesContainer).values()];
+  if (modules.some(({ metatype }) => metatype === ScheduleModule)) return [];
+  const scheduled = methodsOf(modules.flatMap(({ providers }) => [...providers.values()])).filter((method) =>
+    Reflect.hasMetadata('SCHEDULER_TYPE', method),
+  );
+  return scheduled.map(({ name }) => name);
+}
+
 /** The methods of the app's controllers. */
-function handlersOf(app: TestingModule): object[] {
-  const controllers = [...app.get(ModulesContainer).values()].flatMap((module) => [...module.controllers.values()]);
-  return controllers.flatMap(({ metatype }) => {
-    const prototype = (metatype as Type<object>).prototype as Record<string, object>;
-    return Object.getOwnPropertyNames(prototype).flatMap((name) => (typeof prototype[name] === 'function' ? [prototype[name]] : []));
+function handlersOf(app: TestingModule): Method[] {
+  return methodsOf([...app.get(ModulesContainer).values()].flatMap(({ controllers }) => [...controllers.values()]));
+}
+
+type Method = { name: string };
+
+function methodsOf(wrappers: { metatype: unknown }[]): Method[] {
+  return wrappers.flatMap(({ metatype }) => {
+    if (typeof metatype !== 'function') return [];
+    const properties = Object.values(Object.getOwnPropertyDescriptors(metatype.prototype ?? {}));
+    return properties.flatMap(({ value }) => (typeof value === 'function' ? [value as Method] : []));
   });
 }
 
