@@ -23,6 +23,16 @@ const laneOfTriggers = (account: UserId): string => `triggers ${account}`;
 /** The tenants of the tasks of an account. */
 export const tenantsOf = (account: UserId): string[] => [account, laneOfTriggers(account)];
 
+/** Makes the task count its event when it runs, and no sooner: tasks that a rebalance drops are made again elsewhere. */
+function runningWith(task: Task, count: () => void): Task {
+  const run = task.run.bind(task);
+  task.run = (release) => {
+    count();
+    return run(release);
+  };
+  return task;
+}
+
 /** Makes the tasks of an event for its listeners. */
 @Injectable()
 export class EventTasks {
@@ -52,8 +62,25 @@ export class EventTasks {
    * that of the account.
    */
   *of(event: EmittedEvent, match: Match, triggers = () => this.triggersOf(match.ownerId)): Generator<Task> {
+    let isCounted = false;
+    const count = () => {
+      if (!isCounted) this.count(event);
+      isCounted = true;
+    };
+    let first: Task | undefined;
+    for (const task of this.tasks(event, match, triggers)) {
+      first ??= runningWith(task, count);
+      yield task;
+    }
+    if (!first) count();
+  }
+
+  private count({ emitterId, stream }: EmittedEvent): void {
     routed.inc();
-    if (coversStream(EVERY_STREAM, event.stream)) this.stats.countEvent(event.emitterId);
+    if (coversStream(EVERY_STREAM, stream)) this.stats.countEvent(emitterId);
+  }
+
+  private *tasks(event: EmittedEvent, match: Match, triggers: () => SendLane): Generator<Task> {
     const records = this.recordsOf(event, match);
     if (records) yield triggers().task(records);
     for (const { id, version } of match.listeners) {
