@@ -3,7 +3,7 @@ import type { Admin, Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from '
 import { counter, gauge, type Log } from '#observability';
 import { removeDeadMembers } from './dead-members.js';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
-import type { KafkaClient } from './kafka.js';
+import { type KafkaClient, METADATA_MAX_AGE_MS } from './kafka.js';
 
 /** The state of a consumer, for the health endpoint. */
 export interface ConsumerState {
@@ -37,6 +37,7 @@ const defaults = {
   maxWaitTimeInMs: MAX_WAIT_MS,
   maxBytes: 16 * 1024 * 1024,
   allowAutoTopicCreation: false,
+  metadataMaxAge: METADATA_MAX_AGE_MS,
 } satisfies Partial<ConsumerConfig>;
 
 /** A process that was killed blocks nobody in its own group. */

@@ -92,6 +92,9 @@ function openSocket({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket 
   return socket.setKeepAlive(true, KEEP_ALIVE_MS);
 }
 
+/** How long a consumer or producer takes to notice a new partition. During that time, it neither reads it nor writes to it, unlike others. */
+export const METADATA_MAX_AGE_MS = 30_000;
+
 /** Java's murmur2: another producer with the same key reaches the same partition. */
 export const javaPartitioner: ICustomPartitioner = kafkajs.Partitioners.DefaultPartitioner;
 

@@ -2,7 +2,7 @@ import type { Message, Producer } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { EVENTS_TOPIC, TooManyRequests, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { explainKafkaError, isRefused } from './kafka-errors.js';
-import { javaPartitioner, type KafkaClient } from './kafka.js';
+import { javaPartitioner, type KafkaClient, METADATA_MAX_AGE_MS } from './kafka.js';
 
 /** A record to send. Each has a key, because order is kept per key. */
 export interface OutgoingRecord {
@@ -72,7 +72,11 @@ export class Publisher {
   private begunAt = -Infinity;
 
   constructor(private readonly kafka: KafkaClient) {
-    this.producer = kafka.producer({ createPartitioner: javaPartitioner, allowAutoTopicCreation: false });
+    this.producer = kafka.producer({
+      createPartitioner: javaPartitioner,
+      allowAutoTopicCreation: false,
+      metadataMaxAge: METADATA_MAX_AGE_MS,
+    });
   }
 
   async connect(): Promise<void> {

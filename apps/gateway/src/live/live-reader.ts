@@ -85,14 +85,17 @@ export class LiveReader {
     return this.stopped;
   }
 
-  /** The starting offsets of the partitions: where reading stopped, if Kafka reassigns them, otherwise the positions of the store. */
+  /**
+   * The starting offsets of the partitions: where reading stopped, if Kafka reassigns them, otherwise the positions of the store. One that the topic gets
+   * while it is read is read from its beginning: the store may be ahead, and nobody has seen what it has stored.
+   */
   async positions(partitions: number[]): Promise<Map<number, Position>> {
     const { positions } = this.hub;
-    const isNew = (partition: number) => !positions.has(partition);
-    if (partitions.some(isNew)) {
-      const stored = new Map((await this.store.read()).map(({ partition, ...position }) => [partition, position]));
-      for (const partition of partitions.filter(isNew)) positions.set(partition, stored.get(partition) ?? { offset: 0, clock: 0 });
-    }
+    const added = partitions.filter((partition) => !positions.has(partition));
+    const known = new Map(
+      positions.size > 0 || added.length === 0 ? [] : (await this.store.read()).map(({ partition, ...position }) => [partition, position]),
+    );
+    for (const partition of added) positions.set(partition, known.get(partition) ?? { offset: 0, clock: 0 });
     this.reading?.known();
     return positions;
   }
