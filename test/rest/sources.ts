@@ -264,6 +264,7 @@ export const sources = (world: () => World) =>
       it('store new props, and keep the props if they are omitted', async () => {
         const { data } = (await put({ component_id: kept.id, configured_props: { text: 'new', timer: { intervalSeconds: 7200 } } })).body;
         expect(data.configured_props).toEqual({ text: 'new', timer: { cron: null, interval_seconds: 7200 } });
+        expect((await put({ component_id: kept.id, configured_props: null })).body.data.configured_props).toEqual(data.configured_props);
         expect((await put({ component_id: kept.id })).body.data.configured_props).toEqual(data.configured_props);
       });
       it('reject a component that the stored props do not fit, and change nothing', async () => {

@@ -350,6 +350,10 @@ describe('the HTTP side of the gateway', () => {
       expect(load(yaml.body)).toEqual(json.json());
     });
 
+    it('returns 404 for files that the documentation does not have', async () => {
+      for (const url of ['/docs/nothing.js', '/docs/a/b']) expect((await app.inject({ method: 'GET', url })).statusCode).toBe(404);
+    });
+
     it('serves documentation that complies with the policy: without inline scripts', async () => {
       const { body } = await app.inject({ method: 'GET', url: '/docs' });
       const scripts = [...body.matchAll(/<script([^>]*)>([^<]*)/g)];

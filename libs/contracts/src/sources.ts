@@ -37,14 +37,14 @@ export class ComponentChoice extends CodeSource {
 export class NewSource extends ComponentChoice {
   @IsOptional()
   @IsText(SOURCE_NAME_LENGTH)
-  name?: string;
+  name?: string | null;
 
   @IsExternalId()
   external_id?: string | null;
 
   @IsOptional()
   @IsObject({ message: 'configured_props must be an object' })
-  configured_props?: Record<string, unknown>;
+  configured_props?: Record<string, unknown> | null;
 }
 
 export class CreateSource extends NewSource {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { PropDefinition } from '#contracts';
+import type { PropDefinition, SourceId } from '#contracts';
 import { SecretBox } from '#secrets';
 import type { ConnectionRow } from './connection.entity.js';
 import { connected, namedConnections, withInline } from './source-connections.js';
@@ -9,9 +9,15 @@ const PROPS: PropDefinition[] = [
   { name: 'chat', type: 'app', app: 'slack' },
   { name: 'text', type: 'object' },
 ];
-const row = (id: `apn_${string}`, app: string) => ({ id, app }) as ConnectionRow;
-const known = [row('apn_slack', 'slack'), row('apn_other', 'github')];
-const connect = (chat: unknown, before: Record<string, unknown> = {}) => connected(PROPS, { chat }, { before, known, box });
+const row = (id: `apn_${string}`, app: string, source_id: SourceId | null = null) => ({ id, app, source_id }) as ConnectionRow;
+const known = [
+  row('apn_slack', 'slack'),
+  row('apn_other', 'github'),
+  row('apn_inline', 'slack', 'dc_other'),
+  row('apn_mine', 'slack', 'dc_1'),
+];
+const sourceId = 'dc_1';
+const connect = (chat: unknown, before: Record<string, unknown> = {}) => connected(PROPS, { chat }, { sourceId, before, known, box });
 
 describe('the app props of a source', () => {
   it('use the connection that they name', () => {
@@ -43,16 +49,23 @@ describe('the app props of a source', () => {
     ['a connection that does not exist', { authProvisionId: 'apn_nothing' }, /does not exist/],
     ['no id of a connection', { authProvisionId: 5 }, /does not exist/],
     ['a connection of another app', { authProvisionId: 'apn_other' }, /of the app github, not slack/],
+    ['a connection that is stored with another source', { authProvisionId: 'apn_inline' }, /names the connection of the source dc_other/],
     ['a connection and credentials', { authProvisionId: 'apn_slack', $auth: { a: 1 } }, /must not have both/],
   ])('reject %s', (_, value, message) => {
     expect(connect(value).problems).toEqual([{ field: 'configured_props.chat', message: expect.stringMatching(message) }]);
   });
 
+  it('use the connection of another prop of the source, and one that the source has used before', () => {
+    expect(connect({ authProvisionId: 'apn_mine' })).toMatchObject({ uses: ['apn_mine'], problems: [] });
+    const kept = { authProvisionId: 'apn_inline' };
+    expect(connect(kept, { chat: kept })).toMatchObject({ uses: ['apn_inline'], problems: [] });
+  });
+
   it('are at most 32 of a source, however large it is', () => {
     const props = Array.from({ length: 33 }, (_, n) => ({ ...PROPS[0]!, name: `chat${n}` }));
     const of = (count: number) => Object.fromEntries(props.slice(0, count).map(({ name }) => [name, { $auth: { a: 1 } }]));
-    expect(connected(props, of(32), { before: {}, known, box }).problems).toEqual([]);
-    expect(connected(props, of(33), { before: {}, known, box }).problems).toEqual([
+    expect(connected(props, of(32), { sourceId, before: {}, known, box }).problems).toEqual([]);
+    expect(connected(props, of(33), { sourceId, before: {}, known, box }).problems).toEqual([
       { field: 'configured_props', message: 'configured_props use 33 connections; the limit is 32' },
     ]);
   });
@@ -63,7 +76,7 @@ describe('the app props of a source', () => {
 
   it('are the only ones that use connections', () => {
     const value = { authProvisionId: 'apn_nothing', $auth: { a: 1 } };
-    expect(connected(PROPS, { text: value }, { before: {}, known, box })).toMatchObject({ uses: [], inline: [], problems: [] });
+    expect(connected(PROPS, { text: value }, { sourceId, before: {}, known, box })).toMatchObject({ uses: [], inline: [], problems: [] });
     expect(namedConnections({ text: value, chat: { authProvisionId: 'no id' } })).toEqual(['apn_nothing']);
   });
 });

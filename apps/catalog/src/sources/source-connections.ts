@@ -7,6 +7,7 @@ import {
   isId,
   newId,
   type PropDefinition,
+  type SourceId,
 } from '#contracts';
 import type { SecretBox } from '#secrets';
 import type { ConnectionRow } from './connection.entity.js';
@@ -42,12 +43,12 @@ export const namedConnections = (...values: Values[]): ConnectionId[] =>
  *     {"$auth": {…}}                   a connection that is stored with the source and deleted with it
  *     both                             the latter, as responses show it, with new credentials
  *
- * before: the stored values so far; known: the connections of the owner that the values name.
+ * `before`: the stored values so far; `known`: the connections of the owner that the values name.
  */
 export function connected(
   props: PropDefinition[],
   values: Values,
-  { before, known, box }: { before: Values; known: readonly ConnectionRow[]; box: SecretBox },
+  { sourceId, before, known, box }: { sourceId: SourceId; before: Values; known: readonly ConnectionRow[]; box: SecretBox },
 ): Connected {
   const result: Connected = { values: { ...values }, uses: [], inline: [], problems: [] };
   for (const prop of props) {
@@ -65,7 +66,10 @@ export function connected(
       if (!hasAuth) continue;
     } else if (given !== own) {
       const row = known.find(({ id }) => id === given);
-      const problem = hasAuth ? `must not have both ${ID} and ${AUTH}` : connectionProblem(prop, row);
+      const isKept = isObject(stored) && stored[ID] === given;
+      const problem = hasAuth
+        ? `must not have both ${ID} and ${AUTH}`
+        : (connectionProblem(prop, row) ?? (isKept ? null : othersProblem(row, sourceId)));
       if (problem !== null) bad(problem);
       else if (row) result.uses.push(row.id);
       continue;
@@ -84,6 +88,10 @@ export function connected(
     });
   return result;
 }
+
+/** A connection that is stored with another source would be deleted with it. */
+const othersProblem = (row: ConnectionRow | undefined, sourceId: SourceId): string | null =>
+  row?.source_id && row.source_id !== sourceId ? `names the connection of the source ${row.source_id}; create one to share it` : null;
 
 export const credentialsOf = (inline: InlineConnection[]): UsedCredentials =>
   Object.fromEntries(inline.map(({ id, credentials }) => [id, credentials]));

@@ -220,7 +220,7 @@ describe('the sources of an account', () => {
 
     it('keeps the configured props and the endpoint, and sets name and state to their defaults', async () => {
       const before = await service.get({ owner_id: ME, id: ID });
-      const after = await update({ component_code: 'new code' });
+      const after = await update({ component_code: 'new code', configured_props: null });
       expect(after.configured_props).toEqual(before.configured_props);
       expect(after).toMatchObject({ name: 'my-source', active: true });
       expect(announced()).toMatchObject([{ version: 2, deployment: { code_hash: codeHash('new code') } }]);

@@ -206,8 +206,8 @@ export class SourcesService {
   }
 
   /** The connections that the source uses, and those that the given values name. */
-  private known(before: SourceRow, given: Record<string, unknown> = {}, session?: Session): Promise<ConnectionRow[]> {
-    return this.connections.findAll(before.owner_id, namedConnections(given, this.values(before)), session);
+  private known(before: SourceRow, given: Record<string, unknown> | null | undefined, session?: Session): Promise<ConnectionRow[]> {
+    return this.connections.findAll(before.owner_id, namedConnections(given ?? {}, this.values(before)), session);
   }
 
   private patched(
@@ -243,6 +243,7 @@ export class SourcesService {
       kept,
     });
     const { values, uses, inline, ...connections } = connected(props, configured(props, secrets.values), {
+      sourceId,
       before: before ? this.stored(before) : {},
       known,
       box: this.box,

@@ -68,7 +68,9 @@ export class GatewayAdapter extends FastifyAdapter {
   refuseUnknown(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const path = pathOf(request);
     const methods = this.routes.methodsOf(path);
-    if (methods.length === 0) return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
+    // a route with a wildcard has refused a path that it does not have
+    if (methods.length === 0 || methods.includes(request.method))
+      return sendProblem(reply, { status: 404, detail: `no such path: ${path}` });
     reply.header('allow', methods.join(', '));
     const list = request.method === 'GET' ? LISTS.get(path.replace(/\/+$/, '')) : undefined;
     const hint = list === undefined ? '' : `; the list is at ${list}`;

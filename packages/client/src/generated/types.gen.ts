@@ -247,13 +247,13 @@ export type CreateSourceBody = {
     /**
      * Default: the slug of the component's name.
      */
-    name?: string;
+    name?: string | null;
     /**
      * Values of the component's props.
      */
     configured_props?: {
         [key: string]: unknown;
-    };
+    } | null;
     /**
      * The key of a component in the registry.
      */
@@ -288,13 +288,13 @@ export type UpdateSourceBody = {
     /**
      * Default: the slug of the component's name.
      */
-    name?: string;
+    name?: string | null;
     /**
      * Values of the component's props.
      */
     configured_props?: {
         [key: string]: unknown;
-    };
+    } | null;
     /**
      * The key of a component in the registry.
      */
