@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it, jest } from '@jest/globals';
-import { createLog } from '#observability';
+import type { Batch } from 'kafkajs';
+import { createLog, metrics } from '#observability';
 import { WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 
@@ -15,6 +16,7 @@ async function watched() {
     connect: nothing,
     subscribe: nothing,
     run: nothing,
+    disconnect: nothing,
   };
   const onInterruption = jest.fn();
   let connects = () => {};
@@ -22,17 +24,24 @@ async function watched() {
     connects = onConnection;
     return consumer;
   };
-  const kafka = { watchedConsumer } as unknown as KafkaClient;
-  await new WatchedConsumer(kafka, 'group', createLog('test', 'silent'), { onInterruption, ownGroup: true }).start(['t'], {
-    fromBeginning: true,
-  });
+  const kafka = { watchedConsumer, withAdmin: nothing } as unknown as KafkaClient;
+  const started = new WatchedConsumer(kafka, 'group', createLog('test', 'silent'), { onInterruption, ownGroup: true });
+  await started.start(['t'], { fromBeginning: true });
   return {
     onInterruption,
     connects: () => connects(),
     starts: (nodeId: number) => emitter.emit('FETCH_START', { payload: { nodeId } }),
     ends: (nodeId: number) => emitter.emit('FETCH', { payload: { nodeId } }),
+    joins: (...partitions: number[]) => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { t: partitions } } }),
+    fetches: (partition: number, lag: number) =>
+      started.recordLag({ topic: 't', partition, offsetLag: () => String(lag) } as unknown as Batch),
+    stop: () => started.stop(),
   };
 }
+
+/** The values of the metric, by group. */
+const lags = async () =>
+  (await metrics.getSingleMetric('sluice_consumer_lag_records')!.get()).values.map(({ labels, value }) => [labels.group, value]);
 
 describe('a consumer', () => {
   it('reports no interruption while each fetch from each broker ends', async () => {
@@ -66,5 +75,29 @@ describe('a consumer', () => {
     ends(1);
     starts(1);
     expect(onInterruption).toHaveBeenCalledTimes(1);
+  });
+
+  it('has no lag after the group has given its partitions to another process', async () => {
+    const { joins, fetches, stop } = await watched();
+    joins(0, 1);
+    fetches(0, 20_000);
+    fetches(1, 5);
+    expect(await lags()).toEqual([['group', 20_005]]);
+    joins();
+    expect(await lags()).toEqual([['group', 0]]);
+    await stop();
+  });
+
+  it('leaves no metric behind, although its group has a unique name', async () => {
+    for (let starts = 0; starts < 2; starts++) {
+      const { joins, fetches, stop } = await watched();
+      joins(0);
+      fetches(0, 7);
+      expect(await lags()).toEqual([['group', 7]]);
+      const stopped = stop();
+      fetches(0, 3);
+      await stopped;
+      expect(await lags()).toEqual([]);
+    }
   });
 });

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admin, Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
 import { counter, gauge, type Log } from '#observability';
@@ -58,7 +59,7 @@ export interface WatchedConsumerOptions {
   onInterruption?(): void;
   /** false: the service is ready without it, and continues if it fails. */
   vital?: boolean;
-  /** The group belongs to this process alone and is deleted at the end. */
+  /** The group belongs to this consumer alone and is deleted at the end: its name is `name` and a unique id. */
   ownGroup?: boolean;
   config?: Partial<ConsumerConfig>;
 }
@@ -72,6 +73,7 @@ export interface WatchedConsumerOptions {
  */
 export class WatchedConsumer {
   readonly consumer: Consumer;
+  readonly group: string;
   private readonly state: ConsumerState;
   private readonly ownGroup: boolean;
   private readonly onInterruption: () => void;
@@ -82,18 +84,20 @@ export class WatchedConsumer {
   /** The brokers from which a fetch has begun and not ended. */
   private readonly fetching = new Set<number>();
 
+  /** name: of the group, for metrics. */
   constructor(
     private readonly kafka: KafkaClient,
-    private readonly group: string,
+    private readonly name: string,
     private readonly log: Log,
     { onInterruption = () => {}, vital = true, ownGroup = false, config = {} }: WatchedConsumerOptions = {},
   ) {
     this.onInterruption = onInterruption;
     this.ownGroup = ownGroup;
-    const settings = { ...defaults, ...(ownGroup && { sessionTimeout: OWN_SESSION_MS }), ...config, groupId: group };
+    this.group = ownGroup ? `${name}.${randomUUID()}` : name;
+    const settings = { ...defaults, ...(ownGroup && { sessionTimeout: OWN_SESSION_MS }), ...config, groupId: this.group };
     this.consumer = kafka.watchedConsumer(settings, () => this.onInterruption());
-    this.state = { group, vital, running: false, lastContactAt: 0 };
-    states.set(group, this.state);
+    this.state = { group: this.group, vital, running: false, lastContactAt: 0 };
+    states.set(this.group, this.state);
   }
 
   /** Joins the group and begins to fetch: before it resolves or, if the consumer is not vital, some time later. */
@@ -104,8 +108,9 @@ export class WatchedConsumer {
     const contact = () => void (state.lastContactAt = Date.now());
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       state.running = true;
-      // other processes report the lag of their partitions
+      // other processes report the lag of the partitions that they have now
       this.lags.clear();
+      this.reportLag();
       contact();
       log.debug({ group, assignment: payload.memberAssignment }, 'consumer.joined');
     });
@@ -151,8 +156,13 @@ export class WatchedConsumer {
   /** Records the lag of a fetched batch behind the end of its partition. */
   recordLag(batch: Batch): void {
     this.lags.set(`${batch.topic}/${batch.partition}`, Number(batch.offsetLag()));
+    this.reportLag();
+  }
+
+  private reportLag(): void {
+    if (this.stopping) return;
     lag.set(
-      { group: this.group },
+      { group: this.name },
       [...this.lags.values()].reduce((sum, each) => sum + each, 0),
     );
   }
@@ -160,6 +170,7 @@ export class WatchedConsumer {
   async stop(): Promise<void> {
     this.stopping = true;
     states.delete(this.group);
+    lag.remove({ group: this.name });
     await this.consumer.disconnect();
     if (this.ownGroup) await deleteGroups(this.kafka, this.log, (group) => group === this.group);
   }
@@ -175,12 +186,12 @@ export class WatchedConsumer {
   }
 
   private async restart(error: Error, begin: () => Promise<void>): Promise<void> {
-    const { group, log, state } = this;
+    const { group, name, log, state } = this;
     for (let pause = FIRST_PAUSE_MS; !this.stopping && !state.running; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       log[state.vital ? 'warn' : 'error']({ group, err: error, reason: explainKafkaError(error), pause_ms: pause }, 'consumer.failed');
       await sleep(pause);
       if (this.stopping) return;
-      restarts.inc({ group });
+      restarts.inc({ group: name });
       try {
         return await begin();
       } catch (again) {

@@ -14,7 +14,7 @@ export interface LogConsumerOptions extends LogIntakeOptions {
   gatherMs?: number;
   /** false: the service is ready without it. */
   vital?: boolean;
-  /** The group belongs to this process alone and is deleted at the end. */
+  /** The group belongs to this consumer alone and is deleted at the end: its name has a unique id, too. */
   ownGroup?: boolean;
 }
 

@@ -76,9 +76,8 @@ export class Messages {
   /** Resolves once replies can be received. */
   async connect(): Promise<void> {
     // one group per process: each process reads all replies to its service and takes its own
-    const group = `${this.repliesTo}.${randomUUID()}`;
-    this.consumer = new WatchedConsumer(this.kafka, group, this.log, { ownGroup: true });
-    const { consumer } = this.consumer;
+    this.consumer = new WatchedConsumer(this.kafka, this.repliesTo, this.log, { ownGroup: true });
+    const { consumer, group } = this.consumer;
     for (const { partition, high } of await this.ends()) this.positions.set(partition, high);
     // The group has no committed offsets. Without this, it would begin at the end each time it is joined, and miss the replies before that.
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {

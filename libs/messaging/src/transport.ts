@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type CustomTransportStrategy, type MessageHandler, Server } from '@nestjs/microservices';
 import { lastValueFrom } from 'rxjs';
@@ -195,7 +194,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
         new LogConsumer(kafka, log, {
           ...rest,
           topic,
-          group: `${service}.${group}${onDemand ? `.${randomUUID()}` : ''}`,
+          group: `${service}.${group}`,
           ownGroup: onDemand,
           positions: async (partitions) => (await positionsOf(partitions)) as Map<number, Position>,
           handle: async (...batch) => void (await handler(new Batch(...batch))),
