@@ -24,7 +24,9 @@ async function watched() {
     connects = onConnection;
     return consumer;
   };
-  const kafka = { watchedConsumer, withAdmin: nothing } as unknown as KafkaClient;
+  const deleted: string[] = [];
+  const admin = { deleteGroups: async (groups: string[]) => void deleted.push(...groups) };
+  const kafka = { watchedConsumer, withAdmin: (work: (given: object) => unknown) => work(admin) } as unknown as KafkaClient;
   const started = new WatchedConsumer(kafka, 'group', createLog('test', 'silent'), { onInterruption, ownGroup: true });
   await started.start(['t'], { fromBeginning: true });
   return {
@@ -36,6 +38,8 @@ async function watched() {
     fetches: (partition: number, lag: number) =>
       started.recordLag({ topic: 't', partition, offsetLag: () => String(lag) } as unknown as Batch),
     stop: () => started.stop(),
+    group: started.group,
+    deleted,
   };
 }
 
@@ -86,6 +90,13 @@ describe('a consumer', () => {
     joins();
     expect(await lags()).toEqual([['group', 0]]);
     await stop();
+  });
+
+  it('deletes its group when it stops, if no other consumer can use it', async () => {
+    const { stop, group, deleted } = await watched();
+    expect(group).toMatch(/^group\.[0-9a-f-]{36}$/);
+    await stop();
+    expect(deleted).toEqual([group]);
   });
 
   it('leaves no metric behind, although its group has a unique name', async () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Admin, Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
+import type { Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
 import { counter, gauge, type Log } from '#observability';
 import { removeDeadMembers } from './dead-members.js';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
@@ -172,7 +172,7 @@ export class WatchedConsumer {
     states.delete(this.group);
     lag.remove({ group: this.name });
     await this.consumer.disconnect();
-    if (this.ownGroup) await deleteGroups(this.kafka, this.log, (group) => group === this.group);
+    if (this.ownGroup) await deleteGroups(this.kafka, this.log, [this.group]);
   }
 
   private async afterCrash(error: Error, run: ConsumerRunConfig): Promise<void> {
@@ -201,16 +201,11 @@ export class WatchedConsumer {
   }
 }
 
-/** Deletes the empty groups that match. Best effort: Kafka deletes them itself, but only after days. */
-export async function deleteGroups(kafka: KafkaClient, log: Log, matches: (group: string) => boolean): Promise<void> {
-  const work = async (admin: Admin): Promise<void> => {
-    const matching = (await admin.listGroups()).groups.map(({ groupId }) => groupId).filter(matches);
-    if (matching.length === 0) return;
-    const { groups } = await admin.describeGroups(matching);
-    const empty = groups.filter(({ state }) => state === 'Empty').map(({ groupId }) => groupId);
-    if (empty.length > 0) await admin.deleteGroups(empty);
-  };
-  await kafka.withAdmin(work, { retry: { retries: 0 } }).catch((error: Error) => log.debug({ err: error }, 'consumer-groups.not-deleted'));
+/** Deletes groups; Kafka refuses those that have members. Best effort: it deletes empty groups itself, but only after days. */
+export async function deleteGroups(kafka: KafkaClient, log: Log, groups: string[]): Promise<void> {
+  await kafka
+    .withAdmin((admin) => admin.deleteGroups(groups), { retry: { retries: 0 } })
+    .catch((error: Error) => log.debug({ groups, err: error }, 'consumer-groups.not-deleted'));
 }
 
 /** A batch that ends this soon after a pause counts as one of the same fetch, in ms. */

@@ -75,7 +75,7 @@ export class LogReader {
       await reading.run(withinMs);
     } finally {
       await consumer.disconnect().catch((error: Error) => this.log.warn({ err: error }, 'log-reader.not-closed'));
-      await deleteGroups(this.kafka, this.log, (other) => other === group);
+      await deleteGroups(this.kafka, this.log, [group]);
     }
   }
 }

@@ -116,3 +116,18 @@ it('reports the size of each reply with its request', async () => {
   expect(await reply).toEqual({ id: 'dc_1', name: 'ä' });
   expect(replies).toEqual([[request, value.length]]);
 });
+
+it('deletes the groups of other processes of its service, of which Kafka refuses those that have members', async () => {
+  const deleted: string[] = [];
+  const groups = [`${TOPIC}.killed`, `${repliesTopic('catalog')}.killed`, 'gateway.facts'].map((groupId) => ({ groupId }));
+  const admin = {
+    fetchTopicOffsets: async () => [],
+    listGroups: async () => ({ groups }),
+    deleteGroups: async (given: string[]) => void deleted.push(...given),
+  };
+  const kafka = { watchedConsumer: () => new FakeConsumer(), withAdmin: (work: (given: object) => unknown) => work(admin) };
+  const log = createLog('test', 'silent');
+  await new Messages('gateway', kafka as unknown as KafkaClient, {} as Publisher, log, new SecretBox([])).connect();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(deleted).toEqual([`${TOPIC}.killed`]);
+});

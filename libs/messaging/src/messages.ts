@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
+import type { Admin } from 'kafkajs';
 import {
   type Command,
   type Fact,
@@ -100,8 +101,17 @@ export class Messages {
         this.positions.set(batch.partition, String(BigInt(batch.lastOffset()) + 1n));
       },
     });
-    // groups of processes that were killed
-    void deleteGroups(this.kafka, this.log, (other) => other.startsWith(`${this.repliesTo}.`) && other !== group);
+    void this.deleteGroupsOfOthers(group);
+  }
+
+  /** Only those of processes that were killed have no members. */
+  private async deleteGroupsOfOthers(own: string): Promise<void> {
+    const find = async (admin: Admin): Promise<string[]> =>
+      (await admin.listGroups()).groups
+        .map(({ groupId }) => groupId)
+        .filter((each) => each.startsWith(`${this.repliesTo}.`) && each !== own);
+    const others = await this.kafka.withAdmin(find, { retry: { retries: 0 } }).catch(() => []);
+    if (others.length > 0) await deleteGroups(this.kafka, this.log, others);
   }
 
   /** Sets what is called with each request whose reply arrives, and the size of the reply. */
