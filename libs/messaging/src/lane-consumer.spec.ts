@@ -31,6 +31,8 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = un
   /** Called for the records that are planned. */
   const planned = { with: (_: number[]): void => {} };
   let run: ConsumerRunConfig = {};
+  /** Whether kafkajs fetches nothing from partition 0. */
+  let isPaused = false;
   /** Whether another offset has been requested since the last fetch. */
   let isStale = false;
   const consumer = {
@@ -39,7 +41,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = un
     connect: async () => {},
     subscribe: async () => {},
     run: async (config: ConsumerRunConfig) => void (run = config),
-    pause: () => {},
+    pause: () => void (isPaused = true),
     seek: () => void (isStale = true),
     disconnect: async () => {},
     commitOffsets: async () => {
@@ -97,6 +99,10 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = un
     await run.eachBatch?.({
       ...{ batch, heartbeat: async () => {}, isRunning: () => true, isStale: () => isStale },
       resolveOffset: (offset: string) => void resolved.push(offset),
+      pause: () => {
+        isPaused = true;
+        return () => void (isPaused = false);
+      },
     } as unknown as EachBatchPayload);
     return resolved;
   };
@@ -109,6 +115,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = un
     planned,
     join,
     fetch,
+    isPaused: () => isPaused,
     emit: (name: string, payload: object) => emitter.emit(name, { payload }),
     end: () => ends.shift()?.(),
   };
@@ -212,6 +219,38 @@ describe('a lane consumer', () => {
     await eventually(() => expect(begun).toEqual([0, 1, 2, 3, 4, 5]));
     end();
     await lanes.stop();
+  });
+
+  it('pauses a partition for longer each time its records cannot be planned, and reads the others meanwhile', async () => {
+    const { lanes, planned, fetch, isPaused } = await consuming({ partitions: [0, 1] });
+    let isDown = true;
+    planned.with = () => {
+      if (isDown) throw new Error('the database is down');
+    };
+    const pauses: number[] = [];
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const start = performance.now();
+      expect(await fetch(4, 5)).toEqual([]);
+      expect(isPaused()).toBe(true);
+      await eventually(() => expect(isPaused()).toBe(false));
+      pauses.push(performance.now() - start);
+    }
+    for (const [index, least] of [95, 195, 395].entries()) expect(pauses[index]).toBeGreaterThan(least);
+    isDown = false;
+    expect(await fetch(4, 5)).toEqual(['5']);
+    await lanes.stop();
+  });
+
+  it('resumes no partition while it stops', async () => {
+    const { lanes, planned, fetch, isPaused } = await consuming();
+    planned.with = () => {
+      throw new Error('the database is down');
+    };
+    await fetch(4);
+    const stopped = lanes.stop();
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(isPaused()).toBe(true);
+    await stopped;
   });
 
   it('reads from an earlier position on if it returns there while the last records of a fetch are planned', async () => {

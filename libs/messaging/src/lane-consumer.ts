@@ -45,6 +45,9 @@ const CHUNK = 500;
  */
 const TURN_MS = 50;
 const LOOK_MS = 10;
+/** The back-off of a partition whose records cannot be planned, such as because the database is down. */
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 3000;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -72,6 +75,8 @@ export class LaneConsumer {
   private stopResting: () => void = () => {};
   /** The partitions whose records are being taken. */
   private taking = 0;
+  /** The next pause of each partition whose records could not be planned, in ms. */
+  private readonly pauses = new Map<string, number>();
   /** Whether it has no work, and ticks once per second: less than a session, in which the process may have stood still. */
   private isResting = false;
   private committing: Promise<void> = Promise.resolve();
@@ -219,6 +224,7 @@ export class LaneConsumer {
   private async assign(given: Record<string, number[]>): Promise<void> {
     const assignment = ++this.assignment;
     const { newestDoubt } = this.membership;
+    this.pauses.clear();
     this.intake.keepOnly(Object.entries(given).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition }))));
     for (;;) {
       try {
@@ -278,7 +284,8 @@ export class LaneConsumer {
   }
 
   /** Returns false if records are left. */
-  private async takeBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<boolean> {
+  private async takeBatch(payload: EachBatchPayload): Promise<boolean> {
+    const { batch, resolveOffset, heartbeat, isRunning, isStale } = payload;
     const { assignment } = this;
     this.watched.recordLag(batch);
     // a batch may outlive the assignment under which it was fetched
@@ -294,7 +301,7 @@ export class LaneConsumer {
     const isTurnOver = () => isOver() || (performance.now() > end && this.taking < this.intake.assigned);
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
-      for (let pause = 100; ;) {
+      for (;;) {
         while (!this.intake.hasCapacity && !isTurnOver()) {
           await Promise.race([this.intake.waitForCapacity(), sleep(LOOK_MS)]);
           await heartbeat();
@@ -309,11 +316,11 @@ export class LaneConsumer {
           if (isTaken) break;
         } catch (error) {
           this.log.warn({ ...this.name, topic: batch.topic, partition: batch.partition, err: error }, 'lane.batch-failed');
-          await sleep(pause);
-          pause = Math.min(pause * 2, 3000);
-          await heartbeat();
+          if (!isOver()) this.fetchLater(payload);
+          return false;
         }
       }
+      this.pauses.delete(`${batch.topic}/${batch.partition}`);
       const last = chunk.at(-1);
       if (last) resolveOffset(last.offset);
     }
@@ -321,6 +328,16 @@ export class LaneConsumer {
     if (!isOver()) this.intake.skipHidden(batch.topic, batch.partition, fetchedOf(batch));
     await heartbeat();
     return true;
+  }
+
+  /** Fetches the remaining records again after a pause, twice as long as the one before. The other partitions are read meanwhile. */
+  private fetchLater({ batch: { topic, partition }, pause }: EachBatchPayload): void {
+    const key = `${topic}/${partition}`;
+    const ms = this.pauses.get(key) ?? FIRST_PAUSE_MS;
+    this.pauses.set(key, Math.min(2 * ms, MAX_PAUSE_MS));
+    const resume = pause();
+    // after the pause of all partitions by a stop, it would end that one
+    setTimeout(() => this.stopping || resume(), ms).unref();
   }
 
   private reverify(): void {
