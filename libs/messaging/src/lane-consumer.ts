@@ -303,7 +303,7 @@ export class LaneConsumer {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (;;) {
         while (!this.intake.hasCapacity && !isTurnOver()) {
-          await Promise.race([this.intake.waitForCapacity(), sleep(LOOK_MS)]);
+          await sleep(LOOK_MS);
           await heartbeat();
         }
         if (isTurnOver()) {

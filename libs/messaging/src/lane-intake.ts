@@ -109,7 +109,6 @@ export class LaneIntake {
   private bytes = 0;
   /** The outstanding tasks that belong to no record. */
   private others = 0;
-  private capacity: PromiseWithResolvers<void> | undefined;
   /** Whether the committed progress of the partitions is known: our own may be older. */
   isAssigned = false;
 
@@ -300,7 +299,6 @@ export class LaneIntake {
           this.bytes -= bytes;
           end();
         }
-        this.wake();
       });
     }
   }
@@ -308,10 +306,7 @@ export class LaneIntake {
   /** Runs a task that belongs to no record in its lane. It uses no capacity for records, however many there are: their number is up to the caller. */
   push(task: Task): void {
     this.others += 1;
-    this.lanes.push(task, () => {
-      this.others -= 1;
-      this.wake();
-    });
+    this.lanes.push(task, () => void (this.others -= 1));
   }
 
   /**
@@ -326,12 +321,7 @@ export class LaneIntake {
     }
     // behind every record
     const due = this.ifDue(assigned, Infinity, task);
-    return new Promise((resolve) =>
-      this.lanes.push(due.task, () => {
-        resolve(due.isDone() && !assigned.lost);
-        this.wake();
-      }),
-    );
+    return new Promise((resolve) => this.lanes.push(due.task, () => resolve(due.isDone() && !assigned.lost)));
   }
 
   /** How much of the capacity is in use; from 1 on, no more records are accepted. */
@@ -348,18 +338,6 @@ export class LaneIntake {
   /** Whether more records are accepted. */
   get hasCapacity(): boolean {
     return this.load < 1;
-  }
-
-  /** Resolves when more records may be accepted. */
-  waitForCapacity(): Promise<void> {
-    if (this.hasCapacity) return Promise.resolve();
-    return (this.capacity ??= Promise.withResolvers()).promise;
-  }
-
-  private wake(): void {
-    if (!this.capacity || !this.hasCapacity) return;
-    this.capacity.resolve();
-    this.capacity = undefined;
   }
 
   /**
