@@ -286,7 +286,7 @@ export class LaneIntake {
 
   /** The callbacks of a task live as long as it does. They are made here, where they cannot keep the whole batch in memory. */
   private begin(assigned: AssignedPartition, { offset, timestamp, value }: LogRecord, tasks: Task[]): void {
-    const { end } = assigned.watermark.begin(offset, timestamp);
+    const end = assigned.watermark.begin(offset, timestamp);
     assigned.continuity.advance(offset, timestamp);
     let left = tasks.length;
     if (left === 0) return end();

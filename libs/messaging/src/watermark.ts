@@ -58,18 +58,15 @@ export class Watermark {
   }
 
   /** Registers the record at `offset` and returns a function that marks it as done. `timestamp`, in ms, advances the clock. */
-  begin(offset: number, timestamp: number): { clock: number; end: () => void } {
+  begin(offset: number, timestamp: number): () => void {
     if (offset < this.next) throw new Error(`offset ${offset} has begun already: ${this.next} is next`);
     // not at `offset`: if there is a gap, the record that identifies the log is below it
     this.open.set(offset, { offset: this.next, clock: this.clock, timestamp: this.timestamp });
     this.clock = clockAfter(this.clock, timestamp);
     this.timestamp = timestamp;
     this.next = offset + 1;
-    return {
-      clock: this.clock,
-      end: () => {
-        if (this.open.delete(offset)) this.finished += 1;
-      },
+    return () => {
+      if (this.open.delete(offset)) this.finished += 1;
     };
   }
 
