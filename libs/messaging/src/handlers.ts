@@ -27,15 +27,15 @@ export interface Readable {
 export interface ConsumerSettings {
   /** The maximum number of tasks in progress. */
   concurrency?: number;
-  /** The maximum number of tasks in progress for one group of lanes (an account, a webhook). */
+  /** The maximum number of tasks in progress for one group of lanes (an account, a webhook); without it, only `concurrency` applies. */
   groupConcurrency?: number;
   /** The same while no other group has work; by default `groupConcurrency`. */
   loneGroupConcurrency?: number;
-  /** The maximum number of tasks in progress for one tenant of groups (an account with many webhooks). */
+  /** The maximum number of tasks in progress for one tenant of groups (an account with many webhooks), so that many slow groups do not use up the rest either. */
   tenantConcurrency?: number;
   /** Additional tasks beyond `concurrency`, each for a group that has none in progress. */
   reserve?: number;
-  /** With this many outstanding tasks of records, no more are accepted. */
+  /** With this many outstanding tasks of records, no more are accepted. The last call of `plan` may have gone beyond it. */
   maxOutstanding?: number;
   /** false: the service is ready without this consumer, and continues if it fails. */
   vital?: boolean;

@@ -4,6 +4,7 @@ import type { Log } from '#observability';
 import { committedProgress, type Position, progressMetadata } from './watermark.js';
 import { Gathering, SESSION_MS, WatchedConsumer } from './consumer-life.js';
 import { eachSecond } from './each-second.js';
+import type { ConsumerSettings } from './handlers.js';
 import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
@@ -14,15 +15,9 @@ import type { Task } from './lanes.js';
 import { Membership } from './membership.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
 
-export interface LaneConsumerOptions extends LaneIntakeOptions {
+export interface LaneConsumerOptions extends LaneIntakeOptions, Pick<ConsumerSettings, 'commitEveryMs' | 'gatherMs' | 'vital'> {
   group: string;
   topics: string[];
-  /** Commit interval in ms; a crash repeats at most this much finished work. */
-  commitEveryMs?: number;
-  /** How long a record at the end of the topic may wait for others, in ms. */
-  gatherMs?: number;
-  /** false: the service is ready without it. */
-  vital?: boolean;
   /** Called when retention has deleted records before they were read. */
   onMissed?(missed: MissedRecords): void;
   /** Called when partitions were assigned, before their records come: other processes may have handled some of them. */

@@ -1,14 +1,13 @@
 import type { KafkaMessage } from 'kafkajs';
+import type { ConsumerSettings } from './handlers.js';
 import { PlanBatches, type Plan } from './plan-batches.js';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
 import { type Continuation, type Fetched, LogContinuity } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
 import { clockAfter, type Position, type Progress, union, Watermark } from './watermark.js';
 
-export interface LaneIntakeOptions extends LanesOptions {
-  /** With this many outstanding tasks of records, no more are accepted. The last call of `plan` may have gone beyond it. */
-  maxOutstanding: number;
-  /** The same for the bytes of the records that have outstanding tasks. */
+export interface LaneIntakeOptions extends LanesOptions, Required<Pick<ConsumerSettings, 'maxOutstanding'>> {
+  /** The same as `maxOutstanding` for the bytes of the records that have outstanding tasks. */
   maxOutstandingBytes?: number;
   /**
    * Decides the tasks for each record; there may be none. The records are of one topic, and in order within their partitions. One call is in

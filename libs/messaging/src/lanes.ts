@@ -1,3 +1,5 @@
+import type { ConsumerSettings } from './handlers.js';
+
 /** A unit of work in a lane. `run` must not throw for expected outcomes; if it throws, it is retried. */
 export interface Task {
   /** The tasks of one lane run one at a time, in the order in which they were added. */
@@ -14,17 +16,11 @@ export interface Task {
   isOwn?(): boolean;
 }
 
-export interface LanesOptions {
+type Limits = 'groupConcurrency' | 'loneGroupConcurrency' | 'tenantConcurrency' | 'reserve';
+
+export interface LanesOptions extends Pick<ConsumerSettings, Limits> {
   /** The maximum number of tasks in progress, over all lanes. */
   concurrency: number;
-  /** The maximum number of tasks of one group in progress; without it, only `concurrency` applies. */
-  groupConcurrency?: number;
-  /** The same while no other group has work; by default `groupConcurrency`. */
-  loneGroupConcurrency?: number;
-  /** The maximum number of tasks of one tenant in progress; without it, only the others apply. */
-  tenantConcurrency?: number;
-  /** Additional tasks beyond `concurrency`, each for a group that has none in progress, so that a group need not wait for the tasks of others. */
-  reserve?: number;
   /** Called for each failure of a task, before the task is retried. */
   onFailure?(error: unknown, lane: string): void;
 }

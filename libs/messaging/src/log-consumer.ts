@@ -2,18 +2,15 @@ import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
 import { Gathering, WatchedConsumer } from './consumer-life.js';
+import type { ConsumerSettings } from './handlers.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
 import { fetchedOf, hasNoRecords } from './log-continuity.js';
 import { LogEnds } from './log-ends.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
-export interface LogConsumerOptions extends LogIntakeOptions {
+export interface LogConsumerOptions extends LogIntakeOptions, Pick<ConsumerSettings, 'gatherMs' | 'vital'> {
   group: string;
-  /** How long a record at the end of the topic may wait for others, in ms. */
-  gatherMs?: number;
-  /** false: the service is ready without it. */
-  vital?: boolean;
   /** The group belongs to this consumer alone and is deleted at the end: its name has a unique id, too. */
   ownGroup?: boolean;
 }
