@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
-import { describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Batch } from 'kafkajs';
-import { createLog, metrics } from '#observability';
-import { WatchedConsumer } from './consumer-life.js';
+import { createLog, type Log, metrics } from '#observability';
+import { consumerStates, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 
 /** A consumer of kafkajs that fetches when the test says so. */
-async function watched() {
+async function watched({ ownGroup = true, vital = true } = {}) {
   const emitter = new EventEmitter();
   const events = Object.fromEntries(['GROUP_JOIN', 'FETCH_START', 'FETCH', 'HEARTBEAT', 'STOP', 'CRASH'].map((name) => [name, name]));
   const nothing = async () => {};
@@ -15,7 +15,7 @@ async function watched() {
     on: (name: string, listener: () => void) => emitter.on(name, listener),
     connect: nothing,
     subscribe: nothing,
-    run: nothing,
+    run: jest.fn(nothing),
     disconnect: nothing,
   };
   const onInterruption = jest.fn();
@@ -26,8 +26,10 @@ async function watched() {
   };
   const deleted: string[] = [];
   const admin = { deleteGroups: async (groups: string[]) => void deleted.push(...groups) };
-  const kafka = { watchedConsumer, withAdmin: (work: (given: object) => unknown) => work(admin) } as unknown as KafkaClient;
-  const started = new WatchedConsumer(kafka, 'group', createLog('test', 'silent'), { onInterruption, ownGroup: true });
+  const onFatal = jest.fn();
+  const kafka = { watchedConsumer, onFatal, withAdmin: (work: (given: object) => unknown) => work(admin) } as unknown as KafkaClient;
+  const log = { ...createLog('test', 'silent'), debug: jest.fn(), warn: jest.fn(), error: jest.fn() } as unknown as jest.Mocked<Log>;
+  const started = new WatchedConsumer(kafka, 'group', log, { onInterruption, ownGroup, vital });
   await started.start(['t'], { fromBeginning: true });
   return {
     onInterruption,
@@ -37,8 +39,12 @@ async function watched() {
     joins: (...partitions: number[]) => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { t: partitions } } }),
     fetches: (partition: number, lag: number) =>
       started.recordLag({ topic: 't', partition, offsetLag: () => String(lag) } as unknown as Batch),
+    crashes: (error: Error, restart = false) => emitter.emit('CRASH', { payload: { error, restart } }),
+    run: consumer.run,
+    ...{ onFatal, log },
     stop: () => started.stop(),
     group: started.group,
+    state: () => consumerStates().find(({ group }) => group === started.group),
     deleted,
   };
 }
@@ -110,5 +116,74 @@ describe('a consumer', () => {
       await stopped;
       expect(await lags()).toEqual([]);
     }
+  });
+});
+
+const failure = (name: string, type?: string): Error => Object.assign(new Error('failed'), { name, type });
+const down = failure('KafkaJSConnectionError');
+const denied = failure('KafkaJSProtocolError', 'GROUP_AUTHORIZATION_FAILED');
+const bug = new TypeError('not a function');
+
+describe('a consumer that has crashed', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  const restarted = { runs: 2, isFatal: false };
+  const ended = { runs: 1, isFatal: true };
+  it.each([
+    ['a vital one is restarted while the brokers are down', true, down, restarted],
+    ['a vital one ends its process without permission', true, denied, ended],
+    ['a vital one ends its process after a bug', true, bug, ended],
+    ['another one is restarted while the brokers are down', false, down, restarted],
+    ['another one is restarted without permission', false, denied, restarted],
+    ['another one is restarted after a bug', false, bug, restarted],
+  ])('%s', async (_, vital, error, { runs, isFatal }) => {
+    const { crashes, joins, state, run, onFatal, log, stop } = await watched({ vital });
+    await jest.advanceTimersByTimeAsync(0);
+    joins(0);
+    expect(state()).toMatchObject({ vital, running: true });
+    crashes(error);
+    expect(state()).toMatchObject({ vital, running: false });
+    await jest.advanceTimersByTimeAsync(999);
+    expect(run).toHaveBeenCalledTimes(1);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(run).toHaveBeenCalledTimes(runs);
+    expect(onFatal.mock.calls).toEqual(isFatal ? [[error, expect.stringMatching('group')]] : []);
+    // a person has to act if nothing else shows that it is down
+    expect([log.warn, log.error].map(({ mock }) => mock.calls.length)).toEqual(isFatal ? [0, 0] : vital ? [1, 0] : [0, 1]);
+    await stop();
+    expect(state()).toBeUndefined();
+  });
+
+  it('is restarted after longer and longer pauses until it has joined its group', async () => {
+    const { crashes, joins, run, stop } = await watched();
+    const start = Date.now();
+    const at: number[] = [];
+    run.mockImplementation(async () => {
+      at.push((Date.now() - start) / 1000);
+      if (at.length < 7) throw down;
+      joins(0);
+    });
+    crashes(down);
+    await jest.advanceTimersByTimeAsync(120_000);
+    expect(at).toEqual([1, 3, 7, 15, 30, 45, 60]);
+    await stop();
+  });
+
+  it('is left to kafkajs if that restarts it', async () => {
+    const { crashes, run, onFatal, stop } = await watched();
+    crashes(bug, true);
+    await jest.advanceTimersByTimeAsync(120_000);
+    expect(run).toHaveBeenCalledTimes(1);
+    expect(onFatal).not.toHaveBeenCalled();
+    await stop();
+  });
+
+  it('is not restarted after it was stopped', async () => {
+    const { crashes, run, stop } = await watched();
+    crashes(down);
+    await stop();
+    await jest.advanceTimersByTimeAsync(120_000);
+    expect(run).toHaveBeenCalledTimes(1);
   });
 });

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Batch, Consumer, ConsumerConfig, ConsumerRunConfig } from 'kafkajs';
 import { counter, gauge, type Log } from '#observability';
 import { removeDeadMembers } from './dead-members.js';
@@ -50,6 +49,8 @@ const MANY_PARTITIONS = 64;
 const SILENCE_MS = MAX_WAIT_MS + 2000;
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 15_000;
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export interface WatchedConsumerOptions {
   /**
