@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { schemaOf } from '#database';
 import type { OutgoingRecord, Publisher } from '#messaging';
 import { createLog, type Log, metrics } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
-import { addToOutbox, OutboxRelay, outboxSchema } from './outbox.js';
+import { addToOutbox, OutboxRelay, outboxSchema, SEND_REFUSED_AGAIN } from './outbox.js';
 
 let db: FreshDatabase;
 beforeAll(async () => {
@@ -120,4 +120,26 @@ it('a record that is not sent for half a minute is reported once, and its age is
   await db.database.query('TRUNCATE outbox');
   await relay.look();
   expect(await age()).toBe(0);
+});
+
+it('finds the refused records at a start without reading the others', async () => {
+  await db.database.query(
+    `TRUNCATE outbox; INSERT INTO outbox (topic, key, headers) SELECT 'facts', n::text, '{}' FROM generate_series(1, 3000) AS n; ANALYZE outbox`,
+  );
+  const { rows } = await db.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${SEND_REFUSED_AGAIN}`);
+  expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('outbox_refused');
+});
+
+it('leaves the refused records to the active relay', async () => {
+  await db.database.query(`TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, refused) VALUES ('facts', 'large', '{}', true)`);
+  const active = await db.database.connect();
+  await active.query("SELECT pg_advisory_lock(hashtext('sluice.outbox'))");
+  const connect = jest.spyOn(db.database, 'connect');
+  const relay = new OutboxRelay(db.database, {} as Publisher, createLog('test', 'silent'));
+  relay.onApplicationBootstrap();
+  while (connect.mock.calls.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  await relay.beforeApplicationShutdown();
+  expect((await active.query<{ refused: boolean }>('SELECT refused FROM outbox')).rows).toEqual([{ refused: true }]);
+  connect.mockRestore();
+  active.release(true);
 });

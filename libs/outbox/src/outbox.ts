@@ -74,6 +74,7 @@ export async function addToOutbox(transaction: Session, records: AccountRecord[]
 /** A record for Kafka that the relay has not sent yet. */
 @Entity('outbox')
 @Index('outbox_turn', ['account_id', 'id'], { where: 'NOT refused' })
+@Index('outbox_refused', ['id'], { where: 'refused' })
 export class OutboxRecord {
   @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
   id!: number;
@@ -93,7 +94,7 @@ export class OutboxRecord {
   @Column({ type: 'timestamptz', default: () => 'now()' })
   added_at!: Date;
 
-  /** Kafka refuses it, such as because of its size: it is sent again when a service starts. */
+  /** Kafka refuses it, such as because of its size: it is sent again after a restart of the service. */
   @Column('boolean', { default: false })
   refused!: boolean;
 
@@ -128,6 +129,15 @@ class AddAccountsToOutbox1796860800000 extends Migration {
     CREATE INDEX outbox_turn ON outbox (account_id, id) WHERE NOT refused`;
 }
 
+class IndexRefusals1798300800000 extends Migration {
+  readonly sql = `
+    -- those to send again at a start: there are few, and the rest of the table can be large
+    CREATE INDEX outbox_refused ON outbox (id) WHERE refused`;
+}
+
+/** SQL for a start. */
+export const SEND_REFUSED_AGAIN = 'UPDATE outbox SET refused = false WHERE refused';
+
 /** The table of the outbox, for the schema of an app that has one. */
 export const outboxSchema: SchemaPart = {
   entities: [OutboxRecord],
@@ -136,6 +146,7 @@ export const outboxSchema: SchemaPart = {
     AddTimesToOutbox1795910400001,
     AddRefusalsToOutbox1796000000000,
     AddAccountsToOutbox1796860800000,
+    IndexRefusals1798300800000,
   ],
 };
 
@@ -241,13 +252,16 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
       try {
         client = await this.database.connect();
         client.on('error', () => this.wake());
-        // the limits of the topics may have been raised
-        if (isFirst) await client.query('UPDATE outbox SET refused = false WHERE refused');
-        isFirst = false;
         client.on('notification', () => this.wake());
         const { rows } = await client.query<{ locked: boolean }>("SELECT pg_try_advisory_lock(hashtext('sluice.outbox')) AS locked");
-        if (rows[0]?.locked) await this.relay(client);
-        else await this.sleep(LOCK_RETRY_MS);
+        if (!rows[0]?.locked) {
+          await this.sleep(LOCK_RETRY_MS);
+          continue;
+        }
+        // the limits of the topics may have been raised
+        if (isFirst) await client.query(SEND_REFUSED_AGAIN);
+        isFirst = false;
+        await this.relay(client);
       } catch (error) {
         this.log.warn({ err: error }, 'outbox.interrupted');
         await this.sleep(LOCK_RETRY_MS);
