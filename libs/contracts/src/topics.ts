@@ -135,3 +135,9 @@ export function topicAccess(service: Service): TopicAccess {
     groupPrefix: groupPrefix(service),
   };
 }
+
+/** The specifications of the topics that a service reads or writes. */
+export function topicSpecsOf(service: Service): TopicSpec[] {
+  const { reads, writes } = topicAccess(service);
+  return topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
+}

@@ -1,4 +1,4 @@
-import { topicAccess, topicSpecs, type Service } from '#contracts';
+import { type Service, topicSpecs, topicSpecsOf } from '#contracts';
 import { createTopics, explainKafkaError, type KafkaClient, KeptAdmin, type TopicSettings } from '#messaging';
 import { counter, type Log } from '#observability';
 
@@ -12,8 +12,7 @@ const recreated = counter('topics_recreated_total', 'Topics that a running servi
  * @returns a function that stops it
  */
 export function recreateDeletedTopics(service: Service, kafka: KafkaClient, settings: TopicSettings, log: Log): () => void {
-  const { reads, writes } = topicAccess(service);
-  const specs = topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
+  const specs = topicSpecsOf(service);
   const admin = new KeptAdmin(kafka);
   let checking = false;
   const check = async (): Promise<void> => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Service, topicAccess, topicSpecs } from '#contracts';
+import { type Service, topicSpecsOf } from '#contracts';
 import { type DatabaseConfig, explainDatabaseError, type Schema, schemaState } from '#database';
 import { checkTopics, explainKafkaError, type KafkaClient, reasonOf, type TopicSettings, wrongTopics } from '#messaging';
 import type { Log } from '#observability';
@@ -37,8 +37,7 @@ export async function waitForStores({
   log,
 }: StoresOptions): Promise<void> {
   const kafkaName = `Kafka at ${brokers.join(',')}`;
-  const { reads, writes } = topicAccess(service);
-  const specs = topicSpecs().filter(({ topic }) => reads.includes(topic) || writes.includes(topic));
+  const specs = topicSpecsOf(service);
   const checkKafka = async (): Promise<string | undefined> => {
     try {
       const { missing, wrong, different } = await checkTopics(kafka, specs, topics);
