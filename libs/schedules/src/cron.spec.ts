@@ -24,6 +24,8 @@ describe('the next time of a cron expression', () => {
 
   it.each([
     ['sometimes', undefined, 'five fields'],
+    ['constructor', undefined, 'five fields'],
+    ['__proto__', undefined, 'five fields'],
     ['0 0 0 1 1 * 2030', undefined, 'five fields'],
     ['60 * * * *', undefined, 'minute'],
     ['* * * * *', 'Mars/Olympus', 'Mars/Olympus'],

@@ -18,7 +18,7 @@ const SEARCHED_YEARS = 40;
 export function nextCron(cron: string, timezone: string | null | undefined, after: Date): Date | null {
   if (cron.length > CRON_LENGTH) throw new Error(`a cron expression has at most ${CRON_LENGTH} characters`);
   if (timezone && timezone.length > TIME_ZONE_LENGTH) throw new Error(`a time zone has at most ${TIME_ZONE_LENGTH} characters`);
-  const fields = (NICKNAMES[cron.trim().toLowerCase()] ?? cron).trim().split(/\s+/);
+  const fields = (NICKNAMES.get(cron.trim().toLowerCase()) ?? cron).trim().split(/\s+/);
   if (fields.length !== 5 && fields.length !== 6) throw new Error('a cron expression has five fields, or six with seconds');
   const year = after.getUTCFullYear();
   const years = `${Math.max(year - 1, 1)}-${Math.min(year + SEARCHED_YEARS, 9999)}`;
@@ -26,12 +26,12 @@ export function nextCron(cron: string, timezone: string | null | undefined, afte
   return new Cron(pattern, { paused: true, timezone: timezone ?? 'UTC' }).nextRun(after);
 }
 
-const NICKNAMES: Record<string, string> = {
-  '@yearly': '0 0 1 1 *',
-  '@annually': '0 0 1 1 *',
-  '@monthly': '0 0 1 * *',
-  '@weekly': '0 0 * * 0',
-  '@daily': '0 0 * * *',
-  '@midnight': '0 0 * * *',
-  '@hourly': '0 * * * *',
-};
+const NICKNAMES = new Map([
+  ['@yearly', '0 0 1 1 *'],
+  ['@annually', '0 0 1 1 *'],
+  ['@monthly', '0 0 1 * *'],
+  ['@weekly', '0 0 * * 0'],
+  ['@daily', '0 0 * * *'],
+  ['@midnight', '0 0 * * *'],
+  ['@hourly', '0 * * * *'],
+]);
