@@ -283,6 +283,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         await woken;
         continue;
       }
+      this.wake();
       for (const share of shares(rows)) {
         const sent = await this.send(share);
         await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [sent.map(({ id }) => id)] });
