@@ -38,8 +38,8 @@ const notFoundMs = 5000;
  * that do. The lanes know no accounts, because accounts share the connections to a host.
  */
 export class NameLookup {
-  private readonly local = new Lane(localLookupsAtATime);
-  private readonly unknown = new Lane(unknownLookupsAtATime);
+  private readonly local = new Limit(localLookupsAtATime);
+  private readonly unknown = new Limit(unknownLookupsAtATime);
   /** Names that do not exist. */
   private readonly notFound = new LRUCache<string, { error: Error; until: number }>({ max: 10_000 });
 
@@ -110,7 +110,7 @@ interface Queried {
 const isSingleLabel = (name: string): boolean => !name.replace(/\.$/, '').includes('.');
 
 /** Limits how many lookups run at a time; the others wait in order. */
-class Lane {
+class Limit {
   private running = 0;
   private readonly waiting: (() => void)[] = [];
 

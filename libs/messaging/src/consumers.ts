@@ -22,8 +22,8 @@ export class Consumers {
     this.onDemand.set(group, make);
   }
 
-  /** The positions of the groups in the partitions of this process. */
-  positions(): GroupPosition[] {
+  /** The positions of the groups in the partitions of this process, without those groups whose effects are not in the database. */
+  storedPositions(): GroupPosition[] {
     return [...this.laned.values()].flatMap((consumer) => consumer.storedPositions());
   }
 

@@ -25,7 +25,6 @@ kafkajs.CompressionCodecs[kafkajs.CompressionTypes.ZSTD] = () => ({
   decompress: (buffer: Buffer) => zstdDecompress(buffer),
 });
 
-/** The client that all consumers and producers of a process share. */
 export interface KafkaClientOptions {
   /** How long a stopping consumer waits for work in progress, in ms. */
   drainMs?: number;
@@ -35,7 +34,7 @@ export interface KafkaClientOptions {
   onFatal?(error: Error, of: string): void;
 }
 
-/** A client of the brokers. It retries requests with back-off, which covers an outage of about a minute. */
+/** The client that all consumers and producers of a process share. It retries requests with back-off, which covers an outage of about a minute. */
 export class KafkaClient extends kafkajs.Kafka {
   readonly drainMs: number;
   readonly onFatal: (error: Error, of: string) => void;

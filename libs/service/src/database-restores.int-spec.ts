@@ -24,7 +24,7 @@ describe('a database that was restored', () => {
   });
 
   const started = async (): Promise<DatabaseRestores> => {
-    const consumers = { positions: () => positions, rewind: (to: GroupPosition[]) => void rewound.push(to) } as unknown as Consumers;
+    const consumers = { storedPositions: () => positions, rewind: (to: GroupPosition[]) => void rewound.push(to) } as unknown as Consumers;
     const restores = new DatabaseRestores(consumers, createLog('test', 'silent'));
     await restores.start(db.database);
     await restores.stop();

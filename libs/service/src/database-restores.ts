@@ -5,8 +5,8 @@ import { counter, type Log } from '#observability';
 
 /** Periods that ended longer ago are kept as one. */
 const SEPARATE_MS = 30 * 24 * 3_600_000;
-/** statement_timestamp(): the same in the whole statement. */
-const NOW_MS = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
+/** The time when the statement began: the same in all of its parts, unlike NOW_MS of #database. */
+const STATEMENT_MS = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
 const restored = counter('database_restored_total', 'Times that the database was found in an older state than before.');
 
@@ -91,7 +91,7 @@ export class DatabaseRestores implements Restores {
   private async extendOrBegin(): Promise<void> {
     if (!this.database) return;
     // what is done by now is in the database before the end of the period
-    const positions = this.consumers.positions();
+    const positions = this.consumers.storedPositions();
     if (this.databaseMs > 0 && (await this.tryExtend())) return this.store(positions);
     if (this.databaseMs > 0) {
       await this.report({ expected_ms: this.databaseMs });
@@ -101,7 +101,7 @@ export class DatabaseRestores implements Restores {
     }
     const { rows } = await this.database.query<{ to_ms: number }>({
       name: 'database-period-begin',
-      text: `INSERT INTO database_period (id, from_ms, to_ms) SELECT $1, ${NOW_MS}, ${NOW_MS} RETURNING to_ms`,
+      text: `INSERT INTO database_period (id, from_ms, to_ms) SELECT $1, ${STATEMENT_MS}, ${STATEMENT_MS} RETURNING to_ms`,
       values: [this.period],
     });
     this.databaseMs = rows[0]?.to_ms ?? 0;
@@ -110,7 +110,7 @@ export class DatabaseRestores implements Restores {
   private async tryExtend(): Promise<boolean> {
     const result = await this.database?.query<{ to_ms: number }>({
       name: 'database-period-extend',
-      text: `UPDATE database_period SET to_ms = GREATEST(to_ms + 1, ${NOW_MS}) WHERE id = $1 AND to_ms >= $2 RETURNING to_ms`,
+      text: `UPDATE database_period SET to_ms = GREATEST(to_ms + 1, ${STATEMENT_MS}) WHERE id = $1 AND to_ms >= $2 RETURNING to_ms`,
       values: [this.period, this.databaseMs],
     });
     const [row] = result?.rows ?? [];
@@ -123,8 +123,8 @@ export class DatabaseRestores implements Restores {
     await this.database?.query({
       name: 'database-period-unite',
       text: `WITH old AS (
-               DELETE FROM database_period WHERE to_ms < ${NOW_MS} - $1::bigint
-               AND (SELECT count(*) FROM database_period WHERE to_ms < ${NOW_MS} - $1::bigint) > 1
+               DELETE FROM database_period WHERE to_ms < ${STATEMENT_MS} - $1::bigint
+               AND (SELECT count(*) FROM database_period WHERE to_ms < ${STATEMENT_MS} - $1::bigint) > 1
                RETURNING from_ms, to_ms
              )
              INSERT INTO database_period (id, from_ms, to_ms) SELECT gen_random_uuid(), min(from_ms), max(to_ms) FROM old HAVING count(*) > 0`,

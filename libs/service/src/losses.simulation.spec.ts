@@ -98,11 +98,11 @@ class Process {
       maxOutstanding: 20,
       plan: (records) => records.map((record) => [{ lane: record.key ?? '', run: () => this.run(String(record.value)) }]),
     });
-    const positions = (): GroupPosition[] =>
+    const storedPositions = (): GroupPosition[] =>
       this.intake
         .positions()
         .map(({ topic, partition, offset, clock, timestamp }) => ({ group: GROUP, topic, partition, offset, clock, timestamp }));
-    const consumers = { positions, rewind: (to: GroupPosition[]) => this.rewind(to) } as unknown as Consumers;
+    const consumers = { storedPositions, rewind: (to: GroupPosition[]) => this.rewind(to) } as unknown as Consumers;
     this.restores = new DatabaseRestores(consumers, silent);
   }
 
