@@ -1,5 +1,5 @@
 import { type Command, type Fact, type Query, type QueuedCommand, type Service, TimedOut, Unavailable } from '#contracts';
-import { currentLateHandler, type Messages } from '#messaging';
+import { currentLateHandler, type Messages, PayloadPipe } from '#messaging';
 
 export interface Sent {
   /** The name of the contract. */
@@ -7,6 +7,9 @@ export interface Sent {
   payload: object;
   key: string;
 }
+
+const pipe = new PayloadPipe();
+const asJson = (value: object): unknown => JSON.parse(JSON.stringify(value));
 
 /** A fake of `Messages` and `Publisher`: replies from a table and records the sent messages. */
 export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'publish' | 'onReply'> {
@@ -34,9 +37,12 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     return this.replyTo(contract, reply as never);
   }
 
-  /** @throws Unavailable if `replyTo` has set no reply */
+  /**
+   * Request and reply pass as JSON, as they do in Kafka.
+   * @throws Invalid if the service would refuse the request; Unavailable if `replyTo` has set no reply
+   */
   async request<Payload extends object, Reply>(
-    { name }: Command<Payload, Reply> | Query<Payload, Reply>,
+    { name, payload: metatype }: Command<Payload, Reply> | Query<Payload, Reply>,
     payload: Payload,
     { key }: { key: string },
   ): Promise<Reply> {
@@ -44,9 +50,9 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     if (this.late.has(name)) currentLateHandler()?.(new TimedOut('the test is late'));
     const reply = this.replies.get(name);
     if (!reply) throw new Unavailable(`the test has no reply to ${name}`);
-    const result = (await reply(payload as never)) as Reply;
-    this.replied?.(payload, result === undefined ? 0 : Buffer.byteLength(JSON.stringify(result)));
-    return result;
+    const text = JSON.stringify(await reply((await pipe.transform(asJson(payload), { type: 'body', metatype })) as never));
+    this.replied?.(payload, text === undefined ? 0 : Buffer.byteLength(text));
+    return (text === undefined ? undefined : JSON.parse(text)) as Reply;
   }
 
   async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<void> {
