@@ -9,12 +9,13 @@ export const MAX_ITEM_ID_LENGTH = 4096;
 /** The number of events that are kept per emitter and stream: the newest ones. */
 export const KEPT_EVENTS = 100;
 
-/** The same limit for every service that reads events. */
+/** The same limit for every service that reads or emits events: a reader with a lower one would discard what an emitter has been allowed to emit. */
 export const maxEventBytes = integer('SLUICE_MAX_EVENT_BYTES', {
   fallback: MAX_EVENT_BYTES,
-  min: 1024,
+  // an error event contains up to 512 KiB of another event, and its message and stack
+  min: 640 * 1024,
   max: MAX_EVENT_BYTES,
   description:
-    'Largest event, in bytes of JSON. A larger one from a Kafka producer goes to the dead-letter topic and is reported on the `$errors` ' +
-    'stream of its emitter.',
+    'Largest event, in bytes of JSON: 655360 (640 KiB) to 1048576 (1 MiB). `$emit` throws for a larger one. One from a Kafka producer goes to the ' +
+    'dead-letter topic and is reported on the `$errors` stream of its emitter.',
 });

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { boolean, choice, Config, integer, text, variable } from '#config';
 import { allowPrivateHosts, protectedHosts } from '#egress';
+import { maxEventBytes } from '#events';
 
 /** The part of the configuration that concerns the sandbox. */
 export class RunnerConfig extends Config({
@@ -49,6 +50,7 @@ export class RunnerConfig extends Config({
     description: 'Memory of a process that runs components, in MB; JavaScript objects may take half of it.',
   }),
   emits: integer('SLUICE_MAX_RUN_EMITS', { fallback: 1000, min: 1, max: 10_000, description: 'Events that a run may emit.' }),
+  eventBytes: maxEventBytes,
   isolation: choice('RUNNER_ISOLATION', {
     words: ['account', 'source'],
     fallback: 'account',

@@ -12,13 +12,13 @@ import { defaultLimits, defaultSandboxConfig, type SandboxConfig } from './sandb
 import { Sandbox, SandboxUnavailable } from './sandbox.js';
 
 export function readSandboxConfig(): SandboxConfig {
-  const { runSeconds, cpuSeconds, memoryMb, emits, ...config } = RunnerConfig.read();
+  const { runSeconds, cpuSeconds, memoryMb, emits, eventBytes, ...config } = RunnerConfig.read();
   const { policy, list, store, downloadedBytesPerDay } = PackagesConfig.read();
   const packages = { policy, list, store: store && resolve(store), downloadedBytesPerDay };
   const limits = {
     ...defaultLimits,
     ...{ wallMs: runSeconds * 1000, cpuMs: cpuSeconds * 1000, silenceCpuMs: cpuSeconds * 400 },
-    ...{ memoryMb, heapMb: Math.floor(memoryMb / 2), emits },
+    ...{ memoryMb, heapMb: Math.floor(memoryMb / 2), emits, eventBytes },
   };
   return { ...defaultSandboxConfig, ...config, limits, dataDir: resolve(config.dataDir), packages };
 }
