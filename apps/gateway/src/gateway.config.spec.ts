@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { GatewayConfig } from './gateway.config.js';
+import { LiveConfig } from './live/live.config.js';
 
 const read = (smtpUrl: string) => GatewayConfig.read({ SLUICE_SMTP_URL: smtpUrl });
 
@@ -17,4 +18,9 @@ describe('the mail server', () => {
       expect(() => read(url)).toThrow('SLUICE_SMTP_URL must be a URL such as smtp://user:password@host:587');
     },
   );
+});
+
+it('refuses a heartbeat that is so slow that clients would take their connections for dead', () => {
+  expect(LiveConfig.read({ SLUICE_SSE_HEARTBEAT_MS: '30000' }).heartbeatMs).toBe(30_000);
+  expect(() => LiveConfig.read({ SLUICE_SSE_HEARTBEAT_MS: '30001' })).toThrow('SLUICE_SSE_HEARTBEAT_MS must be a whole number from 10');
 });

@@ -6,9 +6,10 @@ export class LiveConfig extends Config({
   heartbeatMs: integer('SLUICE_SSE_HEARTBEAT_MS', {
     fallback: 15_000,
     min: 10,
-    max: 600_000,
+    // clients of Sluice take a connection that is silent for 40 s for a dead one
+    max: 30_000,
     description:
-      'Milliseconds between two comments on a live stream, which keep proxies from closing it. A stream whose API key was revoked ends at the next one.',
+      'Milliseconds between two comments on a live stream, at most 30000, which keep proxies and clients from closing it. A stream whose API key was revoked ends at the next one.',
   }),
   maxPerAccount: integer('SLUICE_SSE_STREAMS_PER_ACCOUNT', {
     fallback: 2_000,

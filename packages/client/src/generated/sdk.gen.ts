@@ -868,7 +868,7 @@ export class Operations extends HeyApiClient {
     /**
      * Revoke an API key
      *
-     * It stops working at once, also if it is the one that authenticates this request. Live streams that it has opened end within 15 seconds.
+     * It stops working at once, also if it is the one that authenticates this request. Live streams that it has opened end within 30 seconds, by default within 15.
      */
     public deleteKey<ThrowOnError extends boolean = true>(options: Options<DeleteKeyData, ThrowOnError>): RequestResult<DeleteKeyResponses, DeleteKeyErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteKeyResponses, DeleteKeyErrors, ThrowOnError, 'data'>({
@@ -882,7 +882,7 @@ export class Operations extends HeyApiClient {
     /**
      * Stream the events of a source as they are emitted
      *
-     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent every 15 seconds. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, or the emitter deleted, the stream ends at the next comment.
+     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent at least every 30 seconds, by default every 15. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, or the emitter deleted, the stream ends at the next comment.
      */
     public streamSourceEvents<ThrowOnError extends boolean = true>(options: Options<StreamSourceEventsData, ThrowOnError, StreamSourceEventsResponse>): Promise<ServerSentEventsResult<StreamSourceEventsResponses>> {
         return (options.client ?? this.client).sse.get<StreamSourceEventsResponses, StreamSourceEventsErrors, ThrowOnError, 'data'>({
@@ -896,7 +896,7 @@ export class Operations extends HeyApiClient {
     /**
      * Stream the events of a workflow as they are emitted
      *
-     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent every 15 seconds. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, or the emitter deleted, the stream ends at the next comment.
+     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent at least every 30 seconds, by default every 15. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, or the emitter deleted, the stream ends at the next comment.
      */
     public streamWorkflowEvents<ThrowOnError extends boolean = true>(options: Options<StreamWorkflowEventsData, ThrowOnError, StreamWorkflowEventsResponse>): Promise<ServerSentEventsResult<StreamWorkflowEventsResponses>> {
         return (options.client ?? this.client).sse.get<StreamWorkflowEventsResponses, StreamWorkflowEventsErrors, ThrowOnError, 'data'>({
