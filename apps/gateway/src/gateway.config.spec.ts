@@ -24,3 +24,7 @@ it('refuses a heartbeat that is so slow that clients would take their connection
   expect(LiveConfig.read({ SLUICE_SSE_HEARTBEAT_MS: '30000' }).heartbeatMs).toBe(30_000);
   expect(() => LiveConfig.read({ SLUICE_SSE_HEARTBEAT_MS: '30001' })).toThrow('SLUICE_SSE_HEARTBEAT_MS must be a whole number from 10');
 });
+it('refuses a limit of bodies that no record could contain', () => {
+  expect(GatewayConfig.read({ SLUICE_MAX_BODY_BYTES: '3145728' }).maxBodyBytes).toBe(3 * 1024 * 1024);
+  expect(() => GatewayConfig.read({ SLUICE_MAX_BODY_BYTES: '3145729' })).toThrow('SLUICE_MAX_BODY_BYTES must be a whole number from 1024');
+});

@@ -10,7 +10,9 @@ export class GatewayConfig extends Config({
   maxBodyBytes: integer('SLUICE_MAX_BODY_BYTES', {
     fallback: 2 * 1024 * 1024,
     min: 1024,
-    description: 'Largest request body of the REST API, in bytes.',
+    // most bodies become a part of one record of at most 4 MiB
+    max: 3 * 1024 * 1024,
+    description: 'Largest request body of the REST API, in bytes, at most 3145728 (3 MiB).',
   }),
   requestsPerMinute: integer('SLUICE_REQUESTS_PER_MINUTE', {
     fallback: 0,

@@ -12,7 +12,9 @@ export class RuntimeConfig extends Config({
   maxEndpointBodyBytes: integer('SLUICE_MAX_ENDPOINT_BODY_BYTES', {
     fallback: 512 * 1024,
     min: 1024,
-    description: 'Largest request body of an endpoint, in bytes.',
+    // a request that is queued is one record of at most 4 MiB, with its body in base64
+    max: 2 * 1024 * 1024,
+    description: 'Largest request body of an endpoint, in bytes, at most 2097152 (2 MiB).',
   }),
   endpointRate: integer('SLUICE_ENDPOINT_REQUESTS_PER_SECOND', {
     fallback: 0,

@@ -64,6 +64,14 @@ it('a request may wait for others before it is sent while several wait for their
   expect(sent).toEqual([false, false, true, true]);
 });
 
+it('a request that Kafka refuses because of its size is too large, and not unavailable', async () => {
+  const refusal = Object.assign(new Error('too large'), { name: 'KafkaJSProtocolError', type: 'MESSAGE_TOO_LARGE' });
+  const publisher = { send: () => Promise.reject(refusal) } as unknown as Publisher;
+  const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
+  const request = messages.request(getSource, {} as never, { key: 'user' });
+  await expect(request).rejects.toMatchObject({ code: 'too_large', message: 'the request is too large' });
+});
+
 it('neither a request nor a queued command is sent after its caller has got an error', async () => {
   const sent: ({ withinMs?: number } | undefined)[] = [];
   const publisher = {

@@ -9,7 +9,7 @@ import {
   repliesTopic,
   requestsTopic,
   type Service,
-  type SluiceError,
+  SluiceError,
   TimedOut,
   TooManyRequests,
   Unavailable,
@@ -17,7 +17,7 @@ import {
 import { counter, currentRequestId, type Log } from '#observability';
 import type { SecretBox } from '#secrets';
 import { deleteGroups, WatchedConsumer } from './consumer-life.js';
-import { isBrokerFailure } from './kafka-errors.js';
+import { isBrokerFailure, isRefused } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 import { headersOf } from './log-record.js';
 import { type OutgoingRecord, type Publisher, SEND_WITHIN_MS } from './publisher.js';
@@ -154,7 +154,7 @@ export class Messages {
   /**
    * Sends a request to the service that owns the contract. key: requests with the same key share a partition; usually the owner.
    * Throws the SluiceError that the service threw; TimedOut if there was no reply in time; Unavailable if Kafka
-   * did not acknowledge the request in time.
+   * did not acknowledge the request in time; `too_large` if it refuses the request because of its size.
    */
   request<Payload extends object, Reply>(
     contract: Command<Payload, Reply> | Query<Payload, Reply>,
@@ -226,7 +226,9 @@ export class Messages {
         () => (isAccepted = true),
         (error: Error) => {
           this.log.warn({ message, err: error }, 'request.not-sent');
-          fail(error instanceof TooManyRequests ? error : notAccepted());
+          if (error instanceof TooManyRequests) fail(error);
+          // also on every retry
+          else fail(isRefused(error) ? new SluiceError('too_large', 'the request is too large') : notAccepted());
         },
       );
     });
