@@ -3,9 +3,10 @@ import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
 import { type FieldProblem, Invalid, isEmitterId, isListenerId, type ReplayId, type ReplayProgress } from '#contracts';
 import { DEFAULT_STREAM, EVERY_STREAM, emittedStreamProblem, parseEventId, comparePlaces, streamOf } from '#events';
 import { EVENT_NAME } from '../http/api-docs.js';
-import { sinceMs } from '../http/times.js';
+import { timeOf } from '../http/time-of.js';
 
-const END = 'An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.';
+const END =
+  'An event id, or a time: ISO 8601 (UTC without a zone) or Unix seconds. Inclusive: a time without a fraction includes its whole second.';
 /** With a title: both ends have the same type. As a float, a time would be wrong by a minute. */
 const REPLAY_END = { title: 'ReplayEnd', description: END, oneOf: [{ type: 'string' }, { type: 'number', format: 'double' }] };
 
@@ -75,14 +76,12 @@ export function replayedPart({ emitter_id, event_name, from, to, listener_id }: 
 function placeText(end: 'from' | 'to', value: unknown, bad: (field: string, message: string) => unknown): string {
   const text = typeof value === 'number' && value >= 0 ? String(value) : value;
   if (typeof text === 'string' && parseEventId(text)) return text;
-  try {
-    if (typeof text === 'string') return end === 'from' ? `${sinceMs(text)}-0` : `${lastMs(text)}-${Number.MAX_SAFE_INTEGER}`;
-  } catch {
-    // reported below
+  const ms = typeof text === 'string' ? timeOf(text) : undefined;
+  if (typeof text !== 'string' || ms === undefined) {
+    bad(end, `${end} must be an event id or a time: ISO 8601 or Unix seconds`);
+    return '0-0';
   }
-  bad(end, `${end} must be an event id or a time: ISO 8601 or Unix seconds`);
-  return '0-0';
+  if (end === 'from') return `${ms}-0`;
+  // the API returns times in whole seconds: such a time as an end must include the event that it comes from
+  return `${ms + (text.includes('.') ? 0 : 999)}-${Number.MAX_SAFE_INTEGER}`;
 }
-
-/** The API returns times in whole seconds: such a time as an end must include the event that it comes from. */
-const lastMs = (text: string): number => sinceMs(text) + (text.includes('.') ? 0 : 999);

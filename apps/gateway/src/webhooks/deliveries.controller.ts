@@ -1,11 +1,21 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation, getSchemaPath } from '@nestjs/swagger';
-import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, testWebhook, type UserId, type WebhookId } from '#contracts';
+import {
+  type Id,
+  Invalid,
+  listDeliveries,
+  type Page,
+  recoverDeliveries,
+  retryDelivery,
+  testWebhook,
+  type UserId,
+  type WebhookId,
+} from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
-import { sinceMs } from '../http/times.js';
+import { timeOf } from '../http/time-of.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { DeliveryAttempt, RecoverParameters, WebhookDelivery } from './delivery.dto.js';
 import { PageQuery } from '../http/page.dto.js';
@@ -85,6 +95,8 @@ export class DeliveriesController {
     @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
     @Query() { since }: RecoverParameters,
   ): Promise<{ data: { count: number } }> {
-    return { data: await this.messages.request(recoverDeliveries, { owner_id, webhook_id, since_ms: sinceMs(since) }, { key: owner_id }) };
+    const since_ms = timeOf(since);
+    if (since_ms === undefined) throw new Invalid([{ field: 'since', message: `since must be ISO 8601 or Unix seconds, not "${since}"` }]);
+    return { data: await this.messages.request(recoverDeliveries, { owner_id, webhook_id, since_ms }, { key: owner_id }) };
   }
 }

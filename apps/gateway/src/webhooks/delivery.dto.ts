@@ -29,7 +29,7 @@ export class WebhookDelivery implements contracts.WebhookDelivery {
 }
 
 export class RecoverParameters {
-  @ApiProperty({ description: 'ISO 8601, or Unix seconds.', example: '2026-01-31T12:00:00Z' })
+  @ApiProperty({ description: 'ISO 8601 (UTC without a zone), or Unix seconds.', example: '2026-01-31T12:00:00Z' })
   @RequiredString('ISO 8601 or Unix seconds')
   since!: string;
 }

@@ -1071,7 +1071,7 @@ export type OptionsContext = {
 };
 
 /**
- * An event id, or a time: ISO 8601 or Unix seconds. Inclusive: a time without a fraction includes its whole second.
+ * An event id, or a time: ISO 8601 (UTC without a zone) or Unix seconds. Inclusive: a time without a fraction includes its whole second.
  */
 export type ReplayEnd = string | number;
 
@@ -4665,7 +4665,7 @@ export type RecoverDeliveriesData = {
     };
     query: {
         /**
-         * ISO 8601, or Unix seconds.
+         * ISO 8601 (UTC without a zone), or Unix seconds.
          */
         since: string;
         /**

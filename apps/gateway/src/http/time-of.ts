@@ -1,0 +1,14 @@
+const UNIX_SECONDS = /^\d{1,12}(?:\.\d+)?$/;
+const ISO_8601 = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?)?$/;
+
+/** The time in ms: of Unix seconds, or of ISO 8601, which is in UTC unless it names another zone. Undefined if the text is neither. */
+export function timeOf(text: string): number | undefined {
+  if (UNIX_SECONDS.test(text)) return Math.floor(Number(text) * 1000);
+  const [, day = '', time = '00:00', zone = 'Z'] = ISO_8601.exec(text) ?? [];
+  // without a zone, JavaScript would use that of this machine
+  const ms = isDay(day) ? Date.parse(`${day}T${time}${zone}`) : NaN;
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** JavaScript reads 31 February as 3 March. */
+const isDay = (text: string): boolean => new Date(text).toJSON()?.startsWith(`${text}T`) === true;
