@@ -1,5 +1,3 @@
-import { existsSync, type FSWatcher, realpathSync, watch } from 'node:fs';
-import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SluiceError } from '@sluice/client';
 import { endpointOf } from '../resources/kinds.js';
@@ -12,10 +10,9 @@ import { connectionNotes } from '../streams/read-events.js';
 import { type ComponentFile, nameOf, readComponent } from './component-file.js';
 import { deployed, type DeployOptions } from './deploy.js';
 import { sendProps } from './props.js';
+import { versionsOf } from './versions-of.js';
 import { showWarnings } from './warnings.js';
 
-/** Editors write a file in several steps. */
-const SETTLE_MS = 100;
 /** All that a source emits. */
 const STREAMS = ['*', '$logs', '$errors'];
 
@@ -29,14 +26,12 @@ const BROKEN_MS = 500;
 export async function dev(session: Session, file: string, { name = nameOf(file), prop }: DeployOptions): Promise<void> {
   if (session.format !== 'table') throw usageError('sluice dev is for people: it has no other output formats');
   if (!isFile(file)) throw usageError(`there is no file ${file}`);
-  let component = await readable(session, file);
-  let changed = changeOf(component.files);
+  const versions = versionsOf(file, () => readable(session, file));
+  let component = (await versions.next()).value;
   const deployNow = () =>
     sendProps(prop, {}, (configured_props) => deployed(session.sluice, name, { component_code: component.code, configured_props }));
   const nextChange = async (): Promise<void> => {
-    await changed;
-    component = await readable(session, file);
-    changed = changeOf(component.files);
+    component = (await versions.next()).value;
   };
   const firstSource = async (): ReturnType<typeof deployNow> => {
     for (;;) {
@@ -93,25 +88,4 @@ async function readable(session: Session, file: string): Promise<ComponentFile> 
       shown = problem;
     }
   }
-}
-
-/** Resolves when one of the files has changed. Watches their folders, because editors replace files. */
-async function changeOf(files: string[]): Promise<void> {
-  const watchers: FSWatcher[] = [];
-  try {
-    await new Promise<void>((resolve, reject) => {
-      // a link, and what it leads to
-      const watched = files.flatMap((file) => (existsSync(file) ? [file, realpathSync(file)] : [file]));
-      for (const folder of new Set(watched.map((file) => dirname(file)))) {
-        const names = watched.filter((file) => dirname(file) === folder).map((file) => basename(file));
-        const watcher = watch(folder, (_, changed) => {
-          if (changed === null || names.includes(changed)) resolve();
-        });
-        watchers.push(watcher.on('error', reject));
-      }
-    });
-  } finally {
-    for (const watcher of watchers) watcher.close();
-  }
-  await sleep(SETTLE_MS);
 }
