@@ -25,7 +25,7 @@ export interface LiveConnection {
   /** Requests the stream after the event with this id. Throws SluiceError if it is refused. */
   connect(after: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
   /** The id of the newest event now; `0-0` if there is none. Throws SluiceError. */
-  newest(): Promise<string>;
+  newest(signal: AbortSignal): Promise<string>;
 }
 
 /** Sluice sends a comment every 15 seconds: a connection that is silent for longer is dead, for instance because the machine slept. */
@@ -43,10 +43,11 @@ export async function* liveEvents(
 ): AsyncGenerator<EventSummary> {
   let [cursor, failures] = [after, 0];
   while (!signal.aborted) {
-    const silence = new Silence(SILENCE_MS);
+    let silence: Silence | undefined;
     try {
       // without a cursor, an event emitted before a reconnection would be missed
-      cursor ??= await connection.newest();
+      cursor ??= await connection.newest(signal);
+      silence = new Silence(SILENCE_MS);
       const body = await connection.connect(cursor, AbortSignal.any([signal, silence.signal]));
       silence.over();
       onState?.({ connected: true });
@@ -66,9 +67,9 @@ export async function* liveEvents(
     } catch (error) {
       if (signal.aborted) return;
       if (isFinal(error)) throw error;
-      onState?.({ connected: false, reason: silence.signal.aborted ? 'the connection was silent' : (error as Error).message });
+      onState?.({ connected: false, reason: silence?.signal.aborted ? 'the connection was silent' : (error as Error).message });
     } finally {
-      silence.pause();
+      silence?.pause();
     }
     const delay = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** failures++) * (0.5 + Math.random() / 2);
     await sleep(delay, signal);

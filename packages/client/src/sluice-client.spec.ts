@@ -254,6 +254,13 @@ describe('events', () => {
     expect(requests).toMatchObject([{ url: '/v1/workflows/p_1/sse?event_name=*&expand=event', headers: { 'last-event-id': '1-7' } }]);
   });
 
+  it('ends with the signal also while the server does not respond to the request for the newest event', async () => {
+    const end = new AbortController();
+    respond = () => end.abort();
+    expect(await sluice.events('dc_1', { signal: end.signal }).next()).toEqual({ done: true, value: undefined });
+    expect(requests).toMatchObject([{ url: '/v1/sources/dc_1/event_summaries?limit=1' }]);
+  });
+
   it('parses events with the given function', async () => {
     respond = (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`: hello\n\n${frame(8)}`);
     const parse = (text: string): unknown => ({ text });

@@ -88,9 +88,9 @@ export class SluiceClient extends Operations {
           throwOnError: true,
           signal,
         })) as unknown as ReadableStream<Uint8Array>,
-      newest: async () => {
-        const query = { event_name, limit: 1 };
-        const { data } = await (isWorkflow ? this.listWorkflowEvents({ path, query }) : this.listSourceEvents({ path, query }));
+      newest: async (signal: AbortSignal) => {
+        const request = { path, query: { event_name, limit: 1 }, signal };
+        const { data } = await (isWorkflow ? this.listWorkflowEvents(request) : this.listSourceEvents(request));
         return data[0]?.id ?? '0-0';
       },
     };
