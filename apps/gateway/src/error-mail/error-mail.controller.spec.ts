@@ -12,6 +12,7 @@ describe('an error of a source', () => {
   let counted: ErrorRaised[];
   let mails: { to: string; subject: string; text: string }[];
   let failure: Error | undefined;
+  let [atOnce, mostAtOnce] = [0, 0];
   let controller: ErrorMailController;
 
   beforeEach(async () => {
@@ -19,10 +20,16 @@ describe('an error of a source', () => {
     counted = [];
     mails = [];
     failure = undefined;
+    [atOnce, mostAtOnce] = [0, 0];
     // In place of ErrorNoticesRepository: counts an error together with its mail, as a transaction does.
     const count = async (error: ErrorRaised, mail: (due: DueMail) => Promise<void>) => {
-      if (due) await mail(due);
-      counted.push(error);
+      mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+      try {
+        if (due) await mail(due);
+        counted.push(error);
+      } finally {
+        atOnce -= 1;
+      }
     };
     const send = async (mail: (typeof mails)[number]) => {
       if (failure) throw failure;
@@ -43,6 +50,11 @@ describe('an error of a source', () => {
     expect(mails).toEqual([{ to: 'ada@example.com', subject: '[Sluice] E_X in dc_1', text: expect.stringContaining('2 more') }]);
   });
 
+  it('waits for the errors before it, so that a slow mail server occupies one connection to the database', async () => {
+    await Promise.all(['e', 'f', 'g'].map((id) => controller.raised({ ...ERROR, id })));
+    expect({ mostAtOnce, counted: counted.map(({ id }) => id) }).toEqual({ mostAtOnce: 1, counted: ['e', 'f', 'g'] });
+  });
+
   it('is only counted when no mail is due', async () => {
     due = undefined;
     await controller.raised(ERROR);
@@ -53,5 +65,8 @@ describe('an error of a source', () => {
     failure = new Error('connect ECONNREFUSED');
     await expect(controller.raised(ERROR)).rejects.toMatchObject({ code: 'unavailable' });
     expect(counted).toEqual([]);
+    failure = undefined;
+    await controller.raised(ERROR);
+    expect(counted).toEqual([ERROR]);
   });
 });

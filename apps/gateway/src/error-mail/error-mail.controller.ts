@@ -11,6 +11,8 @@ const ATTEMPTS_MS = 10 * 60_000;
 /** The global error handler: notifies the owner of errors, by at most one mail per emitter and code in 24 hours. */
 @Controller()
 export class ErrorMailController {
+  private previous: Promise<void> = Promise.resolve();
+
   constructor(
     private readonly notices: ErrorNoticesRepository,
     private readonly mailer: Mailer,
@@ -18,7 +20,11 @@ export class ErrorMailController {
 
   @Consumes(errorRaised, 'error-mail', { vital: false, concurrency: 4, maxOutstanding: 1000, gatherMs: 250 })
   async raised(@Payload() error: ErrorRaised): Promise<void> {
-    await this.notices.count(error, (due) => this.send(error, due));
+    // One at a time: each keeps a connection to the database while the mail server responds, and requests to the API need them. Errors that are
+    // retried later, such as those of a mailbox that is full, do not hold up the others.
+    const counted = this.previous.then(() => this.notices.count(error, (due) => this.send(error, due)));
+    this.previous = counted.catch(() => {});
+    await counted;
   }
 
   /** The error is counted together with its mail, so it is retried while the mail server is unavailable. */
