@@ -1,12 +1,12 @@
 import { Command } from 'commander';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Config } from '#config';
 import { Invalid, maxCodeBytes } from '#contracts';
 import { printable, runCommand, WRONG_USAGE } from '#service';
 import { type Checked, checkComponent } from './local/check-component.js';
 import { localFiles } from './local/local-files.js';
-import type { LocalState } from './local/local-source.js';
+import { readState } from './local/read-state.js';
 import { LateError, runComponent } from './local/run-component.js';
 import { showComponent, showRun, showWarnings } from './local/show.js';
 import { ComponentRejected } from './sandbox/sandbox.js';
@@ -105,21 +105,6 @@ function complain(file: string, { error, file: neighbour, line }: Extract<Checke
   const place = neighbour === null ? file : join(dirname(file), neighbour);
   console.error(printable(`${place}${line === null ? '' : `:${line}`}: ${error}`));
   process.exitCode = 1;
-}
-
-/** A file that does not exist yet is created after the runs. */
-async function readState(file: string | undefined): Promise<LocalState> {
-  const fresh: LocalState = { db: {}, dedupe: {} };
-  if (file === undefined) return fresh;
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw new Invalid(`--state: ${error.message}`);
-  });
-  try {
-    return text === null ? fresh : (JSON.parse(text) as LocalState);
-  } catch (error) {
-    throw new Invalid(`--state: ${file} is not JSON: ${(error as Error).message}`);
-  }
 }
 
 async function withSandbox(work: (sandbox: ProcessSandbox) => Promise<void>): Promise<void> {

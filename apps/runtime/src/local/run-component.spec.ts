@@ -54,6 +54,13 @@ it('a component without a timer gets the event that `sluice run` sends', async (
   expect((await jobs([])).map(({ event }) => event)).toEqual(['{}']);
 });
 
+it('a request has the given headers, and one without a colon is refused', async () => {
+  const [run] = await jobs([], { request: 'x', headers: ['X-A: 1:2', 'x-b:'] });
+  expect(JSON.parse(run!.event!)).toMatchObject({ headers: { 'x-a': '1:2', 'x-b': '' } });
+  for (const header of ['foo', ': foo'])
+    await expect(jobs([], { request: 'x', headers: [header] })).rejects.toThrow(`a header is written name: value, not ${header}`);
+});
+
 /** The runs of a component that emits this, and what it throws after its run. */
 async function runs(emits: object[], late?: Error) {
   const run = async ({ onLateError }: RunJob) => {

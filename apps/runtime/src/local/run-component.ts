@@ -79,16 +79,18 @@ function eventsOf(
   { events, request, headers }: Pick<LocalRunOptions, 'events' | 'request' | 'headers'>,
 ): string[] {
   if (request !== undefined) {
-    const given = headers.map((header) => [
-      header.slice(0, header.indexOf(':')).trim().toLowerCase(),
-      header.slice(header.indexOf(':') + 1).trim(),
-    ]);
     const isJson = /^\s*[{[]/.test(request);
-    const all = { ...(isJson && { 'content-type': 'application/json' }), ...(Object.fromEntries(given) as Record<string, string>) };
+    const all = { ...(isJson && { 'content-type': 'application/json' }), ...Object.fromEntries(headers.map(headerOf)) };
     return [JSON.stringify(httpEvent({ method: 'POST', path: '/', search: '', headers: all, body: Buffer.from(request) }))];
   }
   if (events.length > 0) return events.map(checkedJson);
   return [requestedEvent(schedule)];
+}
+
+function headerOf(line: string): [name: string, value: string] {
+  const at = line.indexOf(':');
+  if (at < 1) throw new Invalid(`a header is written name: value, not ${line}`);
+  return [line.slice(0, at).trim().toLowerCase(), line.slice(at + 1).trim()];
 }
 
 function checkedJson(text: string): string {

@@ -1,0 +1,29 @@
+import { readFile } from 'node:fs/promises';
+import { Invalid } from '#contracts';
+import type { LocalState } from './local-source.js';
+
+/** The state in the file of `--state`; an empty one if there is no such file, which is created after the runs. Throws Invalid. */
+export async function readState(file: string | undefined): Promise<LocalState> {
+  const fresh: LocalState = { db: {}, dedupe: {} };
+  if (file === undefined) return fresh;
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return '{}';
+    throw new Invalid(`--state: ${error.message}`);
+  });
+  const state = { ...fresh, ...objectIn(text, file) };
+  if (![state.db, state.dedupe].every(isObject)) throw new Invalid(`--state: db and dedupe of ${file} must be JSON objects`);
+  return state;
+}
+
+function objectIn(text: string, file: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Invalid(`--state: ${file} is not JSON: ${(error as Error).message}`);
+  }
+  if (!isObject(value)) throw new Invalid(`--state: ${file} must contain a JSON object`);
+  return value;
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
