@@ -22,6 +22,12 @@ describe('verifyWebhook', () => {
     expect(await verify(SECRET, signed(SECRET), Buffer.from(BODY))).toEqual({ order: 17, name: 'Zoë' });
   });
 
+  it('verifies the bytes of a body that begins with a byte order mark', async () => {
+    const body = `\ufeff${BODY}`;
+    expect(await verify(SECRET, signed(SECRET, { body }), Buffer.from(body))).toEqual({ order: 17, name: 'Zoë' });
+    expect(await verify(SECRET, signed(SECRET, { body }), body)).toEqual({ order: 17, name: 'Zoë' });
+  });
+
   it('accepts the Headers of a fetch Request', async () => {
     expect(await verifyWebhook(SECRET, new Headers(signed(SECRET)), BODY, { now: NOW })).toMatchObject({ order: 17 });
   });

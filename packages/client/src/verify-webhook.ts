@@ -35,8 +35,12 @@ export async function verifyWebhook(
   if (Math.abs(age) > toleranceSeconds)
     throw new WebhookVerificationError(`the delivery was signed ${Math.abs(Math.round(age))} s ${age > 0 ? 'ago' : 'in the future'}`);
 
-  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-  const signed = new TextEncoder().encode(`${id}.${timestamp}.${text}`);
+  // the bytes as they arrived: decoding them would remove a byte order mark, which the sender has signed
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
+  const prefix = new TextEncoder().encode(`${id}.${timestamp}.`);
+  const signed = new Uint8Array(prefix.length + bytes.length);
+  signed.set(prefix);
+  signed.set(bytes, prefix.length);
   const given = signatures
     .split(' ')
     .filter((signature) => signature.startsWith('v1,'))
@@ -44,7 +48,8 @@ export async function verifyWebhook(
   for (const key of await Promise.all([secret].flat().map(keyOf)))
     for (const signature of given) {
       // compares in constant time
-      if (signature && (await crypto.subtle.verify('HMAC', key, signature, signed))) return JSON.parse(text) as unknown;
+      if (signature && (await crypto.subtle.verify('HMAC', key, signature, signed)))
+        return JSON.parse(new TextDecoder().decode(bytes)) as unknown;
     }
   throw new WebhookVerificationError('no signature matches');
 }
