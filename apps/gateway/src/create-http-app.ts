@@ -1,7 +1,7 @@
 import type { DynamicModule } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { type Log, NestLog, withRequestId } from '#observability';
@@ -78,15 +78,7 @@ const isJson = (reply: FastifyReply): boolean => /^application\/(problem\+)?json
 const withNewline = (text: string | Buffer): string | Buffer =>
   typeof text === 'string' ? `${text}\n` : Buffer.concat([text, Buffer.from('\n')]);
 
-function logRequests(
-  fastify: {
-    addHook: (
-      name: 'onResponse',
-      hook: (request: FastifyRequest, reply: { statusCode: number; elapsedTime: number }, done: () => void) => void,
-    ) => void;
-  },
-  log: Log,
-): void {
+function logRequests(fastify: FastifyInstance, log: Log): void {
   fastify.addHook('onResponse', (request, reply, done) => {
     const fields = {
       request_id: request.id,

@@ -84,10 +84,12 @@ export class AccountsRepository {
     return transaction.rows(ApiKeyRow).countBy({ account_id: accountId, revoked_at: IsNull() });
   }
 
-  /** Gives the id another key, which has the name and scope of the former one. Returns false if the account does not have the id, or it is revoked. */
+  /**
+   * Gives the id another key, which has the name and scope of the former one. Returns false if the account does not have the id, or it is revoked. Nobody
+   * may have received the former key: a gateway that has used it accepts it for a moment.
+   */
   async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: { hash: Buffer; prefix: string }): Promise<boolean> {
     const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, key);
-    await untilForgotten();
     return affected === 1;
   }
 

@@ -63,7 +63,11 @@ interface Account {
 export class RunQueue implements BeforeApplicationShutdown {
   private readonly replica = randomUUID();
   private readonly accounts = new Map<UserId, Account>();
-  private readonly full = new LRUCache<UserId, Promise<boolean>>({ max: 10_000, ttl: FULL_FOR_MS });
+  private readonly full = new LRUCache<UserId, boolean>({
+    max: 10_000,
+    ttl: FULL_FOR_MS,
+    fetchMethod: async (id) => (await this.queue.count(id, this.config.maxQueuedRuns)) >= this.config.maxQueuedRuns,
+  });
   private looking = false;
   /** The accounts with waiting runs at the last look. */
   private waiting = 0;
@@ -144,14 +148,8 @@ export class RunQueue implements BeforeApplicationShutdown {
   }
 
   /** Whether too many runs of the account wait for it to queue more by its endpoints. */
-  isFull(id: UserId): Promise<boolean> {
-    let full = this.full.get(id);
-    if (full) return full;
-    const { maxQueuedRuns } = this.config;
-    full = this.queue.count(id, maxQueuedRuns).then((count) => count >= maxQueuedRuns);
-    this.full.set(id, full);
-    full.catch(() => this.full.delete(id));
-    return full;
+  async isFull(id: UserId): Promise<boolean> {
+    return (await this.full.fetch(id)) ?? false;
   }
 
   async beforeApplicationShutdown(): Promise<void> {
