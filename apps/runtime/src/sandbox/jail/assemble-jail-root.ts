@@ -5,8 +5,6 @@ import { confineProgram } from './confine.js';
 import { mostWritable } from './jail.js';
 import type { JailRootParts } from './jail-root-parts.js';
 
-const asBoolean = [() => true, () => false] as const;
-
 export async function assembleJailRoot(target: string, { programs, guest, packages, npm, filter }: JailRootParts): Promise<void> {
   const root = join(target, 'root');
   const mountPoints = Array.from({ length: mostWritable }, (_, index) => writablePath(index).slice(1));
@@ -53,7 +51,12 @@ async function placePackage(from: string, to: string, whole = false): Promise<vo
 async function placeFile(source: string, copy: string): Promise<void> {
   // A hard link shares its mode with the original, so the mode must not change
   const { mode } = await stat(source);
-  const linked = mode === safeMode(mode) && (await link(source, copy).then(...asBoolean));
+  const linked =
+    mode === safeMode(mode) &&
+    (await link(source, copy).then(
+      () => true,
+      () => false,
+    ));
   if (!linked) await copyFile(source, copy, constants.COPYFILE_FICLONE);
 }
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { access, open, readFile } from 'node:fs/promises';
+import { lstat, open, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
@@ -125,8 +125,6 @@ interface CuratedPackage {
   to: string;
 }
 
-const asBoolean = [() => true, () => false] as const;
-
 interface Manifest {
   version: string;
   dependencies?: Record<string, string>;
@@ -160,10 +158,17 @@ export async function installedPackage(name: string): Promise<CuratedPackage> {
 async function findProject(): Promise<string> {
   for (let above = import.meta.dirname; ; above = dirname(above)) {
     const dir = join(above, INSTALLED);
-    if (await access(join(dir, 'package.json')).then(...asBoolean)) return dir;
+    if (await exists(join(dir, 'package.json'))) return dir;
     if (above === dirname(above)) throw new Error(`The folder ${INSTALLED} does not exist above ${import.meta.dirname}`);
   }
 }
+
+/** Also a link that leads nowhere. */
+export const exists = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );
 
 /** Searches like Node: `node_modules` of the importer's folder, then of each folder above, up to the project. */
 async function findPackage(name: string, importer: string, project: string): Promise<{ dir: string; manifest: Manifest }> {

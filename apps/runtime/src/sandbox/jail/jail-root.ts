@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { access, lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { SandboxUnavailable } from '../sandbox.js';
 import { assembleJailRoot } from './assemble-jail-root.js';
-import { collectJailRootParts, fingerprint, type JailRootParts } from './jail-root-parts.js';
+import { collectJailRootParts, exists, fingerprint, type JailRootParts } from './jail-root-parts.js';
 
 const oldestNode = 24;
 const unusedMs = 24 * 3600 * 1000;
-const asBoolean = [() => true, () => false] as const;
 
 /** The only directory that a jailed process can see, and the seccomp filter beside it. */
 export interface JailRoot {
@@ -61,7 +60,7 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
       await assembleJailRoot(building, parts);
       // A folder that another user created is replaced. If another of our processes has put its root there by now, `rename` fails. Nothing else
       // is removed: a removal that begins while there is nothing yet would delete the root that another process puts there.
-      if ((await isThere(dir)) && !(await isTrusted(dir))) await rm(dir, { recursive: true, force: true });
+      if ((await exists(dir)) && !(await isTrusted(dir))) await rm(dir, { recursive: true, force: true });
       await rename(building, dir);
     } catch (error) {
       await rm(building, { recursive: true, force: true });
@@ -98,14 +97,6 @@ async function isTrusted(dir: string): Promise<boolean> {
   if (!info?.isDirectory()) return false;
   const owners = [0, process.getuid?.()];
   return process.getuid === undefined || (owners.includes(info.uid) && (info.mode & 0o022) === 0);
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return lstat(path).then(...asBoolean);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(...asBoolean);
 }
 
 /**

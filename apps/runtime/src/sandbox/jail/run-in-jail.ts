@@ -39,9 +39,7 @@ export async function runInJail(
     let limit: string | null = null;
     const stop = (reason: string): void => {
       limit ??= reason;
-      const inner = lastDescendant(child.pid!);
-      child.kill('SIGKILL');
-      if (inner !== child.pid) killQuietly(inner);
+      killJailed(child, lastDescendant(child.pid!));
     };
     const timer = setTimeout(() => stop('time'), wallMs);
     const ticker = setInterval(() => {
@@ -66,11 +64,14 @@ export async function runInJail(
   });
 }
 
-export function killQuietly(pid: number): void {
+/** Kills both: killing the launcher may or may not end the program. @param program the pid of the program that the launcher has started */
+export function killJailed(launcher: ChildProcess, program: number): void {
+  launcher.kill('SIGKILL');
+  if (program === launcher.pid) return;
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(program, 'SIGKILL');
   } catch {
-    return;
+    // it has ended
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { killQuietly } from '../jail/run-in-jail.js';
+import { killJailed } from '../jail/run-in-jail.js';
 import { lastDescendant } from '../jail/process-usage.js';
 import { pieceMs } from './runner-channel.js';
 import { endByItself, type RunnerEnd } from './runner-end.js';
@@ -67,10 +67,6 @@ export class JailedChild {
 
   kill(): void {
     this.killed = true;
-    const launcher = this.child.pid!;
-    // Killing the launcher may or may not end the program, so both are killed
-    const inner = this.innerPid || lastDescendant(launcher);
-    this.child.kill('SIGKILL');
-    if (inner !== launcher) killQuietly(inner);
+    killJailed(this.child, this.innerPid || lastDescendant(this.child.pid!));
   }
 }
