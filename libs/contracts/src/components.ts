@@ -24,15 +24,19 @@ export interface ComponentWarning {
   column: number | null;
 }
 
+export type DedupeStrategy = 'unique' | 'greatest' | 'last';
+
 /** The description of a component that the runtime reads from its code. */
 export interface ComponentDescription {
   name: string;
   key: string | null;
   version: string | null;
   description: string | null;
-  dedupe: 'unique' | 'greatest' | 'last' | null;
+  dedupe: DedupeStrategy | null;
   /** The number of runs of one source that may be in progress at a time. */
   concurrency: number;
+  /** How often a run for an event is repeated if it fails: as often as the schedule allows, or at most this many times; absent: never. */
+  retries?: number | 'schedule';
   hooks: Hook[];
   has_run: boolean;
   configurable_props: PropDefinition[];

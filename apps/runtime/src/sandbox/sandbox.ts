@@ -1,3 +1,7 @@
+import type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition } from '#contracts';
+
+export type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition };
+
 /**
  * Where users' code runs. A component cannot throw into its caller or pass it an object: outcomes carry only plain values and JSON text that were
  * checked on this side. The class is the injection token.
@@ -83,13 +87,6 @@ export interface PackageBundle {
   warnings: ComponentWarning[];
 }
 
-/** A mistake that does not keep a component from running, with its place in the code as submitted; lines and columns begin at 1. */
-export interface ComponentWarning {
-  message: string;
-  line: number | null;
-  column: number | null;
-}
-
 /** The description of a component, without running it. */
 export interface CodeOutline {
   imports: PackageImport[];
@@ -101,37 +98,6 @@ export interface ComponentFiles {
   entry: string;
   /** Code by path, `/`-separated, relative to one common folder */
   files: Record<string, string>;
-}
-
-export type Hook = 'deploy' | 'activate' | 'deactivate';
-
-export type DedupeStrategy = 'unique' | 'greatest' | 'last';
-
-export interface ComponentDescription {
-  name: string;
-  key: string | null;
-  version: string | null;
-  description: string | null;
-  dedupe: DedupeStrategy | null;
-  /** How many runs of one source may be in flight */
-  concurrency: number;
-  /** How often a run for an event is repeated if it fails: as often as the schedule allows, or at most this many times; absent: never */
-  retries?: number | 'schedule';
-  hooks: Hook[];
-  has_run: boolean;
-  /** In declaration order */
-  configurable_props: PropDefinition[];
-  /** Absent: none */
-  warnings?: ComponentWarning[];
-  /** The exact versions of installed packages, by specifier; absent: none */
-  packages?: Record<string, string>;
-}
-
-/** A prop as the API shows it: name, type, and the component's attributes (plain JSON; an `options` function becomes `remoteOptions: true`). */
-export interface PropDefinition {
-  name: string;
-  type: string;
-  [attribute: string]: unknown;
 }
 
 export interface RunJob {
