@@ -1,4 +1,3 @@
-import { ApiExtraModels, ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { Column, Entity, ForeignKey, Index, PrimaryColumn, Unique } from 'typeorm';
 import type { Id, UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
@@ -81,32 +80,3 @@ export interface Usage {
   compute_ms: number;
   invocations: number;
 }
-
-/** A free account as the API returns it. */
-export class FreeUser {
-  @ApiProperty({ type: String, example: 'u_0Vg2mXq1Zk3TnB7cYw' }) id!: UserId;
-  @ApiProperty() username!: string;
-  @ApiProperty() email!: string;
-  @ApiPropertyOptional({ description: 'The key that authenticated this request; omitted if its scope is `read`.' }) api_key?: string;
-  @ApiProperty({ type: 'integer', format: 'int64', description: 'Milliseconds of run time per day; 2147483647: unlimited.' })
-  daily_compute_time_quota!: number;
-  @ApiProperty({ type: 'integer', format: 'int64', description: 'Milliseconds, since 00:00 UTC.' }) daily_compute_time_used!: number;
-  @ApiProperty({ type: 'integer', description: 'Runs and hooks per day; 2147483647: unlimited.' }) daily_invocations_quota!: number;
-  @ApiProperty({ type: 'integer', description: 'Since 00:00 UTC.' }) daily_invocations_used!: number;
-}
-
-/** A paid account as the API returns it. */
-@ApiExtraModels(FreeUser)
-export class PaidUser {
-  @ApiProperty({ type: String }) id!: UserId;
-  @ApiProperty() username!: string;
-  @ApiProperty() email!: string;
-  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) billing_period_start_ts!: number;
-  @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) billing_period_end_ts!: number;
-  @ApiProperty({ type: 'integer', description: 'Runs and hooks in the period.' }) billing_period_invocations!: number;
-}
-
-export type User = FreeUser | PaidUser;
-
-/** Stands for unlimited where the API wants an integer. */
-export const UNLIMITED = 2_147_483_647;

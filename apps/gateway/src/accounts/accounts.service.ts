@@ -16,12 +16,13 @@ import {
 import { Database } from '#database';
 import { within } from '#service';
 import { GatewayConfig } from '../gateway.config.js';
-import { type AccountRow, type ApiKeyRow, type KeyScope, type OpenedAccount, UNLIMITED, type User } from './account.entity.js';
+import type { AccountRow, ApiKeyRow, KeyScope, OpenedAccount } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
 import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-key.dto.js';
 import { KeyUses } from './key-uses.js';
 import { KnownAccounts } from './known-accounts.js';
+import { type User, userOf } from './user.dto.js';
 
 /** An account and one of its keys, at the only time at which the key is known. */
 export interface IssuedKey {
@@ -62,28 +63,8 @@ export class AccountsService {
 
   /** The account as `GET /users/me` returns it. It includes the key of the request unless that key may not read secrets. */
   async describe(account: AccountRow, apiKey: string, scope: KeyScope = 'write'): Promise<User> {
-    const { id, username, email, billing_period_start: start, billing_period_end: end } = account;
-    const used = await this.accounts.usedSince(id, start ?? new Date());
-    if (start && end) {
-      return {
-        id,
-        username,
-        email,
-        billing_period_start_ts: Math.floor(start.getTime() / 1000),
-        billing_period_end_ts: Math.floor(end.getTime() / 1000),
-        billing_period_invocations: used.invocations,
-      };
-    }
-    return {
-      id,
-      username,
-      email,
-      ...(scope === 'write' ? { api_key: apiKey } : {}),
-      daily_compute_time_quota: this.config.quotas?.computeMs ?? UNLIMITED,
-      daily_compute_time_used: used.compute_ms,
-      daily_invocations_quota: this.config.quotas?.invocations ?? UNLIMITED,
-      daily_invocations_used: used.invocations,
-    };
+    const used = await this.accounts.usedSince(account.id, account.billing_period_start ?? new Date());
+    return userOf(account, { used, quotas: this.config.quotas, ...(scope === 'write' && { apiKey }) });
   }
 
   list(): Promise<AccountRow[]> {

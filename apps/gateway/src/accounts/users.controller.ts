@@ -2,8 +2,8 @@ import { Controller, Get } from '@nestjs/common';
 import { ApiExtraModels, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { type Caller, Me } from './account.decorator.js';
 import { AnswersInline, Documented, SelectsFields } from '../http/api-docs.js';
-import { FreeUser, PaidUser, type User } from './account.entity.js';
 import { AccountsService } from './accounts.service.js';
+import { FreeUser, PaidUser, type User } from './user.dto.js';
 
 @Documented('users')
 @Controller('v1/users/me')
