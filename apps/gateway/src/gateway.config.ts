@@ -1,4 +1,5 @@
 import { BadValue, Config, type DailyQuotas, integer, optional, port, quotasOf, quotaVariables, text, variable } from '#config';
+import { maxEventBytes } from '#events';
 import { SecretsConfig } from '#secrets';
 import { isMistypedKey, MISTYPED } from './accounts/api-key.js';
 import { LiveConfig } from './live/live.config.js';
@@ -14,6 +15,7 @@ export class GatewayConfig extends Config({
     max: 3 * 1024 * 1024,
     description: 'Largest request body of the REST API, in bytes, at most 3145728 (3 MiB).',
   }),
+  maxEventBytes,
   requestsPerMinute: integer('SLUICE_REQUESTS_PER_MINUTE', {
     fallback: 0,
     description: 'REST requests per minute that each gateway accepts from an account, with all its API keys; 0: unlimited.',

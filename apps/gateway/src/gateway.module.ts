@@ -17,8 +17,8 @@ import { ErrorNoticesRepository, SeenError } from './error-mail/error-notices.re
 import { Mailer } from './error-mail/mailer.js';
 import { EventListenersController } from './events/event-listeners.controller.js';
 import { EventsController } from './events/events.controller.js';
-import { EventsService } from './events/events.service.js';
-import { GatewayConfig } from './gateway.config.js';
+import { EventsModule } from './events/events.module.js';
+import { GatewayConfigModule } from './gateway-config.module.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { LeavingClients } from './http/leaving-clients.js';
 import { Housekeeping } from './housekeeping.js';
@@ -46,7 +46,9 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     ScheduleModule.forRoot(),
     FairnessModule,
     WaitingDataModule.forApp([listFullInRouting, listFullInRuntime]),
+    GatewayConfigModule,
     AccountsModule,
+    EventsModule,
     LiveModule,
     PublishingModule,
   ],
@@ -68,11 +70,9 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     ErrorMailController,
   ],
   providers: [
-    { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
     // in this order, so that a late response, too, contains only the selected fields
     { provide: APP_INTERCEPTOR, useClass: LateResponses },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
-    EventsService,
     IdempotencyRepository,
     UsageRepository,
     ErrorNoticesRepository,

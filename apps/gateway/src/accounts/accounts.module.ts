@@ -1,6 +1,5 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { GatewayConfig } from '../gateway.config.js';
 import { AccountRow, ApiKeyRow } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
@@ -11,7 +10,7 @@ import { UsersController } from './users.controller.js';
 @Module({
   imports: [TypeOrmModule.forFeature([AccountRow, ApiKeyRow])],
   controllers: [UsersController, KeysController],
-  providers: [{ provide: GatewayConfig, useFactory: () => GatewayConfig.read() }, AccountsRepository, KeyUses, AccountsService],
+  providers: [AccountsRepository, KeyUses, AccountsService],
   exports: [AccountsService],
 })
 export class AccountsModule {}

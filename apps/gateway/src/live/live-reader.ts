@@ -3,6 +3,7 @@ import { Unavailable } from '#contracts';
 import { Consumers, type LogRecord, type Position } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { within } from '#service';
+import { GatewayConfig } from '../gateway.config.js';
 import { LiveConfig } from './live.config.js';
 import { LiveHub, type LiveListener, type Seam } from './live-hub.js';
 import { StorePositions } from './store-positions.js';
@@ -43,8 +44,9 @@ export class LiveReader {
     private readonly consumers: Consumers,
     private readonly store: StorePositions,
     private readonly config: LiveConfig,
+    { maxEventBytes }: GatewayConfig,
   ) {
-    this.hub = new LiveHub({ maxEventBytes: config.maxEventBytes });
+    this.hub = new LiveHub({ maxEventBytes });
   }
 
   /** Passes the subscriber all events from the returned seam on, until it leaves. Throws Unavailable if the log cannot be read. */

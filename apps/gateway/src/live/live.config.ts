@@ -1,5 +1,4 @@
 import { Config, integer } from '#config';
-import { maxEventBytes } from '#events';
 
 /** The configuration of live streams. */
 export class LiveConfig extends Config({
@@ -21,5 +20,4 @@ export class LiveConfig extends Config({
     max: 600_000,
     description: 'Milliseconds for which a gateway keeps reading events from Kafka after its last live client has disconnected.',
   }),
-  maxEventBytes,
 }) {}

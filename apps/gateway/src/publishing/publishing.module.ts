@@ -1,5 +1,4 @@
 import { Module } from '@nestjs/common';
-import { LiveModule } from '../live/live.module.js';
 import { DeletionsController } from './deletions.controller.js';
 import { DeletionsService } from './deletions.service.js';
 import { EmitterOwners } from './emitter-owners.js';
@@ -8,7 +7,6 @@ import { PublishingController } from './publishing.controller.js';
 import { PublishingService } from './publishing.service.js';
 
 @Module({
-  imports: [LiveModule],
   controllers: [PublishingController, DeletionsController],
   providers: [EmitterOwners, EventLog, PublishingService, DeletionsService],
 })

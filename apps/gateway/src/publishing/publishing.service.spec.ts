@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { Invalid, TooManyRequests } from '#contracts';
 import { AccountPace, EVENT_UNITS } from '#fairness';
 import { FullAccounts } from '#waiting-data';
-import { LiveConfig } from '../live/live.config.js';
+import { GatewayConfig } from '../gateway.config.js';
 import { EmitterOwners } from './emitter-owners.js';
 import { EventLog } from './event-log.js';
 import { PublishingService } from './publishing.service.js';
@@ -22,7 +22,7 @@ beforeEach(async () => {
       PublishingService,
       { provide: EmitterOwners, useValue: { emitterOf: (_owner: unknown, _kind: unknown, id: string) => Promise.resolve(id) } },
       { provide: EventLog, useValue: { append } },
-      { provide: LiveConfig, useValue: { maxEventBytes: 1024 * 1024 } },
+      { provide: GatewayConfig, useValue: { maxEventBytes: 1024 * 1024 } },
       { provide: AccountPace, useValue: { spend } },
       { provide: FullAccounts, useValue: { refuseFull } },
     ],

@@ -4,7 +4,7 @@ import { eventRecord } from '#events';
 import { AccountPace, EVENT_UNITS, MS_PER_UNIT } from '#fairness';
 import { counter } from '#observability';
 import { FullAccounts } from '#waiting-data';
-import { LiveConfig } from '../live/live.config.js';
+import { GatewayConfig } from '../gateway.config.js';
 import { EmitterOwners } from './emitter-owners.js';
 import { EventLog } from './event-log.js';
 import { type PublishedEvent, publishedEvents, type PublishRequest } from './published-events.js';
@@ -22,7 +22,7 @@ export class PublishingService {
   constructor(
     private readonly owners: EmitterOwners,
     private readonly log: EventLog,
-    private readonly config: LiveConfig,
+    private readonly config: GatewayConfig,
     private readonly pace: AccountPace,
     private readonly full: FullAccounts,
   ) {}
