@@ -12,10 +12,9 @@ export const KEPT_EVENTS = 100;
 /** The same limit for every service that reads or emits events: a reader with a lower one would discard what an emitter has been allowed to emit. */
 export const maxEventBytes = integer('SLUICE_MAX_EVENT_BYTES', {
   fallback: MAX_EVENT_BYTES,
-  // an error event contains up to 512 KiB of another event, and its message and stack
-  min: 640 * 1024,
+  min: 1024,
   max: MAX_EVENT_BYTES,
   description:
-    'Largest event, in bytes of JSON: 655360 (640 KiB) to 1048576 (1 MiB). `$emit` throws for a larger one. One from a Kafka producer goes to the ' +
-    'dead-letter topic and is reported on the `$errors` stream of its emitter.',
+    'Largest event, in bytes of JSON. `$emit` throws for a larger one. One from a Kafka producer goes to the dead-letter topic and is reported on the ' +
+    '`$errors` stream of its emitter.',
 });

@@ -15,7 +15,7 @@ import { type DeletedRange, type DeletionSigner, isDeletion, isSigned, readDelet
 import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES, MAX_ITEM_ID_LENGTH, MAX_SUMMARY_LENGTH } from './event-limits.js';
 import { checkJson, NotJson, TooMuchJson } from './json-text.js';
 import { structuredAttributes, structuredEvent } from './structured-event.js';
-import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, type Stream, streamOf, WAITING_STREAM } from './streams.js';
+import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, isReserved, type Stream, streamOf, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace } from './event-id.js';
 
 /** A record of the topic `events`. `clock`: the LogAppendTime in ms, made monotonic within its partition. */
@@ -196,8 +196,10 @@ function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): Em
     const cloudEvent = cloudEventOf(record, record.value);
     if (cloudEvent === null) return 'the value is not a CloudEvent';
     const { json, attributes } = cloudEvent;
-    if (json.length > maxBytes) return `the event has ${json.length} bytes of JSON; the limit is ${maxBytes}`;
-    return readEvent(record, origin, json, attributes);
+    const event = readEvent(record, origin, json, attributes);
+    // an error contains another event: with a lower limit, nobody would notice it
+    const most = typeof event === 'string' || isReserved(event.stream) ? MAX_EVENT_BYTES : maxBytes;
+    return json.length > most ? `the event has ${json.length} bytes of JSON; the limit is ${most}` : event;
   } catch (error) {
     if (error instanceof TooMuchJson) return error.message;
     if (error instanceof NotJson) return `the value is not JSON: ${error.message}`;

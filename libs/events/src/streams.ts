@@ -14,6 +14,9 @@ export const EVERY_STREAM = '*';
 const RESERVED = new Set([ERRORS_STREAM, LOGS_STREAM]);
 const NAME_LENGTH = 128;
 
+/** Whether the stream is `$errors` or `$logs`. */
+export const isReserved = (stream: Stream): boolean => RESERVED.has(stream);
+
 /** `default` is an alias of the default stream. */
 export const streamOf = (eventName: string | undefined): Stream =>
   eventName === undefined || eventName === 'default' ? DEFAULT_STREAM : eventName;
