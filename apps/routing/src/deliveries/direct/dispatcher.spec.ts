@@ -22,14 +22,14 @@ describe('a dispatcher', () => {
   beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
   afterEach(() => void jest.useRealTimers());
 
-  const dispatching = (attempts: object = {}) => {
+  const dispatching = (attempts: object = {}, notices: object = {}) => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, OWNER);
     const targets = new Targets(store, new SecretBox([]));
     const none = {} as never;
     const dispatcher = new Dispatcher(
       ...([createLog('dispatcher', 'silent'), RoutingConfig.read({}), store, targets, new ReceiverStates(), attempts as never] as const),
-      ...([none, none, () => 0.5, new RunningClock()] as const),
+      ...([none, notices as never, () => 0.5, new RunningClock()] as const),
     );
     return { store, dispatcher };
   };
@@ -82,6 +82,24 @@ describe('a dispatcher', () => {
     await intake.take('events', 0, [{ offset: '0', timestamp: '1', key: null, value: null, attributes: 0, headers: {} }]);
     await jest.advanceTimersByTimeAsync(50);
     expect(begun).toEqual(['wh_1', 'wh_2', 'wh_3', 'wh_6']);
+  });
+
+  it('reports a webhook whose receiver is gone once, however many attempts were in flight', async () => {
+    const disabled: string[] = [];
+    const notices = { gaveUp: async () => {}, disabled: async (_: object, why: string) => void disabled.push(why) };
+    const ended = Promise.withResolvers<void>();
+    const make = async () => {
+      await ended.promise;
+      const attempt = { ts: 1, status_code: 410, duration_ms: 1, error: null, response_body: null };
+      return { attempt, verdict: 'gone', timeout: false, tries: 1, pauseMs: null, retryAfterMs: null };
+    };
+    const { store, dispatcher } = dispatching({ make }, notices);
+    const runs = [1, 2, 3, 4].map((seq) => dispatcher.firstAttempt({ ...deliveryOf(seq), emitterId: `dc_${seq}` }, 1, OWNER).run(() => {}));
+    await jest.advanceTimersByTimeAsync(1);
+    ended.resolve();
+    await Promise.all(runs);
+    expect(disabled).toEqual(['gone']);
+    expect(store.hooks.get(WEBHOOK)).toMatchObject({ active: false });
   });
 
   it('does not count the time in which this process stood still as the duration of an attempt', async () => {

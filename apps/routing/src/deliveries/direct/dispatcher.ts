@@ -191,10 +191,10 @@ export class Dispatcher implements OnApplicationShutdown {
 
   private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, failures: Failures): Promise<void> {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
-    await this.judge(receiver, outcome, failures);
+    await this.judge(receiver, target, outcome, failures);
     const { attempt, tries, pauseMs } = outcome;
     await this.store.parkFailed({ delivery, delivered: false, attempts: [attempt], tries, pauseMs });
-    await this.notify(target, delivery, outcome);
+    if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
   }
 
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
@@ -206,10 +206,10 @@ export class Dispatcher implements OnApplicationShutdown {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
           this.delivered.add(delivery, [outcome.attempt]);
         } else {
-          await this.judge(receiver, outcome, failures);
+          await this.judge(receiver, target, outcome, failures);
           const { attempt, tries, pauseMs } = outcome;
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries, pauseMs }]);
-          await this.notify(target, delivery, outcome);
+          if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
         }
         return;
       } catch (error) {
@@ -220,19 +220,20 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   /** Applies what a failure means for the receiver. */
-  private async judge(receiver: ReceiverState, { verdict, retryAfterMs }: Outcome, { begins, opens }: Failures): Promise<void> {
+  private async judge(
+    receiver: ReceiverState,
+    target: Target,
+    { verdict, retryAfterMs }: Outcome,
+    { begins, opens }: Failures,
+  ): Promise<void> {
     const { webhookId } = receiver;
     if (verdict === 'gone') {
-      await this.store.disable(webhookId);
+      // other attempts in flight may have the same outcome
+      if (await this.store.disable(webhookId)) await this.notices.disabled(target, 'gone');
       this.targets.outdate(webhookId);
     }
     if (begins) await this.store.markFailing(webhookId);
     if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
-  }
-
-  private async notify(target: Target, delivery: Delivery, { verdict, pauseMs, attempt }: Outcome): Promise<void> {
-    if (verdict === 'gone') await this.notices.disabled(target, 'gone');
-    if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
   }
 
   private async spill(receiver: ReceiverState, reason: 'failing' | 'slow', failed?: FailedProbes): Promise<void> {
