@@ -102,6 +102,29 @@ describe('a dispatcher', () => {
     expect(store.hooks.get(WEBHOOK)).toMatchObject({ active: false });
   });
 
+  it('fails the task of an attempt that throws, which is parked if its webhook is spilled before the next try', async () => {
+    const make = () => Promise.reject(new Error('a bug'));
+    const { store, dispatcher } = dispatching({ make });
+    const task = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER);
+    await expect(task.run(() => {})).rejects.toThrow('a bug');
+    await dispatcher.idle();
+    await store.spill(WEBHOOK, null);
+    dispatcher.firstAttempt(deliveryOf(2), 2, OWNER);
+    await task.run(() => {});
+    expect([...store.parked.get(WEBHOOK)!.keys()].sort()).toEqual(['1-1', '1-2']);
+  });
+
+  it('leaves an attempt that throws after it was parked to the backlog', async () => {
+    const ended = Promise.withResolvers<never>();
+    const { store, dispatcher } = dispatching({ make: () => ended.promise });
+    const run = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});
+    await jest.advanceTimersByTimeAsync(1500);
+    await run;
+    ended.reject(new Error('a bug'));
+    await dispatcher.idle();
+    expect(store.parked.get(WEBHOOK)!.size).toBe(1);
+  });
+
   it('does not count the time in which this process stood still as the duration of an attempt', async () => {
     const { store, dispatcher } = dispatching({ make: () => new Promise(() => {}) });
     void dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});

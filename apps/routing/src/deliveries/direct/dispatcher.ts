@@ -120,7 +120,14 @@ export class Dispatcher implements OnApplicationShutdown {
     if (waiting.rest) return waiting.rest();
     const target = await this.turn(receiver, waiting);
     if (!target) return;
-    const outcome = await this.attempt(receiver, target, waiting.delivery);
+    let outcome: Outcome | undefined;
+    try {
+      outcome = await this.attempt(receiver, target, waiting.delivery);
+    } catch (error) {
+      // until the lane tries again, it may be parked with the others
+      receiver.waiting.add(waiting);
+      throw error;
+    }
     if (!outcome) return;
     const failures = receiver.count(waiting.delivery, outcome, false);
     waiting.rest = () => this.settle(receiver, target, waiting.delivery, outcome, failures);
@@ -174,15 +181,22 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Undefined if the attempt takes long: then it is parked, and its outcome is stored by settleParked. */
   private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       receiver.held += 1;
       const since = this.clock.now();
-      const ended = this.attempts.make(target, delivery, FIRST).then(async (outcome) => {
+      const made = this.attempts.make(target, delivery, FIRST).finally(() => {
         this.inFlight.delete(attempt);
         receiver.held -= 1;
+      });
+      const settled = made.then(async (outcome) => {
         receiver.addDuration(outcome.attempt.duration_ms);
         if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
         else resolve(outcome);
+      });
+      const ended = settled.catch(async (error: Error) => {
+        if (!(await attempt.parking)) return reject(error);
+        // the Drainer attempts it when its time in flight is over
+        this.log.error({ webhook_id: delivery.webhookId, event_id: eventIdOf(delivery.place), err: error }, 'delivery.attempt-failed');
       });
       const attempt: InFlight = { receiver, delivery, since, done: () => resolve(undefined), ended };
       this.inFlight.add(attempt);
