@@ -51,13 +51,15 @@ describe('an event is postponed', () => {
       box,
       { spend: (id, units) => void spent.push([id, Math.round(units)]) } as AccountPace,
     );
-    const { isPostponed, begin } = postponed.decider();
-    const decide = (emitterId: EmitterId, ownerId: UserId, listeners: number, isWaiting = false): boolean =>
-      isPostponed({ emitterId, place: { ms: Date.now(), seq: 1 } } as EmittedEvent, {
-        ownerId,
-        postponed: isWaiting,
-        listeners: Array.from({ length: listeners }, (_, index) => ({ id: `wh_${index}` as ListenerId, version: 1 })),
-      });
+    const { isPostponed, include, begin } = postponed.decider();
+    const decide = (emitterId: EmitterId, ownerId: UserId, listenerCount: number, isWaiting = false): boolean => {
+      const event = { emitterId, place: { ms: Date.now(), seq: 1 } } as EmittedEvent;
+      const listeners = Array.from({ length: listenerCount }, (_, index) => ({ id: `wh_${index}` as ListenerId, version: 1 }));
+      const match = { ownerId, postponed: isWaiting, listeners };
+      const waits = isPostponed(event, match);
+      include(event, match, waits);
+      return waits;
+    };
     expect(decide('dc_1', 'u_1', 50)).toBe(false);
     expect(decide('dc_1', 'u_1', 200)).toBe(true);
     expect(decide('dc_1', 'u_1', 1)).toBe(true);

@@ -114,35 +114,36 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   ) {}
 
   /**
-   * `isPostponed` decides for each event of a batch, in order, whether it is postponed. `begin`: the tasks of the others begin, which counts for the pace of
-   * their accounts.
+   * For the events of a batch, in order: `isPostponed` decides whether an event is postponed, unless it does not belong to the batch any more, and
+   * `include` counts it. `begin`: the tasks of those that are not postponed begin, which counts for the pace of their accounts.
    */
-  decider(): { isPostponed(event: EmittedEvent, match: Match): boolean; begin(): void } {
+  decider(): {
+    isPostponed(event: EmittedEvent, match: Match): boolean;
+    include(event: EmittedEvent, match: Match, waits: boolean): void;
+    begin(): void;
+  } {
     const begun = new Map<UserId, number>();
     const emitters = new Set<string>();
     const planned = new Map<UserId, number>();
     let all = this.consumers.load(EVENTS_GROUP) * MAX_OUTSTANDING;
-    const isPostponed = ({ emitterId, place }: EmittedEvent, { ownerId, postponed, listeners }: Match): boolean => {
-      const account = planned.get(ownerId) ?? this.outstanding(ownerId);
-      const waits =
-        postponed ||
-        emitters.has(emitterId) ||
-        exceedsShare({
-          listeners: listeners.length,
-          outstanding: { account, all },
-          hasOthers: this.receivers.hasOthersThan(ownerId),
-          ageMs: Date.now() - place.ms,
-        });
-      if (waits) emitters.add(emitterId);
-      else {
-        planned.set(ownerId, account + listeners.length);
-        begun.set(ownerId, (begun.get(ownerId) ?? 0) + listeners.length);
-        all += listeners.length;
-      }
-      return waits;
+    const plannedOf = (account: UserId) => planned.get(account) ?? this.outstanding(account);
+    const isPostponed = ({ emitterId, place }: EmittedEvent, { ownerId, postponed, listeners }: Match) =>
+      postponed ||
+      emitters.has(emitterId) ||
+      exceedsShare({
+        listeners: listeners.length,
+        outstanding: { account: plannedOf(ownerId), all },
+        hasOthers: this.receivers.hasOthersThan(ownerId),
+        ageMs: Date.now() - place.ms,
+      });
+    const include = ({ emitterId }: EmittedEvent, { ownerId, listeners }: Match, waits: boolean) => {
+      if (waits) return void emitters.add(emitterId);
+      planned.set(ownerId, plannedOf(ownerId) + listeners.length);
+      begun.set(ownerId, (begun.get(ownerId) ?? 0) + listeners.length);
+      all += listeners.length;
     };
     const begin = () => begun.forEach((tasks, account) => this.pace.spend(account, tasks * TASK_UNITS));
-    return { isPostponed, begin };
+    return { isPostponed, include, begin };
   }
 
   /** Resolves when they are in the database. */

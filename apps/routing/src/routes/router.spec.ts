@@ -49,9 +49,10 @@ let mostInProgress: number;
 let catalogIsAway: boolean;
 /** Of how many events the listeners are found at once. */
 let mostMatches: number;
-/** Which events are postponed, and those that were. */
+/** Which events are postponed, those that were, and those that the pace of an account counts. */
 let isPostponed: (event: EmittedEvent) => boolean;
 let added: string[];
+let included: string[];
 let databaseIsAway: boolean;
 let router: Router;
 
@@ -66,7 +67,7 @@ beforeEach(() => {
   [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
   [withdrawn, requests, lookedUp, mostMatches] = [[], [], [], Infinity];
   [pauses, inProgress, mostInProgress, isRefused] = [false, 0, 0, () => false];
-  [isPostponed, added, databaseIsAway] = [() => false, [], false];
+  [isPostponed, added, included, databaseIsAway] = [() => false, [], [], false];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
@@ -109,7 +110,11 @@ beforeEach(() => {
   const log = createLog('test', 'silent');
   const tasks = new EventTasks(log, publisher, dispatcher as unknown as Dispatcher, stats);
   const postponed = {
-    decider: () => ({ isPostponed: (event: EmittedEvent) => isPostponed(event), begin: () => {} }),
+    decider: () => ({
+      isPostponed: (event: EmittedEvent) => isPostponed(event),
+      include: ({ json }: EmittedEvent) => void included.push(json.toString()),
+      begin: () => {},
+    }),
     add: async (events: Postponed[]) => {
       if (databaseIsAway) throw new Error('the database is down');
       added.push(...events.map(({ event }) => event.json.toString()));
@@ -189,6 +194,15 @@ describe('an event that is postponed', () => {
     isPostponed = () => true;
     expect(await router.plan([record('dc_1', '1'), record('dc_1', '2'), record('dc_1', '3')])).toHaveLength(3);
   });
+});
+
+it('an event that does not fit into a plan counts for the pace of its account only in the next one', async () => {
+  listeners.dc_1 = Array.from({ length: 5000 }, (_, index) => `wh_${index}` as ListenerId);
+  const records = [record('dc_1', '1'), record('dc_1', '2')];
+  const { length } = await router.plan(records);
+  expect([length, included]).toEqual([1, ['1']]);
+  await router.plan(records.slice(length));
+  expect(included).toEqual(['1', '2']);
 });
 
 describe('an event is counted', () => {

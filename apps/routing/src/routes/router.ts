@@ -85,6 +85,7 @@ export class Router {
         const waits = match !== undefined && decider.isPostponed(read, match);
         size += (waits ? 1 : (match?.listeners.length ?? 1)) * (1 + read.json.length / PLANNED.bytes);
         if (size > PLANNED.size && steps.length > 0) break;
+        if (match) decider.include(read, match, waits);
         if (waits) postponed.push({ ownerId: match.ownerId, event: read, record });
         steps.push(() => (waits ? [] : this.tasksOfRead(read, match, introduce)));
       } else if (read?.kind === 'malformed') {
