@@ -432,6 +432,8 @@ const parkMany = async (emitterId: EmitterId): Promise<void> => {
   );
 };
 
+const givenUp = async () => (await metrics.getSingleMetric('sluice_deliveries_given_up_total')!.get()).values[0]?.value ?? 0;
+
 describe('a large backlog', () => {
   it('is recovered, given up and withdrawn as a whole', async () => {
     const emitter = await routing.source(owner);
@@ -441,14 +443,25 @@ describe('a large backlog', () => {
     expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: 0 })).toEqual({ count: MANY });
     expect(await waiting()).toBe(MANY);
     await store.disable(webhook);
+    const before = await givenUp();
     let batches = 0;
     while (await store.giveUp(webhook)) batches += 1;
+    expect((await givenUp()) - before).toBe(MANY);
     expect(batches).toBeGreaterThan(1);
     expect(await waiting()).toBe(0);
     expect(await withdraw(emitter)).toBe(MANY);
     // other tests delete a batch
     while ((await parked.deleteGivenUp(-1000)) > 0);
   });
+});
+
+it('counts a delivery that is given up after an attempt: its first one, or that of a parked delivery', async () => {
+  const before = await givenUp();
+  await park(null);
+  const place = await park(LONG);
+  const [settled, lost] = [delivery({ place }), { attempts: [], tries: 9, pauseMs: null }];
+  await store.settle(webhook, [{ delivery: settled, delivered: false, ...lost }]);
+  expect((await givenUp()) - before).toBe(2);
 });
 
 describe('recovering', () => {
@@ -469,7 +482,9 @@ describe('sweeping', () => {
     const other = await routing.webhook(owner);
     const places = [await park(LONG), await park(LONG)];
     await park(LONG, delivery({ webhookId: other }));
+    const before = await givenUp();
     const { count, examples } = await parked.giveUpExpired(-1000);
+    expect((await givenUp()) - before).toBe(count);
     expect(count).toBeGreaterThanOrEqual(3);
     expect(examples.filter(({ webhookId }) => webhookId === webhook).map(({ place }) => place)).toEqual([places[1]]);
     expect((await list()).data.map(({ status }) => status)).toEqual(['failed', 'failed']);

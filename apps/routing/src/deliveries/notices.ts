@@ -18,7 +18,6 @@ export abstract class Notices {
   abstract disabled(target: Target, why: 'gone' | 'failing'): Promise<void>;
 }
 
-const gaveUpTotal = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
 const disabledTotal = counter('webhooks_disabled_total', 'Webhooks that were disabled because their receiver failed or is gone.', [
   'reason',
 ]);
@@ -38,7 +37,6 @@ export class OwnerNotices extends Notices {
 
   async gaveUp({ ownerId }: Target, delivery: Delivery, last: Attempt | undefined): Promise<void> {
     const { webhookId, emitterId, place } = delivery;
-    gaveUpTotal.inc();
     this.log.warn({ webhook_id: webhookId, owner_id: ownerId, emitter_id: emitterId, event_id: eventIdOf(place) }, 'delivery.given-up');
     const report = failureReport(delivery, ownerId, last);
     if (!report) return;

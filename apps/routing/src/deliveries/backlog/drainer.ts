@@ -100,8 +100,10 @@ export class Drainer {
         // behind those that wait
         if (isTurnOver()) return await this.store.release(claim, { when: 'later', inMs: 0 });
         if (target.givingUp) {
-          if (await this.store.giveUp(claim.webhookId)) continue;
-          return await this.store.release(claim, { when: 'next due' });
+          const deliveries = await this.store.giveUp(claim.webhookId);
+          if (deliveries === 0) return await this.store.release(claim, { when: 'next due' });
+          this.log.warn({ webhook_id: claim.webhookId, owner_id: target.ownerId, deliveries }, 'deliveries.given-up');
+          continue;
         }
         if (!target.active) return await this.store.release(claim, { when: 'later', inMs: INACTIVE_LOOK_MS });
         if (renewed.failedProbes !== null) {

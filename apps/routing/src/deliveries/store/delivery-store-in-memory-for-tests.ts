@@ -169,11 +169,11 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (backlog) backlog.failedProbes = null;
   }
 
-  async giveUp(webhookId: WebhookId): Promise<boolean> {
+  async giveUp(webhookId: WebhookId): Promise<number> {
     const waiting = this.rows(webhookId).filter(({ dueAt }) => dueAt !== null);
     for (const row of waiting) row.dueAt = null;
     if (waiting.length === 0) Object.assign(this.hooks.get(webhookId) ?? {}, { giving_up: false });
-    return waiting.length > 0;
+    return waiting.length;
   }
 
   async msToNext(): Promise<number | null> {

@@ -85,8 +85,8 @@ export abstract class DeliveryStore {
   abstract markFailing(webhookId: WebhookId): Promise<void>;
   /** Disables the webhook, and makes its backlog due; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
   abstract disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean>;
-  /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns whether there may be more. */
-  abstract giveUp(webhookId: WebhookId): Promise<boolean>;
+  /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns how many: 0 if none is left. */
+  abstract giveUp(webhookId: WebhookId): Promise<number>;
 
   /** How long until the next backlog is due, in ms, not positive if it is; null or more than LONGEST_MS if none is due before the next look. */
   abstract msToNext(): Promise<number | null>;
@@ -179,10 +179,10 @@ export class PostgresDeliveryStore extends DeliveryStore {
     });
   }
 
-  async giveUp(webhookId: WebhookId): Promise<boolean> {
-    if ((await this.parked.giveUp(webhookId)) > 0) return true;
-    await this.webhooks.endGivingUp(webhookId);
-    return false;
+  async giveUp(webhookId: WebhookId): Promise<number> {
+    const count = await this.parked.giveUp(webhookId);
+    if (count === 0) await this.webhooks.endGivingUp(webhookId);
+    return count;
   }
 
   msToNext(): Promise<number | null> {

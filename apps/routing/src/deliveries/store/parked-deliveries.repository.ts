@@ -2,11 +2,14 @@ import { Injectable } from '@nestjs/common';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { type DeletedRange, type EventContext, type EventPlace, EVERY_STREAM } from '#events';
 import { Database, type Transaction } from '#database';
+import { counter } from '#observability';
 import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { ParkedDelivery } from './parked-delivery.entity.js';
 import type { Parked, Probe, Settlement } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
+
+const givenUp = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
 
 interface ParkedRow {
   ms: number;
@@ -165,7 +168,8 @@ export class ParkedDeliveriesRepository {
         ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), tries, pauseMs],
       ],
     });
-    if (pauseMs !== null) this.backlogs.scheduled(this.database, pauseMs);
+    if (pauseMs === null) givenUp.inc();
+    else this.backlogs.scheduled(this.database, pauseMs);
   }
 
   async settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
@@ -201,6 +205,7 @@ export class ParkedDeliveriesRepository {
         leaseId,
       ],
     });
+    givenUp.inc(failed.filter(({ pauseMs }) => pauseMs === null).length);
     if (woken) this.backlogs.scheduled(this.database);
   }
 
@@ -268,6 +273,7 @@ export class ParkedDeliveriesRepository {
        UPDATE parked_delivery SET due_at = NULL, failed_at = now() FROM batch WHERE ${IS_IN_BATCH} AND due_at IS NOT NULL`,
       [webhookId, AT_ONCE],
     );
+    givenUp.inc(rowCount ?? 0);
     return rowCount ?? 0;
   }
 
@@ -423,6 +429,7 @@ export class ParkedDeliveriesRepository {
       [olderThanMs, AT_ONCE],
     );
     const { looked_at, count } = rows[0] as { looked_at: number; count: number };
+    givenUp.inc(count);
     const examples = (count === 0 ? [] : rows).map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body }) => ({
       webhookId: webhook_id,
       place: { ms, seq },
