@@ -1,5 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import type { UserId, WebhookId } from '#contracts';
+import type { Delivery, Outcome } from '../delivery.js';
 import { ReceiverStates, type Waiting } from './receiver-states.js';
 
 const newWaiting = (): Waiting => ({ delivery: {} as never, isOwn: () => true, parked: false });
@@ -50,6 +51,28 @@ describe('an account that has most of the waiting deliveries', () => {
   it('has no receivers while nothing waits', () => {
     expect(statesOf([{ ...many, waiting: 0 }]).ofGreedyAccount()).toEqual([]);
   });
+});
+
+it('a receiver is forgotten an hour after its last failure if it had no success since', () => {
+  jest.useFakeTimers({ now: 0 });
+  try {
+    const states = new ReceiverStates();
+    const fail = (again: boolean) =>
+      states.of('wh_1').count({ place: { ms: 1, seq: 1 } } as Delivery, { verdict: 'failed', attempt: {} } as Outcome, again);
+    const isKnown = () => {
+      states.deleteIdle();
+      return [...states].length === 1;
+    };
+    fail(false);
+    jest.advanceTimersByTime(3_000_000);
+    fail(true);
+    jest.advanceTimersByTime(3_000_000);
+    expect(isKnown()).toBe(true);
+    jest.advanceTimersByTime(600_001);
+    expect(isKnown()).toBe(false);
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 it('another account is active for half a minute after its last delivery', () => {

@@ -8,6 +8,8 @@ const FAILURES = 5;
 const FAILURES_AGAIN = 20;
 /** A time-out occupies a lane for its whole duration, so two are enough. */
 const TIMEOUTS = 2;
+/** Older failures say nothing about the receiver now. A webhook that has no further deliveries would otherwise be remembered until the process ends. */
+const REMEMBERED_MS = 3_600_000;
 
 export interface Failure {
   eventId: string;
@@ -21,10 +23,16 @@ export class Breaker {
   private readonly failed = new Set<string>();
   private readonly failedAgain = new Set<string>();
   private timeouts = 0;
+  private failedAt = -Infinity;
 
   /** No failure since the last success. */
   get untroubled(): boolean {
     return this.failed.size === 0 && this.failedAgain.size === 0;
+  }
+
+  /** There are no failures, or only old ones. */
+  get forgettable(): boolean {
+    return this.untroubled || performance.now() - this.failedAt > REMEMBERED_MS;
   }
 
   /** After a success. */
@@ -38,6 +46,7 @@ export class Breaker {
   failedWith({ eventId, timeout, again }: Failure): void {
     (again ? this.failedAgain : this.failed).add(eventId);
     if (timeout) this.timeouts += 1;
+    this.failedAt = performance.now();
   }
 
   get open(): boolean {
@@ -106,9 +115,9 @@ export class ReceiverState {
     return { begins, opens };
   }
 
-  /** A new state would be the same. */
+  /** A new state would be as good. */
   get idle(): boolean {
-    return this.held === 0 && this.waiting.size === 0 && this.parking === undefined && this.breaker.untroubled;
+    return this.held === 0 && this.waiting.size === 0 && this.parking === undefined && this.breaker.forgettable;
   }
 }
 
@@ -120,10 +129,13 @@ const smoothed = (mean: number, value: number, share: number): number => (mean =
  */
 const GREEDY = { share: 0.5, durationMs: 300, othersWithinMs: 30_000 };
 
+const DELETE_IDLE_EVERY_MS = 1000;
+
 /** The receivers that this process delivers to. */
 export class ReceiverStates {
   private readonly states = new Map<WebhookId, ReceiverState>();
   private readonly all = { duration: 0 };
+  private deletedIdleAt = -Infinity;
   /** When each account had its last delivery, in ms. */
   private readonly lastDelivery = new Map<UserId, number>();
 
@@ -179,8 +191,10 @@ export class ReceiverStates {
     return [];
   }
 
-  /** Deletes the states that a new one would equal. */
+  /** Deletes the states that are idle, at most once a second: there may be many others. */
   deleteIdle(): void {
+    if (performance.now() - this.deletedIdleAt < DELETE_IDLE_EVERY_MS) return;
+    this.deletedIdleAt = performance.now();
     for (const state of this.states.values()) this.deleteIfIdle(state);
   }
 
