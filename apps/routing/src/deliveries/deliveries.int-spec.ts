@@ -535,7 +535,7 @@ describe('the owner', () => {
     return rows.map(({ topic, key, value }) => ({ topic, key, value: JSON.parse(value.toString()) as Record<string, unknown> }));
   };
   const target = async () => {
-    const found = await new Targets(store, routing.box).load(webhook);
+    const found = await new Targets(log, store, routing.box).load(webhook);
     if (!found) throw new Error('no target');
     return found;
   };

@@ -15,6 +15,7 @@ const seconds = histogram('delivery_attempt_seconds', 'Duration of a delivery at
 
 const GONE = 410;
 const BUSY = [429, 503];
+const NOT_SIGNED: PostResult = { kind: 'failed', reason: 'the signing secret of the webhook cannot be decrypted', timeout: false };
 const NO_PAUSE = { pauseMs: null, retryAfterMs: null };
 
 /** The position of an attempt in the retry schedule. */
@@ -49,13 +50,17 @@ export class Attempts implements OnApplicationShutdown {
   async makeUncounted(target: Target, delivery: Delivery, position: Position): Promise<Outcome> {
     const ts = Date.now();
     const start = this.clock.now();
-    const keys = target.keys.filter(({ until }) => until > ts).map(({ key }) => key);
-    const headers = deliveryHeaders(delivery, { nowMs: ts, keys, userAgent: USER_AGENT });
-    if (target.authorization !== undefined) headers.authorization = target.authorization;
-    const result = await this.poster.post(target, headers, delivery.json);
+    const result: PostResult = target.problem ? NOT_SIGNED : await this.post(target, delivery, ts);
     const outcome = this.judge(result, ts, this.clock.now() - start, position);
     this.logAttempt(target, delivery, outcome, position);
     return outcome;
+  }
+
+  private post(target: Target, delivery: Delivery, ts: number): Promise<PostResult> {
+    const keys = target.keys.filter(({ until }) => until > ts).map(({ key }) => key);
+    const headers = deliveryHeaders(delivery, { nowMs: ts, keys, userAgent: USER_AGENT });
+    if (target.authorization !== undefined) headers.authorization = target.authorization;
+    return this.poster.post(target, headers, delivery.json);
   }
 
   private judge(result: PostResult, ts: number, durationMs: number, position: Position): Outcome {

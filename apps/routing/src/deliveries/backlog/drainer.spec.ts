@@ -41,7 +41,7 @@ async function draining(store: DeliveryStoreInMemory, result: () => PostResult, 
   const poster = new FixedPoster(result);
   const clock = new RunningClock();
   const attempts = new Attempts(silent, config, poster, middle, none, clock);
-  const targets = new Targets(store, new SecretBox([]));
+  const targets = new Targets(silent, store, new SecretBox([]));
   const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, none, none, middle);
   const claims = await store.claim(1000, 'lease', MINUTE, UNSHARED);
   const drain = (othersWait?: () => boolean) => drainer.drain(claims[0] as Claim, othersWait);
@@ -302,6 +302,20 @@ describe('a drainer', () => {
     });
     expect(posts).toBe(2);
     if (change) expect(parked).toBe(4);
+  });
+
+  it('sends nothing to a webhook whose secret cannot be decrypted, and probes it later', async () => {
+    const store = new DeliveryStoreInMemory();
+    const box = new SecretBox([Buffer.alloc(32)]);
+    store.addWebhook(WEBHOOK, 'u_1', { secret: box.seal('whsec_AAAA', `webhook ${WEBHOOK}`) });
+    await store.spill(WEBHOOK, { probeInMs: 0 });
+    await store.parkFresh(WEBHOOK, [deliveryOf(1)]);
+    const { poster, drain } = await draining(store, () => OK);
+    await drain();
+    expect(poster.posts).toBe(0);
+    const [row] = store.parked.get(WEBHOOK)!.values();
+    expect(row!.attempts).toMatchObject([{ status_code: null, error: 'the signing secret of the webhook cannot be decrypted' }]);
+    expect(store.backlogs.get(WEBHOOK)).toMatchObject({ leaseId: null, failedProbes: 1 });
   });
 
   it('looks again at once at a webhook that was switched on after it was read as inactive', async () => {

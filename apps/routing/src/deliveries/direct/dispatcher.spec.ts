@@ -25,7 +25,7 @@ describe('a dispatcher', () => {
   const dispatching = (attempts: object = {}, notices: object = {}) => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, OWNER);
-    const targets = new Targets(store, new SecretBox([]));
+    const targets = new Targets(createLog('dispatcher', 'silent'), store, new SecretBox([]));
     const none = {} as never;
     const dispatcher = new Dispatcher(
       ...([createLog('dispatcher', 'silent'), RoutingConfig.read({}), store, targets, new ReceiverStates(), attempts as never] as const),

@@ -1,10 +1,12 @@
 import { expect, it } from '@jest/globals';
 import type { WebhookId } from '#contracts';
-import { SecretBox } from '#secrets';
+import { createLog, type Log } from '#observability';
+import { SecretBox, SecretsKeyProblem } from '#secrets';
 import { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
 import { Targets } from './targets.js';
 
 const ID: WebhookId = 'wh_1';
+const log = createLog('targets', 'silent');
 
 /** A store that returns only when it is released. */
 class SlowStore extends DeliveryStoreInMemory {
@@ -21,7 +23,7 @@ const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 it('takes what the database returns, even an older version: the database was restored', async () => {
   const store = new DeliveryStoreInMemory();
-  const targets = new Targets(store, new SecretBox([]));
+  const targets = new Targets(log, store, new SecretBox([]));
   store.addWebhook(ID, 'u_1', { version: 9, spilled: true });
   expect(await targets.load(ID)).toMatchObject({ version: 9, mode: 'spilled' });
   store.addWebhook(ID, 'u_1', { version: 4, spilled: false });
@@ -31,7 +33,7 @@ it('takes what the database returns, even an older version: the database was res
 
 it('does not replace what it has read by what an earlier read returns later', async () => {
   const store = new SlowStore();
-  const targets = new Targets(store, new SecretBox([]));
+  const targets = new Targets(log, store, new SecretBox([]));
   store.addWebhook(ID, 'u_1', { version: 1 });
   const first = targets.load(ID);
   await settle();
@@ -49,7 +51,7 @@ it('does not replace what it has read by what an earlier read returns later', as
 
 it('reads a webhook again that has changed while it was being read', async () => {
   const store = new SlowStore();
-  const targets = new Targets(store, new SecretBox([]));
+  const targets = new Targets(log, store, new SecretBox([]));
   store.addWebhook(ID, 'u_1', { version: 1 });
   const first = targets.load(ID);
   await settle();
@@ -63,11 +65,16 @@ it('reads a webhook again that has changed while it was being read', async () =>
   expect(await second).toMatchObject({ version: 2, active: false });
 });
 
-it('fails only for the webhook whose secret cannot be opened', async () => {
+it('reads a webhook whose secret cannot be decrypted without keys, and logs that once', async () => {
   const store = new DeliveryStoreInMemory();
-  const targets = new Targets(store, new SecretBox([]));
+  const logged: object[] = [];
+  const targets = new Targets({ ...log, error: (fields: object) => void logged.push(fields) } as Log, store, new SecretBox([]));
   store.addWebhook(ID, 'u_1', { secret: new SecretBox([Buffer.alloc(32)]).seal('whsec_AAAA', 'another') });
   store.addWebhook('wh_2', 'u_1');
-  const [sealed, other] = await Promise.allSettled([targets.load(ID), targets.load('wh_2')]);
-  expect([sealed.status, other.status]).toEqual(['rejected', 'fulfilled']);
+  const [sealed, other] = await Promise.all([targets.load(ID), targets.load('wh_2')]);
+  expect(sealed).toMatchObject({ keys: [], problem: expect.any(SecretsKeyProblem) });
+  expect(other!.keys).toHaveLength(1);
+  expect(other!.problem).toBeUndefined();
+  await targets.load(ID);
+  expect(logged).toEqual([{ webhook_id: ID, err: sealed!.problem }]);
 });

@@ -1,8 +1,9 @@
 import type { KeyObject } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { UserId, WebhookId } from '#contracts';
-import { SecretBox } from '#secrets';
+import { LOG, type Log } from '#observability';
+import { SecretBox, SecretsKeyProblem } from '#secrets';
 import { keyOfSecret, openedSecret } from '../../webhooks/webhook.entity.js';
 import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 import { DeliveryStore } from '../store/delivery-store.js';
@@ -25,13 +26,12 @@ export interface Target {
   authorization?: string;
   /** To sign with, the newest first; `until` in ms. */
   keys: { key: KeyObject; until: number }[];
+  /** Why nothing can be signed; then every attempt fails, as at a failing receiver. */
+  problem?: SecretsKeyProblem;
 }
 
 export function targetOf(row: TargetRow, box: SecretBox): Target {
   const url = new URL(row.url);
-  const keyOf = (stored: string) => keyOfSecret(openedSecret(box, row.id, stored));
-  const previous = (row.previous_secrets ?? []).map(({ secret, until_ms }) => ({ key: keyOf(secret), until: until_ms }));
-  const keys = [{ key: keyOf(row.secret), until: Infinity }, ...previous];
   return {
     id: row.id,
     ownerId: row.owner_id,
@@ -43,8 +43,19 @@ export function targetOf(row: TargetRow, box: SecretBox): Target {
     origin: url.origin,
     path: url.pathname + url.search,
     authorization: basicAuthorization(url),
-    keys,
+    ...keysOf(row, box),
   };
+}
+
+function keysOf(row: TargetRow, box: SecretBox): Pick<Target, 'keys' | 'problem'> {
+  const keyOf = (stored: string) => keyOfSecret(openedSecret(box, row.id, stored));
+  try {
+    const previous = (row.previous_secrets ?? []).map(({ secret, until_ms }) => ({ key: keyOf(secret), until: until_ms }));
+    return { keys: [{ key: keyOf(row.secret), until: Infinity }, ...previous] };
+  } catch (error) {
+    if (error instanceof SecretsKeyProblem) return { keys: [], problem: error };
+    throw error;
+  }
 }
 
 function basicAuthorization({ username, password }: URL): string | undefined {
@@ -87,6 +98,7 @@ export class Targets {
   private loading: Promise<void> = Promise.resolve();
 
   constructor(
+    @Inject(LOG) private readonly log: Log,
     private readonly store: DeliveryStore,
     private readonly box: SecretBox,
   ) {}
@@ -139,14 +151,7 @@ export class Targets {
     const seenAt = Date.now();
     try {
       const rows = new Map((await this.store.findTargets([...wanted.keys()])).map((row) => [row.id, row]));
-      for (const [id, { resolve, reject }] of wanted) {
-        try {
-          resolve(this.keep(id, rows.get(id), seenAt));
-        } catch (error) {
-          // its secret cannot be opened
-          reject(error);
-        }
-      }
+      for (const [id, { resolve }] of wanted) resolve(this.keep(id, rows.get(id), seenAt));
     } catch (error) {
       for (const { reject } of wanted.values()) reject(error);
     }
@@ -158,6 +163,9 @@ export class Targets {
       return undefined;
     }
     const target = targetOf(row, this.box);
+    const { problem } = target;
+    // once while it is known: it is read again and again
+    if (problem && !this.known.get(id)?.target.problem) this.log.error({ webhook_id: id, err: problem }, 'webhook.secret-not-decrypted');
     this.known.set(id, { target, seenAt: this.outdated.has(id) ? 0 : seenAt });
     return target;
   }

@@ -84,7 +84,7 @@ export class Replica {
     store: DeliveryStore,
   ) {
     const random = world.chance.next;
-    this.targets = new Targets(store, new SecretBox([]));
+    this.targets = new Targets(log, store, new SecretBox([]));
     const clock = new RunningClock();
     this.attempts = new Attempts(log, CONFIG, new SimulatedPoster(this), random, { countEnded() {} } as never, clock);
     const delivered = new DeliveredLog({ add: async () => {} } as never, log);
