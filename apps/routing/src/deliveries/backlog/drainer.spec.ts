@@ -35,9 +35,9 @@ class FixedPoster extends Poster {
 }
 
 /** A drainer whose attempts have this result, with the backlogs of all webhooks. `drain` drains the first one. */
-async function draining(store: DeliveryStoreInMemory, result: () => PostResult, config = RoutingConfig.read({})) {
+async function draining(store: DeliveryStoreInMemory, result: () => PostResult, config = RoutingConfig.read({}), gaveUp = async () => {}) {
   const middle = () => 0.5;
-  const none = { add() {}, countEnded() {}, gaveUp: async () => {}, disabled: async () => {} } as never;
+  const none = { add() {}, countEnded() {}, gaveUp, disabled: async () => {} } as never;
   const poster = new FixedPoster(result);
   const clock = new RunningClock();
   const attempts = new Attempts(silent, config, poster, middle, none, clock);
@@ -316,6 +316,25 @@ describe('a drainer', () => {
     const [row] = store.parked.get(WEBHOOK)!.values();
     expect(row!.attempts).toMatchObject([{ status_code: null, error: 'the signing secret of the webhook cannot be decrypted' }]);
     expect(store.backlogs.get(WEBHOOK)).toMatchObject({ leaseId: null, failedProbes: 1 });
+  });
+
+  it.each(['settle', 'disable'] as const)('reports a delivery that is given up once if the statement %s fails', async (statement) => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1');
+    await store.parkFailed({ delivery: deliveryOf(1), delivered: false, attempts: [], tries: 1000, pauseMs: 0 });
+    let reports = 0;
+    const { drain } = await draining(
+      store,
+      () => FAILED,
+      RoutingConfig.read({}),
+      async () => void (reports += 1),
+    );
+    jest.spyOn(store, statement).mockImplementationOnce(() => Promise.reject<never>(new Error('the connection is lost')));
+    const drained = drain();
+    for (let turn = 0; turn < 20; turn++) await jest.advanceTimersByTimeAsync(100);
+    await drained;
+    expect(reports).toBe(1);
+    expect([...store.parked.get(WEBHOOK)!.values()]).toMatchObject([{ dueAt: null }]);
   });
 
   it('looks again at once at a webhook that was switched on after it was read as inactive', async () => {

@@ -192,9 +192,13 @@ export class Drainer {
   ): Promise<{ opened: boolean; disabled: boolean; retryAfterMs: number | null }> {
     const { webhookId } = claim;
     let [opened, disabled, gone, begins] = [false, false, false, false];
-    const batch = new SettlementBatch(async (settlements) => {
-      disabled = (await this.settle(claim, target, settlements)) || disabled;
-    });
+    const batch = new SettlementBatch(
+      this.log,
+      (settlements) => this.store.settle(webhookId, settlements, claim.leaseId),
+      async (settlements) => {
+        disabled = (await this.settled(target, settlements)) || disabled;
+      },
+    );
     let begun = 0;
     let retryAfterMs: number | null = null;
     const isOver = () => opened || this.stopping || !lease.holds || (begun > 0 && isTurnOver());
@@ -262,7 +266,9 @@ export class Drainer {
     receiver.addDuration(outcome.attempt.duration_ms);
     if (receiver.count(parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(webhookId);
     if (outcome.verdict === 'gone') await this.gone(target);
-    const disabled = await this.settle(claim, target, [settlementOfProbe(parked, outcome)]);
+    const settlements = [settlementOfProbe(parked, outcome)];
+    await this.store.settle(webhookId, settlements, claim.leaseId);
+    const disabled = await this.settled(target, settlements);
     if (disabled || outcome.verdict === 'gone') return true;
     if (outcome.verdict === 'delivered') {
       await this.store.closeBreaker(claim);
@@ -273,16 +279,15 @@ export class Drainer {
     return false;
   }
 
-  /** Returns whether the webhook was disabled, because its receiver has been failing for too long. */
-  private async settle({ webhookId, leaseId }: Claim, target: Target, settlements: Settlement[]): Promise<boolean> {
-    await this.store.settle(webhookId, settlements, leaseId);
+  /** These outcomes are stored. Returns whether the webhook was disabled, because its receiver has been failing for too long. */
+  private async settled(target: Target, settlements: Settlement[]): Promise<boolean> {
     for (const settlement of settlements) {
       if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);
       else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
     }
     if (settlements.every(({ delivered }) => delivered)) return false;
-    if (!(await this.store.disable(webhookId, this.config.disableAfterMs))) return false;
-    this.targets.outdate(webhookId);
+    if (!(await this.store.disable(target.id, this.config.disableAfterMs))) return false;
+    this.targets.outdate(target.id);
     await this.notices.disabled(target, 'failing');
     return true;
   }

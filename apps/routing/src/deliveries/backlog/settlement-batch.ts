@@ -1,3 +1,4 @@
+import type { Log } from '#observability';
 import type { Settlement } from '../store/delivery-store.js';
 
 const SIZE = 50;
@@ -12,7 +13,12 @@ export class SettlementBatch {
   private writing: Promise<void> = Promise.resolve();
   private error: unknown;
 
-  constructor(private readonly write: (settlements: Settlement[]) => Promise<void>) {}
+  /** `write` is repeated if it fails. `written` is called once, with what it has stored. */
+  constructor(
+    private readonly log: Log,
+    private readonly write: (settlements: Settlement[]) => Promise<void>,
+    private readonly written: (settlements: Settlement[]) => Promise<void>,
+  ) {}
 
   add(settlement: Settlement): void {
     this.settlements.push(settlement);
@@ -35,6 +41,7 @@ export class SettlementBatch {
     this.settlements = [];
     this.writing = this.writing
       .then(() => this.persist(settlements))
+      .then(() => this.written(settlements))
       .catch((error: unknown) => {
         this.error = error;
       });
@@ -45,7 +52,8 @@ export class SettlementBatch {
     for (const pause of PAUSES_MS) {
       try {
         return await this.write(settlements);
-      } catch {
+      } catch (error) {
+        if (pause === PAUSES_MS[0]) this.log.warn({ deliveries: settlements.length, err: error }, 'deliveries.not-settled');
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
