@@ -180,7 +180,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     const { id, owner_id, listener_id: listener } = row;
     if (isId('webhook', listener)) {
       // the attempts that this process made a moment ago
-      await this.deliveredLog.flush();
+      await this.deliveredLog.flush(listener);
       const places = events.map(({ place }) => place);
       const before = await this.delivered.findAll(owner_id, listener, places);
       for (const [index, event] of events.entries()) {

@@ -39,6 +39,18 @@ it.each([
   expect(added).toEqual(expected);
 });
 
+it('writes the entries of one webhook without those of others', async () => {
+  const added: WebhookId[][] = [];
+  const add = async (entries: Map<WebhookId, DeliveredEntry[]>) => void added.push([...entries.keys()]);
+  const log = new DeliveredLog({ add } as unknown as DeliveredRepository, createLog('test', 'silent'));
+  for (const webhookId of ['wh_1', 'wh_2', 'wh_3'] as const)
+    log.add({ webhookId, place: { ms: 1, seq: 1 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') }, []);
+  await log.flush('wh_2');
+  await log.flush('wh_2');
+  await log.flush();
+  expect(added).toEqual([['wh_2'], ['wh_1', 'wh_3']]);
+});
+
 it('writes the first delivery after a pause at once, which a crash would lose, and those after it together', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
   try {

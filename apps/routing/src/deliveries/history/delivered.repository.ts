@@ -181,7 +181,7 @@ const REPEATED = 10;
  */
 @Injectable()
 export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdown {
-  private recent = new Map<WebhookId, DeliveredEntry[]>();
+  private readonly recent = new Map<WebhookId, DeliveredEntry[]>();
   private isRunning = false;
   private timer: NodeJS.Timeout | undefined;
   private flushedAt = -Infinity;
@@ -225,14 +225,12 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
     this.schedule();
   }
 
-  /** Writes the gathered entries. After a failure the next flush writes the newest ones. */
-  flush(): Promise<void> {
+  /** Writes the gathered entries, or only those of one webhook. After a failure the next flush writes the newest ones. */
+  flush(only?: WebhookId): Promise<void> {
     this.flushing = this.flushing.then(async () => {
-      if (this.recent.size === 0) return;
-      const gathered = this.recent;
-      this.recent = new Map();
-      this.flushedAt = performance.now();
-      for (const [webhookId, entries] of gathered) gathered.set(webhookId, entries.slice(-KEPT));
+      const gathered = this.take(only === undefined ? [...this.recent.keys()] : [only]);
+      if (gathered.size === 0) return;
+      if (only === undefined) this.flushedAt = performance.now();
       try {
         await this.repository.add(gathered, KEPT);
       } catch (error) {
@@ -244,5 +242,15 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
       }
     });
     return this.flushing;
+  }
+
+  private take(ids: WebhookId[]): Map<WebhookId, DeliveredEntry[]> {
+    const taken = new Map<WebhookId, DeliveredEntry[]>();
+    for (const id of ids) {
+      const entries = this.recent.get(id);
+      if (entries) taken.set(id, entries.slice(-KEPT));
+      this.recent.delete(id);
+    }
+    return taken;
   }
 }

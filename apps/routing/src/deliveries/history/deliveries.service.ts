@@ -37,7 +37,7 @@ export class DeliveriesService {
     const window = placeWindow(webhook_id, limit, after, before);
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
     // the deliveries that this process made a moment ago
-    await this.log.flush();
+    await this.log.flush(webhook_id);
     const { places, entries } = await this.delivered.list(owner_id, webhook_id, window);
     const [total, rows] = await Promise.all([
       this.parked.count(owner_id, webhook_id, places),
@@ -66,7 +66,7 @@ export class DeliveriesService {
       // otherwise it has just been delivered
       if (row) return pendingOrFailed(row, webhook_id);
     }
-    await this.log.flush();
+    await this.log.flush(webhook_id);
     const entry = await this.delivered.find(owner_id, webhook_id, place);
     if (!entry) throw new NotFound('delivery', id);
     // a delivery that is parked is retried whatever waits: only this one adds a row
