@@ -218,3 +218,22 @@ it('a replay is cancelled when its webhook is disabled, and counts what is given
   expect((await replays.progress(owner, id))?.status).toBe('cancelled');
   expect((await replays.progress(owner, running))?.status).toBe('running');
 });
+
+it('replays are kept for 30 days after they have ended', async () => {
+  const owner = newId('user');
+  const age = async (status: ReplayRow['status'], created: string, lastTurn: string) => {
+    const id = await add(owner);
+    await routing.database.query('UPDATE replay SET status = $2, created_at = $3, leased_until = $4 WHERE id = $1', [
+      id,
+      status,
+      ...[created, lastTurn].map((each) => (each === 'never' ? '-infinity' : new Date(Date.now() - Number(each) * 24 * 3_600_000))),
+    ]);
+    return id;
+  };
+  const kept = [await age('done', '40', '1'), await age('running', '40', '31'), await age('cancelled', '29', 'never')];
+  const old = [await age('done', '40', '31'), await age('cancelled', '31', 'never')];
+  await replays.deleteOld();
+  const found = async (ids: typeof kept) => (await Promise.all(ids.map((id) => replays.find(owner, id)))).map((row) => row?.id);
+  expect(await found(kept)).toEqual(kept);
+  expect(await found(old)).toEqual(old.map(() => undefined));
+});

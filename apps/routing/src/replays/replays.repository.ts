@@ -211,6 +211,8 @@ export class ReplaysRepository {
   }
 
   async deleteOld(): Promise<void> {
-    await this.replays.delete({ status: Not('running'), created_at: LessThan(new Date(Date.now() - KEPT_MS)) });
+    const old = LessThan(new Date(Date.now() - KEPT_MS));
+    // the end of the last turn; one that never had a turn has only a creation
+    await this.replays.delete({ status: Not('running'), created_at: old, leased_until: old });
   }
 }
