@@ -102,13 +102,13 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   private async carryOut(row: ReplayRow): Promise<void> {
     const work: Work = { row, ahead: [], behind: row.offsets, last: false };
-    const until = Date.now() + TURN_MS;
+    const until = performance.now() + TURN_MS;
     let waits = MAX_WAITS;
     for (let restMs: number | undefined; restMs === undefined;) {
       const did = await this.step(work);
       waits = did === 'waited' ? waits + 1 : 0;
       if (waits > MAX_WAITS) restMs = REST_MS;
-      else if (!isRunning(row) || this.stopping || Date.now() >= until) restMs = 0;
+      else if (!isRunning(row) || this.stopping || performance.now() >= until) restMs = 0;
       // false: it has ended, or another replica continues it
       if (!(await this.replays.save(row, { restMs }))) return;
       if (restMs === undefined && did !== 'read') await sleep(PAUSE_MS);

@@ -305,9 +305,9 @@ export class Drainer {
   /** The number of deliveries that the webhook's rate allows now. Waits until it is at least one. */
   private async tokens(webhookId: string, rate: number): Promise<number> {
     let kept = this.buckets.get(webhookId);
-    if (kept?.rate !== rate) this.buckets.set(webhookId, (kept = { rate, bucket: new TokenBucket(rate, Date.now()) }));
+    if (kept?.rate !== rate) this.buckets.set(webhookId, (kept = { rate, bucket: new TokenBucket(rate, performance.now()) }));
     for (;;) {
-      const tokens = kept.bucket.take(TAKEN, Date.now());
+      const tokens = kept.bucket.take(TAKEN, performance.now());
       if (tokens > 0) return tokens;
       await new Promise((resolve) => setTimeout(resolve, kept.bucket.waitMs));
     }

@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { WebhookId } from '#contracts';
 import { createLog, type Log } from '#observability';
 import { SecretBox, SecretsKeyProblem } from '#secrets';
@@ -47,6 +47,24 @@ it('does not replace what it has read by what an earlier read returns later', as
   await settle();
   store.reads.shift()?.();
   expect(await second).toMatchObject({ version: 2 });
+});
+
+it('reads a webhook again after a second, also when the clock was set back', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+  try {
+    const store = new DeliveryStoreInMemory();
+    const targets = new Targets(log, store, new SecretBox([]));
+    store.addWebhook(ID, 'u_1', { version: 1 });
+    await targets.load(ID);
+    targets.see(ID, 1);
+    store.addWebhook(ID, 'u_1', { version: 2 });
+    expect(await targets.get(ID)).toMatchObject({ version: 1 });
+    jest.advanceTimersByTime(1000);
+    jest.setSystemTime(Date.now() - 3_600_000);
+    expect(await targets.get(ID)).toMatchObject({ version: 2 });
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 it('reads a webhook again that has changed while it was being read', async () => {

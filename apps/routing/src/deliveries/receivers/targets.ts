@@ -77,10 +77,11 @@ function decoded(text: string): string {
  * another replica has made, deliveries that wait here may still use the old state.
  */
 const FRESH_MS = 1000;
+const OUTDATED = -Infinity;
 
 interface Known {
   target: Target;
-  /** When it was last known to be current, in ms; 0: it is outdated. */
+  /** When it was last known to be current, in ms since the process started; OUTDATED: it is not. */
   seenAt: number;
 }
 
@@ -107,7 +108,7 @@ export class Targets {
   see(id: WebhookId, version: number): void {
     const known = this.known.get(id);
     if (!known || version < known.target.version) return;
-    known.seenAt = version === known.target.version ? Date.now() : 0;
+    known.seenAt = version === known.target.version ? performance.now() : OUTDATED;
   }
 
   /** The webhook as it is, or was a moment ago; undefined if it is deleted. */
@@ -124,14 +125,14 @@ export class Targets {
 
   private recent(id: WebhookId): Target | undefined {
     const known = this.known.get(id);
-    return known && Date.now() - known.seenAt < FRESH_MS ? known.target : undefined;
+    return known && performance.now() - known.seenAt < FRESH_MS ? known.target : undefined;
   }
 
   /** The webhook has changed. */
   outdate(id: WebhookId): void {
     this.outdated.add(id);
     const known = this.known.get(id);
-    if (known) known.seenAt = 0;
+    if (known) known.seenAt = OUTDATED;
   }
 
   /** The webhook as it is now. Simultaneous calls share one query. */
@@ -148,7 +149,7 @@ export class Targets {
     const wanted = new Map(this.wanted);
     this.wanted.clear();
     this.outdated.clear();
-    const seenAt = Date.now();
+    const seenAt = performance.now();
     try {
       const rows = new Map((await this.store.findTargets([...wanted.keys()])).map((row) => [row.id, row]));
       for (const [id, { resolve }] of wanted) resolve(this.keep(id, rows.get(id), seenAt));
@@ -166,7 +167,7 @@ export class Targets {
     const { problem } = target;
     // once while it is known: it is read again and again
     if (problem && !this.known.get(id)?.target.problem) this.log.error({ webhook_id: id, err: problem }, 'webhook.secret-not-decrypted');
-    this.known.set(id, { target, seenAt: this.outdated.has(id) ? 0 : seenAt });
+    this.known.set(id, { target, seenAt: this.outdated.has(id) ? OUTDATED : seenAt });
     return target;
   }
 }
