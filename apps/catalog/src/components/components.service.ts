@@ -5,31 +5,19 @@ import {
   type ComponentCodeReply,
   type ComponentId,
   type CreateComponent,
-  inspectComponent,
   Invalid,
   isId,
   isText,
-  NOT_TEXT,
   NotFound,
-  SOURCE_NAME_LENGTH,
   type UserId,
 } from '#contracts';
 import { Database } from '#database';
 import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
-import {
-  codeHash,
-  componentOf,
-  type DescribedComponent,
-  type InspectedCode,
-  inspectedCode,
-  type NewComponent,
-} from './component.entity.js';
+import { codeHash, componentOf, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
+import { inspectCode } from './inspect-code.js';
 import { RemoteCode } from './remote-code.js';
-
-/** Packages may have to be installed. */
-const INSPECT_TIMEOUT_MS = 50_000;
 
 @Injectable()
 export class ComponentsService {
@@ -103,21 +91,9 @@ export class ComponentsService {
     const key = `${ownerId} ${codeHash(code)}`;
     const running = this.inspections.get(key);
     if (running) return running;
-    const inspection = this.inspect(ownerId, code).finally(() => this.inspections.delete(key));
+    const inspection = inspectCode(this.messages, code, ownerId).finally(() => this.inspections.delete(key));
     this.inspections.set(key, inspection);
     return inspection;
-  }
-
-  private async inspect(ownerId: UserId, code: string): Promise<InspectedCode> {
-    const question = { code, owner_id: ownerId, answer_by: Date.now() + INSPECT_TIMEOUT_MS };
-    const inspected = await this.messages.request(inspectComponent, question, { key: ownerId, timeoutMs: INSPECT_TIMEOUT_MS });
-    for (const field of ['name', 'key', 'version'] as const) {
-      const text = inspected[field] ?? '';
-      if (!isText(text)) throw new Invalid(`the component's ${field} ${NOT_TEXT}`);
-      if (text.length > SOURCE_NAME_LENGTH)
-        throw new Invalid(`the component's ${field} must be at most ${SOURCE_NAME_LENGTH} characters long`);
-    }
-    return inspectedCode(code, inspected);
   }
 
   /** A component of code that came with a source: inspected, but not stored yet. */

@@ -94,6 +94,26 @@ describe('the registry', () => {
     expect(await keys()).toEqual([]);
   });
 
+  it('refuses a component whose name is too long, as for an account', async () => {
+    await write({ 'a.mjs': 'a' });
+    messages.replyTo(inspectComponent, () => describedAs({ key: 'a', name: 'n'.repeat(1025) }));
+    await expect(service.add(folder)).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringMatching(/^a\.mjs: .* at most 1024/),
+    });
+  });
+
+  it('lets the runtime drop an inspection that nobody waits for any more', async () => {
+    await write({ 'a.mjs': 'a' });
+    let until: number | undefined;
+    messages.replyTo(inspectComponent, ({ code, answer_by }) => {
+      until = answer_by;
+      return describedAs({ key: code });
+    });
+    await service.add(folder);
+    expect(until).toBeGreaterThan(Date.now() + 20_000);
+  });
+
   it('passes the error on if the runtime is unavailable', async () => {
     await write({ 'a.mjs': 'a' });
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });

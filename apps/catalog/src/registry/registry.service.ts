@@ -3,15 +3,15 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { findPackageJSON } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import { inspectComponent, Invalid, NotFound } from '#contracts';
+import { Invalid, NotFound } from '#contracts';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
-import { codeHash, inspectedCode } from '../components/component.entity.js';
+import { codeHash } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
+import { inspectCode } from '../components/inspect-code.js';
 import { type RegisteredComponent, RegistryRepository } from './registry.repository.js';
 
 const CODE_FILE = /\.(?:m?js|cjs|ts|mts)$/;
-const INSPECT_TIMEOUT_MS = 15_000;
 
 /** Fills the registry from files. */
 @Injectable()
@@ -52,16 +52,11 @@ export class RegistryService {
 
   private async addFile(file: string): Promise<string> {
     const code = await readFile(file, 'utf8');
-    const hash = codeHash(code);
-    const inspect = () => this.messages.request(inspectComponent, { code }, { key: hash, timeoutMs: INSPECT_TIMEOUT_MS });
     const known =
-      (await this.components.findCode(hash)) ??
-      inspectedCode(
-        code,
-        await inspect().catch((error: Error) => {
-          throw error.name === 'SluiceError' ? new Invalid(`${basename(file)}: ${error.message}`) : error;
-        }),
-      );
+      (await this.components.findCode(codeHash(code))) ??
+      (await inspectCode(this.messages, code).catch((error: Error) => {
+        throw error.name === 'SluiceError' ? new Invalid(`${basename(file)}: ${error.message}`) : error;
+      }));
     const { key } = known.description;
     if (key === null) throw new Invalid(`${basename(file)}: a registered component must have a key`);
     await this.registry.register(key, known, file);
@@ -71,6 +66,7 @@ export class RegistryService {
 
 /** `components/` of the repository, beside its `package.json`. */
 const FOLDER = join(dirname(findPackageJSON(import.meta.url) ?? '.'), 'components');
+/** How long to wait for the runtime, which inspects new code and may be starting, too. */
 const TRY_FOR_MS = 20_000;
 const PAUSE_MS = 500;
 
@@ -82,7 +78,6 @@ export class OwnComponents implements OnApplicationBootstrap {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** How long to wait for the runtime, which inspects new code and may be starting, too. */
   async onApplicationBootstrap(): Promise<void> {
     if (!existsSync(FOLDER)) return this.log.warn({ folder: FOLDER }, 'registry.no-own-components');
     const deadline = Date.now() + TRY_FOR_MS;

@@ -1,0 +1,22 @@
+import { inspectComponent, Invalid, isText, NOT_TEXT, SOURCE_NAME_LENGTH, type UserId } from '#contracts';
+import type { Messages } from '#messaging';
+import { codeHash, type InspectedCode, inspectedCode } from './component.entity.js';
+
+/** Packages may have to be installed. */
+const TIMEOUT_MS = 50_000;
+
+/**
+ * Lets the runtime inspect code, of an account or of the registry. After the time limit, the runtime drops an inspection that has not begun.
+ * @throws Invalid if it is not the code of a component
+ */
+export async function inspectCode(messages: Messages, code: string, ownerId?: UserId): Promise<InspectedCode> {
+  const request = { code, owner_id: ownerId, answer_by: Date.now() + TIMEOUT_MS };
+  const inspected = await messages.request(inspectComponent, request, { key: ownerId ?? codeHash(code), timeoutMs: TIMEOUT_MS });
+  for (const field of ['name', 'key', 'version'] as const) {
+    const text = inspected[field] ?? '';
+    if (!isText(text)) throw new Invalid(`the component's ${field} ${NOT_TEXT}`);
+    if (text.length > SOURCE_NAME_LENGTH)
+      throw new Invalid(`the component's ${field} must be at most ${SOURCE_NAME_LENGTH} characters long`);
+  }
+  return inspectedCode(code, inspected);
+}
