@@ -46,7 +46,7 @@ describe('retention', () => {
   });
   afterAll(() => db.drop());
   beforeEach(async () => {
-    await db.database.query('TRUNCATE event, emitter, withdrawn_emit');
+    await db.database.query('TRUNCATE event, emitter, withdrawn_emit, deleted_range');
     catalog = new FakeCatalog();
     const repository = new AppendRepository(db.database);
     directory = new EmitterDirectory(db.database, catalog as unknown as Messages, new DeletedEmitters(repository, log));
@@ -98,6 +98,15 @@ describe('retention', () => {
       { emitter_id: 'dc_b', emit_id: '1' },
       { emitter_id: 'dc_b', emit_id: '370' },
     ]);
+  });
+
+  it('deletes deletions of events long after the events have left the topic', async () => {
+    await db.database.query(
+      `INSERT INTO deleted_range (emitter_id, ms, seq, deleted_at) SELECT 'dc_a', days, 0, now() - days * interval '1 day' FROM unnest(ARRAY[1, 370, 401]) AS days`,
+    );
+    await sweep.sweep();
+    const { rows } = await db.database.query<{ ms: number }>('SELECT ms FROM deleted_range ORDER BY 1');
+    expect(rows.map(({ ms }) => ms)).toEqual([1, 370]);
   });
 
   it('keeps events of an unknown id for a day', async () => {

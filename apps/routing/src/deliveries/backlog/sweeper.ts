@@ -1,4 +1,5 @@
-import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
 import { gauge, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
 import { Notices } from '../notices.js';
@@ -14,9 +15,9 @@ const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sw
 
 /** Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago. */
 @Injectable()
-export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
-  private timer: NodeJS.Timeout | undefined;
-  private sweeping: Promise<void> = Promise.resolve();
+export class Sweeper implements OnApplicationShutdown {
+  private stopping = false;
+  private sweeping: Promise<void> | undefined;
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -26,22 +27,21 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
     private readonly notices: Notices,
   ) {}
 
-  onApplicationBootstrap(): void {
-    this.timer = setInterval(() => {
-      this.sweeping = this.sweeping.then(() => this.sweep());
-    }, EVERY_MS).unref();
-  }
-
   async onApplicationShutdown(): Promise<void> {
-    clearInterval(this.timer);
+    this.stopping = true;
     await this.sweeping;
   }
 
-  /** Never throws: the next sweep retries. */
-  async sweep(): Promise<void> {
+  /** Or returns the one in progress. Never throws: the next sweep retries. */
+  @Interval(EVERY_MS)
+  sweep(): Promise<void> {
+    return (this.sweeping ??= this.run().finally(() => (this.sweeping = undefined)));
+  }
+
+  private async run(): Promise<void> {
     try {
       const waitedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
-      for (let more = true; more;) {
+      for (let more = true; more && !this.stopping;) {
         const expired = await this.parked.giveUpExpired(waitedMs);
         more = expired.more;
         if (expired.count > 0) this.log.warn({ deliveries: expired.count, webhooks: expired.examples.length }, 'deliveries.expired');
@@ -50,8 +50,8 @@ export class Sweeper implements OnApplicationBootstrap, OnApplicationShutdown {
           if (target) await this.notices.gaveUp(target, delivery, undefined);
         }
       }
-      while ((await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);
-      sweptAt.setToCurrentTime();
+      while (!this.stopping && (await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);
+      if (!this.stopping) sweptAt.setToCurrentTime();
     } catch (error) {
       this.log.warn({ err: error }, 'sweep.interrupted');
     }

@@ -1,0 +1,71 @@
+import { describe, expect, it } from '@jest/globals';
+import { createLog } from '#observability';
+import { RoutingConfig } from '../../routing.config.js';
+import { scheduleLength } from '../attempt/retry-schedule.js';
+import type { Delivery } from '../delivery.js';
+import type { Notices } from '../notices.js';
+import type { Targets } from '../receivers/targets.js';
+import type { ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
+import { Sweeper } from './sweeper.js';
+
+const config = RoutingConfig.read({});
+const example = (webhookId: string) => ({ webhookId }) as Delivery;
+
+/** A sweeper, with the batches of deliveries that have waited too long, and the sizes of those that were given up long ago. */
+function sweeping(expired: Delivery[][], old: number[], onBatch = () => {}) {
+  const [waitedMs, keptMs, reported]: [number[], number[], string[]] = [[], [], []];
+  const parked = {
+    giveUpExpired: async (ms: number) => {
+      waitedMs.push(ms);
+      onBatch();
+      const examples = expired.shift() ?? [];
+      return { count: examples.length, examples, more: expired.length > 0 };
+    },
+    deleteGivenUp: async (ms: number) => {
+      keptMs.push(ms);
+      onBatch();
+      return old.shift() ?? 0;
+    },
+  } as unknown as ParkedDeliveriesRepository;
+  const targets = { get: async (id: string) => (id === 'wh_deleted' ? undefined : { id }) } as unknown as Targets;
+  const notices = { gaveUp: async (_: object, { webhookId }: Delivery) => void reported.push(webhookId) } as unknown as Notices;
+  const sweeper = new Sweeper(createLog('sweeper', 'silent'), config, parked, targets, notices);
+  return { sweeper, waitedMs, keptMs, reported };
+}
+
+describe('a sweep', () => {
+  it('gives up deliveries in batches, reports one of each webhook that exists, and deletes old ones in batches', async () => {
+    const { sweeper, waitedMs, keptMs, reported } = sweeping([[example('wh_1'), example('wh_deleted')], [example('wh_2')]], [5000, 12]);
+    await sweeper.sweep();
+    expect(reported).toEqual(['wh_1', 'wh_2']);
+    expect(waitedMs).toHaveLength(2);
+    // the jitter of the schedule, and the time until a delivery is swept
+    expect(waitedMs[0]).toBe(scheduleLength(config.retrySchedule) * 1.25 + 60_000);
+    expect(keptMs).toEqual([config.failedKeptMs, config.failedKeptMs, config.failedKeptMs]);
+  });
+
+  it('is in progress once, however long it takes', async () => {
+    const { sweeper, waitedMs } = sweeping([], []);
+    await Promise.all([sweeper.sweep(), sweeper.sweep()]);
+    expect(waitedMs).toHaveLength(1);
+    await sweeper.sweep();
+    expect(waitedMs).toHaveLength(2);
+  });
+
+  it.each([
+    ['gives up', [[example('wh_1')], [example('wh_2')]], [], [1, 0]],
+    ['deletes', [], [5000, 5000], [1, 1]],
+  ] as [string, Delivery[][], number[], number[]][])(
+    'ends after the batch that it %s when the service stops',
+    async (_, expired, old, expected) => {
+      let batches = 0;
+      const stopAfter = expected[0]! + expected[1]!;
+      const { sweeper, waitedMs, keptMs } = sweeping(expired, old, () => {
+        batches += 1;
+        if (batches === stopAfter) void sweeper.onApplicationShutdown();
+      });
+      await sweeper.sweep();
+      expect([waitedMs.length, keptMs.length]).toEqual(expected);
+    },
+  );
+});
