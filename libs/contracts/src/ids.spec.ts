@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { base62, isId, newId, randomText, timeOfId } from './ids.js';
+import { base62, fromBase62, isId, newId, randomText, timeOfId } from './ids.js';
 import { ksuid } from './ids.js';
 
 describe('ids', () => {
@@ -24,6 +24,9 @@ describe('ids', () => {
     [5, false],
   ])('recognise %j as a source id: %j', (text, expected) => expect(isId('source', text)).toBe(expected));
   it('are padded to a fixed length in base 62', () => expect(base62(61n, 3)).toBe('00z'));
+  it('are read from base 62 as they were written', () => {
+    for (const value of [0n, 61n, 62n, 2n ** 64n]) expect(fromBase62(base62(value, 12))).toBe(value);
+  });
   it('contain random text that does not repeat', () => expect(new Set(Array.from({ length: 100 }, () => randomText(24))).size).toBe(100));
   it('include KSUIDs with 27 characters in the published format', () => {
     // the example of segmentio/ksuid

@@ -42,6 +42,9 @@ export function base62(value: bigint, length: number): string {
   return text;
 }
 
+/** The number that `base62` has written. */
+export const fromBase62 = (text: string): bigint => [...text].reduce((value, digit) => value * 62n + BigInt(DIGITS.indexOf(digit)), 0n);
+
 /** Unguessable base-62 text (5.95 bits a character), for endpoint keys and API keys. */
 export function randomText(length: number): string {
   const bytes = randomBytes(length * 2);
@@ -76,8 +79,7 @@ const composed = <K extends IdKind>(kind: K, ms: number, random: bigint): Id<K> 
   `${prefixes[kind]}${base62(BigInt(ms), TIME_LENGTH)}${base62(random, RANDOM_LENGTH)}` as Id<K>;
 
 /** When `newId` made the id, in ms. */
-export const timeOfId = (id: Id<IdKind>): number =>
-  [...id.slice(id.indexOf('_') + 1).slice(0, TIME_LENGTH)].reduce((ms, digit) => ms * 62 + DIGITS.indexOf(digit), 0);
+export const timeOfId = (id: Id<IdKind>): number => Number(fromBase62(id.slice(id.indexOf('_') + 1).slice(0, TIME_LENGTH)));
 
 const patterns = Object.fromEntries(
   Object.entries(prefixes).map(([kind, prefix]) => [kind, new RegExp(`^${prefix}[A-Za-z0-9]{1,64}$`)]),

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { newId } from '#contracts';
 import { comparePlaces } from '#events';
-import { deliveryIdOf, placeOfDelivery } from './delivery.js';
+import { deliveryIdOf, placeOfDelivery } from './delivery-id.js';
 
 const place = fc.record({ ms: fc.nat({ max: 99_999_999_999_999 }), seq: fc.maxSafeNat() });
 const WEBHOOK = newId('webhook');

@@ -1,4 +1,4 @@
-import { base62, type EmitterId, type Id, isId, type WebhookId } from '#contracts';
+import type { EmitterId, WebhookId } from '#contracts';
 import type { EmittedEvent, EventContext, EventPlace, Stream } from '#events';
 
 /** An event on its way to a webhook: everything needed to send it, now or later. */
@@ -76,23 +76,3 @@ export interface Outcome {
   /** The pause that the receiver requested, in ms. */
   retryAfterMs: number | null;
 }
-
-/** As in `base62`. */
-const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const MS_LENGTH = 8;
-const SEQ_LENGTH = 10;
-
-/** The id of a delivery: its event's position, so that ids sort by emission, and its webhook, so that ids are unique. */
-export const deliveryIdOf = ({ ms, seq }: EventPlace, webhookId: WebhookId): Id<'delivery'> =>
-  `del_${base62(BigInt(ms), MS_LENGTH)}${base62(BigInt(seq), SEQ_LENGTH)}${webhookId.slice('wh_'.length)}`;
-
-/** The position in the id of a delivery to this webhook, or null if the text is not such an id. */
-export function placeOfDelivery(id: string, webhookId: WebhookId): EventPlace | null {
-  if (!isId('delivery', id)) return null;
-  const digits = id.slice('del_'.length);
-  if (digits.slice(MS_LENGTH + SEQ_LENGTH) !== webhookId.slice('wh_'.length)) return null;
-  const place = { ms: Number(valueOf(digits.slice(0, MS_LENGTH))), seq: Number(valueOf(digits.slice(MS_LENGTH, MS_LENGTH + SEQ_LENGTH))) };
-  return Number.isSafeInteger(place.ms) && Number.isSafeInteger(place.seq) ? place : null;
-}
-
-const valueOf = (digits: string): bigint => [...digits].reduce((value, digit) => value * 62n + BigInt(DIGITS.indexOf(digit)), 0n);

@@ -15,7 +15,7 @@ import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventI
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
 import { DeliveredLog } from '../deliveries/history/delivered.repository.js';
-import { deliveryIdOf } from '../deliveries/delivery.js';
+import { deliveryIdOf } from '../deliveries/delivery-id.js';
 import { replayRunId } from '../replays/replayer.js';
 import { type EmitterReplay, EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
 import { RecordedEvents } from '../deliveries/history/recorded-events.js';

@@ -17,7 +17,8 @@ import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace } from '#events';
 import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
-import { deliveryIdOf, deliveryOf, placeOfDelivery } from '../delivery.js';
+import { deliveryOf } from '../delivery.js';
+import { deliveryIdOf, placeOfDelivery } from '../delivery-id.js';
 import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 
