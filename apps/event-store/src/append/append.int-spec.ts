@@ -7,7 +7,8 @@ import { Fenced } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
-import { AppendService, TrimCounter } from './append.service.js';
+import { AppendService } from './append.service.js';
+import { TrimCounter } from './stream-counters.js';
 import type { Operation } from './replay.js';
 
 const PARTITION = 1;

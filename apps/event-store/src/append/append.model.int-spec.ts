@@ -4,7 +4,8 @@ import { type FreshDatabase, freshDatabase, seededRandom } from '#testing';
 import { coversStream, KEPT_EVENTS } from '#events';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
-import { AppendService, TrimCounter } from './append.service.js';
+import { AppendService } from './append.service.js';
+import { TrimCounter } from './stream-counters.js';
 import { TestLog } from './log-for-tests.js';
 import { apply, type Model } from './model-for-tests.js';
 

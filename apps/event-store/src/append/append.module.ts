@@ -2,7 +2,8 @@ import { Module } from '@nestjs/common';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendController } from './append.controller.js';
 import { AppendRepository } from './append.repository.js';
-import { AppendService, TrimCounter } from './append.service.js';
+import { AppendService } from './append.service.js';
+import { TrimCounter } from './stream-counters.js';
 
 @Module({
   controllers: [AppendController],
