@@ -84,6 +84,9 @@ export const SelectsExternalId = (): PropertyDecorator =>
 /** Text that PostgreSQL and UTF-8 can store: replaces a NUL character or an unpaired surrogate by U+FFFD. */
 export const storableText = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD');
 
+/** As the API returns times. */
+export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
+
 /** The maximum nesting of JSON input. Parsing has no limit, but serializing needs a stack frame per level. */
 export const MAX_JSON_DEPTH = 200;
 

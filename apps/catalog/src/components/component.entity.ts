@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn, type Relation } from 'typeorm';
-import type { Component, ComponentDescription, ComponentId, InspectedComponent, UserId } from '#contracts';
+import { type Component, type ComponentDescription, type ComponentId, type InspectedComponent, unixSeconds, type UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
 /** Code that the runtime has accepted, and its description. Several components may share it. */
@@ -104,8 +104,6 @@ export interface NewComponent {
 
 /** Lower-case hex SHA-256 of the UTF-8 code exactly as submitted. */
 export const codeHash = (code: string): string => createHash('sha256').update(code, 'utf8').digest('hex');
-
-export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
 /** As the API returns it. */
 export const componentOf = (row: ComponentRow): Component => ({

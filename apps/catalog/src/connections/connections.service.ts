@@ -15,12 +15,12 @@ import {
   pageOf,
   type PatchConnection,
   SluiceError,
+  unixSeconds,
   type UserId,
 } from '#contracts';
 import { Database } from '#database';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
-import { unixSeconds } from '../components/component.entity.js';
 import { announceChanges } from '../announcements/announce-changes.js';
 import { keptCredentials, maskedCredentials } from '../sources/secret-props.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';

@@ -9,11 +9,12 @@ import {
   type Source,
   type SourceId,
   type StoredProps,
+  unixSeconds,
   type UserId,
 } from '#contracts';
 import { endpointUrl } from '#config';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
-import { ComponentRow, unixSeconds } from '../components/component.entity.js';
+import { ComponentRow } from '../components/component.entity.js';
 import { VERSION } from '../database/version.js';
 import { HTTP } from './prop-values.js';
 import { maskedValue } from './secret-props.js';

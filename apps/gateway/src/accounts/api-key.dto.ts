@@ -1,6 +1,6 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsIn, IsOptional } from 'class-validator';
-import { type Id, IsText, NAME_LENGTH } from '#contracts';
+import { type Id, IsText, NAME_LENGTH, unixSeconds } from '#contracts';
 import { type ApiKeyRow, KEY_SCOPES, type KeyScope } from './account.entity.js';
 
 /** A key as the API returns it. Times are Unix seconds. */
@@ -29,8 +29,6 @@ export class CreateKeyBody {
   @IsIn(KEY_SCOPES, { message: 'scope must be read or write' })
   scope?: KeyScope | null;
 }
-
-const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
 
 export const apiKeyOf = ({
   id,

@@ -1,6 +1,6 @@
 import { ApiExtraModels, ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import type { DailyQuotas } from '#config';
-import type { UserId } from '#contracts';
+import { unixSeconds, type UserId } from '#contracts';
 import type { AccountRow, Usage } from './account.entity.js';
 
 /** A free account as the API returns it. */
@@ -42,8 +42,8 @@ export function userOf(
       id,
       username,
       email,
-      billing_period_start_ts: Math.floor(start.getTime() / 1000),
-      billing_period_end_ts: Math.floor(end.getTime() / 1000),
+      billing_period_start_ts: unixSeconds(start),
+      billing_period_end_ts: unixSeconds(end),
       billing_period_invocations: used.invocations,
     };
   }

@@ -1,8 +1,8 @@
-import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { RotatedWebhookSecret, UserId, Webhook, WebhookId } from '#contracts';
+import { type RotatedWebhookSecret, unixSeconds, type UserId, type Webhook, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
-import { isSealed, type SecretBox } from '#secrets';
+import type { SecretBox } from '#secrets';
+import { openedSecret } from './signing-secret.js';
 
 /** A webhook. What TypeORM does not select by default belongs to signing and to delivery, which read it by SQL. */
 @Entity('webhook')
@@ -109,8 +109,6 @@ export interface RotatedSecretRow extends SecretRow {
   previous_secret_expires_at: Date;
 }
 
-const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
-
 /** As the API returns it; in lists without its owner. */
 export const webhookOf = (row: WebhookRow, { inList = false } = {}): Webhook => ({
   id: row.id,
@@ -129,23 +127,3 @@ export const rotatedSecretOf = (box: SecretBox, id: WebhookId, row: RotatedSecre
   secret: openedSecret(box, id, row.secret),
   previous_expires_at: unixSeconds(row.previous_secret_expires_at),
 });
-
-const PREFIX = 'whsec_';
-/** Standard Webhooks requires 24 to 64 random bytes. */
-const BYTES = 32;
-
-/** A new signing secret as Standard Webhooks writes them: `whsec_` and base64. */
-export const newSigningSecret = (): string => PREFIX + randomBytes(BYTES).toString('base64');
-
-/** The context that a webhook's secrets are bound to. */
-export const secretContext = (id: string): string => `webhook ${id}`;
-
-/** As the column stores it. */
-export const sealedSecret = (box: SecretBox, id: WebhookId, secret: string): string => box.seal(secret, secretContext(id));
-
-/** From the column; versions before the encryption stored the secret itself. */
-export const openedSecret = (box: SecretBox, id: WebhookId, stored: string): string =>
-  isSealed(stored) ? box.open(stored, secretContext(id)) : stored;
-
-/** The key to sign with. With bytes instead of a KeyObject, each signature would create a KeyObject, which takes ten times as long. */
-export const keyOfSecret = (secret: string): KeyObject => createSecretKey(secret.slice(PREFIX.length), 'base64');

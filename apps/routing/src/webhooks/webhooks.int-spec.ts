@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import { cursorOf, newId, type SluiceError, type UserId, type WebhookId } from '#contracts';
 import { targetOf } from '../deliveries/receivers/targets.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
-import { keyOfSecret } from './webhook.entity.js';
+import { keyOfSecret } from './signing-secret.js';
 
 let routing: RoutingFixture;
 let owner: UserId;

@@ -24,7 +24,8 @@ import {
 import { SecretBox } from '#secrets';
 import type { AddressGuard } from '#egress';
 import { RoutingConfig } from '../routing.config.js';
-import { newSigningSecret, openedSecret, rotatedSecretOf, sealedSecret, webhookOf } from './webhook.entity.js';
+import { newSigningSecret, openedSecret, sealedSecret } from './signing-secret.js';
+import { rotatedSecretOf, webhookOf } from './webhook.entity.js';
 import { WebhooksRepository } from './webhooks.repository.js';
 
 /** How long the previous secret signs in addition to the new one after a rotation. */

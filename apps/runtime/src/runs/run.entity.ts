@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { FinishedRun, SourceId } from '#contracts';
+import { type FinishedRun, type SourceId, unixSeconds } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
 /** A run that has ended, as lists show it. */
@@ -43,7 +43,7 @@ export const finishedRunOf = (row: FinishedRunRow): FinishedRun => ({
   trigger: row.trigger,
   method: row.method,
   status: row.status,
-  started_at: Math.floor(row.started_at.getTime() / 1000),
+  started_at: unixSeconds(row.started_at),
   duration_ms: row.duration_ms,
   emitted: row.emitted,
   error: row.error === null ? null : (JSON.parse(row.error) as FinishedRun['error']),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Schedule } from '#contracts';
+import { type Schedule, unixSeconds } from '#contracts';
 import { nextCron } from '#schedules';
 
 /** Timers that were set at the same time tick up to this far apart, so that thousands of them do not tick at once. */
@@ -51,7 +51,7 @@ function nextCronTick({ cron, timezone }: Extract<Schedule, { cron: string }>, p
 
 /** The event that a timer passes to `run`. `timestamp`: Unix seconds. */
 export const timerEvent = (schedule: Schedule, at: Date): object => ({
-  timestamp: Math.floor(at.getTime() / 1000),
+  timestamp: unixSeconds(at),
   ...(schedule.cron === null ? { interval_seconds: schedule.interval_seconds } : { cron: schedule.cron }),
 });
 

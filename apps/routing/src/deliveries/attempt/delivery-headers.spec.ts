@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { keyOfSecret, newSigningSecret } from '../../webhooks/webhook.entity.js';
+import { keyOfSecret, newSigningSecret } from '../../webhooks/signing-secret.js';
 import type { Delivery } from '../delivery.js';
 import { deliveryHeaders, messageId } from './delivery-headers.js';
 

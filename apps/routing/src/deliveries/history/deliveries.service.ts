@@ -10,6 +10,7 @@ import {
   pageOf,
   type RecoverDeliveries,
   SluiceError,
+  unixSeconds,
   type WebhookDelivery,
   type WebhookId,
 } from '#contracts';
@@ -107,7 +108,7 @@ export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: Liste
   event_id: eventIdOf({ ms, seq }),
   emitter_id,
   status: due_at === null ? 'failed' : 'pending',
-  next_attempt_at: due_at === null ? null : Math.floor(due_at.getTime() / 1000),
+  next_attempt_at: due_at === null ? null : unixSeconds(due_at),
   created_at: Math.floor(ms / 1000),
   attempts,
 });

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { UserId, WebhookId } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { SecretBox, SecretsKeyProblem } from '#secrets';
-import { keyOfSecret, openedSecret } from '../../webhooks/webhook.entity.js';
+import { keyOfSecret, openedSecret } from '../../webhooks/signing-secret.js';
 import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 
