@@ -38,7 +38,7 @@ describe('a record of the topic events', () => {
     [10, 'custom', 'event'],
     [11, '$errors', 'event'],
     [1_048_577, '$logs', 'malformed'],
-  ])('of %i bytes on the stream %s is %s while events are limited to 10 bytes', (length, ce_type, kind) => {
+  ])('an event of %i bytes on the stream %s is %s while events are limited to 10 bytes', (length, ce_type, kind) => {
     const value = JSON.stringify('x'.repeat(length - 2));
     expect(read({ key: 'dc_1', value, headers: { ce_type } }, { maxBytes: 10 }).kind).toBe(kind);
   });

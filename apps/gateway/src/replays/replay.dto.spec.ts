@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { type CreateReplayBody, replayedPart } from './replay.dto.js';
+import { type CreateReplayBody, requestedReplay } from './replay.dto.js';
 
 const BODY: CreateReplayBody = { emitter_id: 'dc_1', listener_id: 'wh_1', from: '5-1', to: '9-2' };
-const part = (more: object) => replayedPart({ ...BODY, ...more });
+const part = (more: object) => requestedReplay({ ...BODY, ...more });
 
 describe('the part of the log that a replay reads', () => {
   it.each([
@@ -23,7 +23,7 @@ describe('the part of the log that a replay reads', () => {
     [{ to: '2026-01-31T12:00:00+01:00' }, { stream: '', from_id: '5-1', to_id: '1769857200999-9007199254740991' }],
     [{ to: '2026-01-31T12:00:00.25Z' }, { stream: '', from_id: '5-1', to_id: '1769860800250-9007199254740991' }],
     [{ to: 1_769_860_800.5 }, { stream: '', from_id: '5-1', to_id: '1769860800500-9007199254740991' }],
-  ])('%j selects %j', (more, expected) => expect(part(more)).toEqual(expected));
+  ])('%j selects %j', (more, expected) => expect(part(more)).toMatchObject(expected));
 
   it.each([
     [{ from: 'yesterday' }, ['from']],
@@ -32,6 +32,10 @@ describe('the part of the log that a replay reads', () => {
     [{ from: -1 }, ['from']],
     [{ event_name: '$in' }, ['event_name']],
     [{ emitter_id: 'wh_1', listener_id: 'sc_1' }, ['emitter_id', 'listener_id']],
+    [
+      { emitter_id: 1, listener_id: null, event_name: 5, from: null, to: 'x', dry_run: 1 },
+      ['emitter_id', 'listener_id', 'event_name', 'from', 'to', 'dry_run'],
+    ],
   ])('%j is refused because of %j', (more, fields) => {
     try {
       part(more);

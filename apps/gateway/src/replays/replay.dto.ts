@@ -1,7 +1,16 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import { Allow, IsBoolean, IsOptional, IsString } from 'class-validator';
-import { type FieldProblem, Invalid, isEmitterId, isListenerId, type ReplayId, type ReplayProgress } from '#contracts';
-import { DEFAULT_STREAM, EVERY_STREAM, emittedStreamProblem, parseEventId, comparePlaces, streamOf } from '#events';
+import { Allow } from 'class-validator';
+import {
+  type EmitterId,
+  type FieldProblem,
+  Invalid,
+  isEmitterId,
+  isListenerId,
+  type ListenerId,
+  type ReplayId,
+  type ReplayProgress,
+} from '#contracts';
+import { DEFAULT_STREAM, EVERY_STREAM, emittedStreamProblem, parseEventId, comparePlaces, type Stream, streamOf } from '#events';
 import { EVENT_NAME } from '../http/api-docs.js';
 import { timeOf } from '../http/time-of.js';
 
@@ -10,9 +19,10 @@ const END =
 /** With a title: both ends have the same type. As a float, a time would be wrong by a minute. */
 const REPLAY_END = { title: 'ReplayEnd', description: END, oneOf: [{ type: 'string' }, { type: 'number', format: 'double' }] };
 
+/** Its fields are checked by `requestedReplay`, which knows what they have to do with each other. */
 export class CreateReplayBody {
   @ApiProperty({ description: 'The source or workflow whose events are delivered.', example: 'dc_0Vg2mXq1Zk3TnB7cYw' })
-  @IsString({ message: 'emitter_id must be the id of a source or workflow' })
+  @Allow()
   emitter_id!: string;
 
   @ApiPropertyOptional({
@@ -21,8 +31,7 @@ export class CreateReplayBody {
     nullable: true,
     description: 'The stream; default: the default one; `*`: it and all custom ones.',
   })
-  @IsOptional()
-  @IsString({ message: 'event_name must be a string' })
+  @Allow()
   event_name?: string | null;
 
   @ApiProperty({ ...REPLAY_END, example: '2026-01-31T12:00:00Z' })
@@ -34,12 +43,11 @@ export class CreateReplayBody {
   to!: string | number;
 
   @ApiProperty({ description: 'The webhook, source or workflow that gets them.', example: 'wh_0Vg2mXq1Zk3TnB7cYw' })
-  @IsString({ message: 'listener_id must be the id of a webhook, source or workflow' })
+  @Allow()
   listener_id!: string;
 
-  @ApiPropertyOptional({ type: Boolean, default: false, description: 'Only count the events.' })
-  @IsOptional()
-  @IsBoolean({ message: 'dry_run must be true or false' })
+  @ApiPropertyOptional({ type: Boolean, nullable: true, default: false, description: 'Only count the events.' })
+  @Allow()
   dry_run?: boolean | null;
 }
 
@@ -52,35 +60,57 @@ export class Replay implements ReplayProgress {
   @ApiProperty({ type: 'integer', description: 'Their first attempt failed; they are retried on the usual schedule.' }) failed!: number;
 }
 
-/** The part of an emitter's events that a body names, as event ids. Throws Invalid with each bad field. */
-export function replayedPart({ emitter_id, event_name, from, to, listener_id }: CreateReplayBody): {
-  stream: string;
+/** A replay as a body requests it. */
+export interface RequestedReplay {
+  emitter_id: EmitterId;
+  listener_id: ListenerId;
+  stream: Stream;
   from_id: string;
   to_id: string;
-} {
-  const problems: FieldProblem[] = [];
-  const bad = (field: string, message: string) => problems.push({ field, message });
-  if (!isEmitterId(emitter_id)) bad('emitter_id', 'emitter_id must be the id of a source or workflow');
-  if (!isListenerId(listener_id)) bad('listener_id', 'listener_id must be the id of a webhook, source or workflow');
-  const stream = streamOf(event_name ?? DEFAULT_STREAM);
-  const streamProblem = stream === EVERY_STREAM ? null : emittedStreamProblem(stream);
-  if (streamProblem) bad('event_name', streamProblem);
-  const [from_id, to_id] = [placeText('from', from, bad), placeText('to', to, bad)];
-  const [first, last] = [parseEventId(from_id), parseEventId(to_id)];
-  if (problems.length === 0 && first && last && comparePlaces(first, last) > 0) bad('to', 'to must not be before from');
-  if (problems.length > 0) throw new Invalid(problems);
-  return { stream, from_id, to_id };
+  dry_run: boolean;
 }
 
-/** The event id of one end of the range. A time is the first or the last position in the millisecond or second that it names. */
-function placeText(end: 'from' | 'to', value: unknown, bad: (field: string, message: string) => unknown): string {
+/** Throws Invalid with each bad field. */
+export function requestedReplay(body: CreateReplayBody): RequestedReplay {
+  const { emitter_id, listener_id } = body;
+  const problems: FieldProblem[] = [];
+  const bad = (field: keyof CreateReplayBody, must: string) => problems.push({ field, message: `${field} ${must}` });
+  if (!isEmitterId(emitter_id)) bad('emitter_id', 'must be the id of a source or workflow');
+  if (!isListenerId(listener_id)) bad('listener_id', 'must be the id of a webhook, source or workflow');
+  const event_name: unknown = body.event_name ?? DEFAULT_STREAM;
+  if (typeof event_name !== 'string') bad('event_name', 'must be a string');
+  const stream = streamOf(String(event_name));
+  const streamProblem = stream === EVERY_STREAM ? null : emittedStreamProblem(stream);
+  if (streamProblem) problems.push({ field: 'event_name', message: streamProblem });
+  const [from_id, to_id] = (['from', 'to'] as const).map((end) => {
+    const id = eventIdAt(end, body[end]);
+    if (id === undefined) bad(end, 'must be an event id or a time: ISO 8601 or Unix seconds');
+    return id ?? '';
+  }) as [string, string];
+  const dry_run: unknown = body.dry_run ?? false;
+  if (typeof dry_run !== 'boolean') bad('dry_run', 'must be true or false');
+  const [first, last] = [parseEventId(from_id), parseEventId(to_id)];
+  if (first && last && comparePlaces(first, last) > 0) bad('to', 'must not be before from');
+  if (problems.length > 0) throw new Invalid(problems);
+  return {
+    ...{ emitter_id: emitter_id as EmitterId, listener_id: listener_id as ListenerId },
+    stream,
+    from_id,
+    to_id,
+    dry_run: dry_run === true,
+  };
+}
+
+/**
+ * The event id of one end of the range; undefined if the value names none. A time is the first or the last position in the millisecond or second that it
+ * names.
+ */
+function eventIdAt(end: 'from' | 'to', value: unknown): string | undefined {
   const text = typeof value === 'number' && value >= 0 ? String(value) : value;
-  if (typeof text === 'string' && parseEventId(text)) return text;
-  const ms = typeof text === 'string' ? timeOf(text) : undefined;
-  if (typeof text !== 'string' || ms === undefined) {
-    bad(end, `${end} must be an event id or a time: ISO 8601 or Unix seconds`);
-    return '0-0';
-  }
+  if (typeof text !== 'string') return undefined;
+  if (parseEventId(text)) return text;
+  const ms = timeOf(text);
+  if (ms === undefined) return undefined;
   if (end === 'from') return `${ms}-0`;
   // the API returns times in whole seconds: such a time as an end must include the event that it comes from
   return `${ms + (text.includes('.') ? 0 : 999)}-${Number.MAX_SAFE_INTEGER}`;

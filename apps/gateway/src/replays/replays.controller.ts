@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, HttpStatus, Param, Post, Res } from '@ne
 import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
-import { cancelReplay, createReplay, type EmitterId, getReplay, type ListenerId, type ReplayId, type UserId } from '#contracts';
+import { cancelReplay, createReplay, getReplay, type ReplayId, type UserId } from '#contracts';
 import { Messages } from '#messaging';
 import { FullAccounts } from '#waiting-data';
 import { OwnerId } from '../accounts/account.decorator.js';
@@ -10,7 +10,7 @@ import { RespondsAccepted, AnswersInline, RespondsWith, Documented, Problems, Ta
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId } from '../idempotency/new-ids.js';
 import { SLOW } from '../limits/request-queues.js';
-import { CreateReplayBody, Replay, replayedPart } from './replay.dto.js';
+import { CreateReplayBody, Replay, requestedReplay } from './replay.dto.js';
 
 /** Counting the events reads that part of the log. */
 const LOG_TIMEOUT_MS = 30_000;
@@ -53,8 +53,7 @@ export class ReplaysController {
     @Body() body: CreateReplayBody,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<{ data: { id?: ReplayId; events: number } }> {
-    const ends = { emitter_id: body.emitter_id as EmitterId, listener_id: body.listener_id as ListenerId };
-    const command = { id, owner_id, ...ends, ...replayedPart(body), dry_run: body.dry_run ?? false };
+    const command = { id, owner_id, ...requestedReplay(body) };
     if (!command.dry_run) this.full.refuseFull(owner_id);
     // before the request: a late reply gets the status that is set by then
     void reply.status(command.dry_run ? HttpStatus.OK : HttpStatus.ACCEPTED);

@@ -670,7 +670,7 @@ export type CreateReplayBody = {
     /**
      * Only count the events.
      */
-    dry_run?: boolean;
+    dry_run?: boolean | null;
     /**
      * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
      */
