@@ -1,4 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
+import type { EventDeletion } from '#contracts';
+import { eventIdOf } from '#events';
 import { type LogReader, LogRecord, type Messages } from '#messaging';
 import { RoutingConfig } from '../routing.config.js';
 import { ReplayLog, type ReplayedPart } from './replay-log.js';
@@ -18,7 +20,7 @@ const recordOf = (offset: number, { key, source, value }: { key: string | null; 
     1,
   );
 
-function replaying(records: LogRecord[]) {
+function replaying(records: LogRecord[], deletions: EventDeletion[] = []) {
   const bounds = async () => new Map([[0, { from: 0, to: records.length }]]);
   const from = async () => new Map([[0, { from: 0, to: records.length }]]);
   const read: LogReader['read'] = async (_reader, _topic, ranges, take) =>
@@ -26,7 +28,7 @@ function replaying(records: LogRecord[]) {
       0,
       records.filter(({ offset }) => offset >= ranges.get(0)!.from),
     ));
-  const messages = { request: async () => [] } as unknown as Messages;
+  const messages = { request: async () => deletions } as unknown as Messages;
   return new ReplayLog(messages, { bounds, since: from, read } as unknown as LogReader, RoutingConfig.read({}));
 }
 
@@ -51,6 +53,20 @@ describe('a replay', () => {
     const later = [...records, recordOf(3, { key: 'dc_1', value })];
     expect((await replaying(later).next({ ...PART, to_id }, 500)).events).toHaveLength(2);
     expect(await replaying([]).count(PART)).toEqual({ events: 0, to_id: PART.to_id });
+  });
+
+  it('leaves out events that were deleted since they were read', async () => {
+    const deletions: EventDeletion[] = [];
+    const log = replaying(
+      [0, 1, 2].map((offset) => recordOf(offset, { key: 'dc_1', value: Buffer.from('1') })),
+      deletions,
+    );
+    const { events } = await log.next(PART, 500);
+    expect(await log.withoutDeleted(PART, events)).toEqual(events);
+    const id = eventIdOf(events[1]!.place);
+    deletions.push({ stream: null, start_id: id, end_id: id, at_id: '9000000000000-0' });
+    expect(await log.withoutDeleted(PART, events)).toEqual([events[0], events[2]]);
+    expect(await log.withoutDeleted(PART, [])).toEqual([]);
   });
 
   it('reads 8 MiB at once at most, and does not keep what was fetched with it in memory', async () => {

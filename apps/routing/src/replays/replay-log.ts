@@ -61,6 +61,19 @@ export class ReplayLog {
     return { events: count, to_id: newest ? eventIdOf(newest) : part.to_id };
   }
 
+  /** The same events without those that were deleted since they were read. */
+  async withoutDeleted(part: ReplayedPart, events: EmittedEvent[]): Promise<EmittedEvent[]> {
+    const places = events.map(({ place }) => place).sort(comparePlaces);
+    const [first, last] = [places[0], places.at(-1)];
+    if (!first || !last) return [];
+    const isDeleted = await this.deletions(part, eventIdOf(first), eventIdOf(last));
+    return events.filter(({ stream, place }) => !isDeleted(stream, place));
+  }
+
+  private async deletions({ owner_id, emitter_id }: ReplayedPart, from_id: string, to_id: string): Promise<ReturnType<typeof deletedBy>> {
+    return deletedBy(await this.messages.request(listDeletions, { owner_id, emitter_id, from_id, to_id }, { key: emitter_id }));
+  }
+
   /** The next events, in the order of the log, at most `limit`, and no more after 8 MiB or 10 seconds. */
   next(part: ReplayedPart, limit: number): Promise<ReplayedChunk> {
     const until = performance.now() + STEP_MS;
@@ -71,10 +84,9 @@ export class ReplayLog {
     part: ReplayedPart,
     { limit, keep, until = Infinity, withinMs }: { limit: number; keep: boolean; until?: number; withinMs?: number },
   ): Promise<ReplayedChunk & { count: number; newest: EventPlace | undefined }> {
-    const { owner_id, emitter_id, stream } = part;
+    const { emitter_id, stream } = part;
     const [from, to] = [parseEventId(part.from_id) ?? FIRST, parseEventId(part.to_id) ?? FIRST];
-    const { from_id, to_id } = part;
-    const isDeleted = deletedBy(await this.messages.request(listDeletions, { owner_id, emitter_id, from_id, to_id }, { key: emitter_id }));
+    const isDeleted = await this.deletions(part, part.from_id, part.to_id);
     const offsets = { ...part.offsets };
     const events: EmittedEvent[] = [];
     let [count, bytes] = [0, 0];

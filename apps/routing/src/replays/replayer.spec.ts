@@ -20,6 +20,7 @@ async function turnOf({
   cancelled_at = null,
   cancelled = false,
   read = async () => ({ events: [EVENT], offsets: {}, last: true }),
+  kept = async (events) => events,
   waiting = () => 0,
   isFull = () => false,
   hasDue = () => false,
@@ -29,6 +30,8 @@ async function turnOf({
   /** Its owner cancels it while the log is read. */
   cancelled?: boolean;
   read?: () => Promise<object>;
+  /** Those of a batch that were not deleted since they were read. */
+  kept?: (events: object[]) => Promise<object[]>;
   /** How many parked deliveries wait for their first attempt. */
   waiting?: () => number;
   isFull?: () => boolean;
@@ -59,6 +62,7 @@ async function turnOf({
       steps.push('read');
       return read();
     },
+    withoutDeleted: (_: unknown, events: object[]) => kept(events),
   };
   const store = {
     parkAgain: async (_: unknown, __: unknown, { attempts, fresh }: { attempts: unknown[]; fresh: boolean }) => {
@@ -86,6 +90,18 @@ it('delivers, counts the outcome and is done', async () => {
 
 it('a replay is cancelled if its emitter was deleted', async () => {
   const { saved } = await turnOf({ read: () => Promise.reject(new NotFound('source', 'dc_1')) });
+  expect(saved).toMatchObject({ status: 'cancelled', restMs: 0 });
+});
+
+it('does not deliver an event that was deleted since the log was read', async () => {
+  const { saved, steps } = await turnOf({ kept: async () => [] });
+  expect(steps).toEqual(['read']);
+  expect(saved).toMatchObject({ status: 'done', delivered: 0, failed: 0 });
+});
+
+it('a replay is cancelled if its emitter is deleted after the log was read', async () => {
+  const { saved, steps } = await turnOf({ kept: () => Promise.reject(new NotFound('source', 'dc_1')) });
+  expect(steps).toEqual(['read']);
   expect(saved).toMatchObject({ status: 'cancelled', restMs: 0 });
 });
 

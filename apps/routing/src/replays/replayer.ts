@@ -143,15 +143,20 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       return 'read';
     }
     if (await this.mustWait(row)) return 'waited';
+    const batch = work.ahead.slice(0, BATCH);
+    const events = await this.kept(
+      row,
+      batch.map(({ event }) => event),
+    );
+    if (!events) {
+      row.status = 'cancelled';
+      return 'read';
+    }
     // this process may have stood still, and another replica may have delivered the batch
     if (!(await this.replays.save(row))) return 'waited';
     // the next step ends it
     if (row.cancelled_at) return 'read';
-    const batch = work.ahead.slice(0, BATCH);
-    await this.deliver(
-      row,
-      batch.map(({ event }) => event),
-    );
+    if (events.length > 0) await this.deliver(row, events);
     work.ahead = work.ahead.slice(BATCH);
     for (const { partition, offset } of batch) row.offsets = { ...row.offsets, [partition]: offset + 1 };
     return 'delivered';
@@ -164,16 +169,18 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   /** False if the emitter was deleted, which the fact of its deletion may have missed: the replay was being created. */
   private async readOn(work: Work): Promise<boolean> {
-    const chunk = await this.log.next({ ...work.row, offsets: work.behind }, CHUNK).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
+    const chunk = await this.log.next({ ...work.row, offsets: work.behind }, CHUNK).catch(ifDeleted);
     if (!chunk) return false;
     const { events, offsets, last } = chunk;
     work.ahead = events.map((event) => ({ event, ...logPlaceOf(event.place) }));
     work.behind = offsets;
     work.last = last;
     return true;
+  }
+
+  /** The events that were not deleted since the log was read, which may be a turn ago. Undefined if the emitter was deleted. */
+  private kept(row: ReplayRow, events: EmittedEvent[]): Promise<EmittedEvent[] | undefined> {
+    return this.log.withoutDeleted(row, events).catch(ifDeleted);
   }
 
   private async deliver(row: ReplayRow, events: EmittedEvent[]): Promise<void> {
@@ -209,3 +216,8 @@ export const replayRunId = (id: ReplayId, place: EventPlace): string => `${id}-$
 const isOverdue = ({ cancelled_at }: ReplayRow): boolean => cancelled_at !== null && Date.now() - cancelled_at.getTime() > COUNTED_FOR_MS;
 
 const isRunning = ({ status }: ReplayRow): boolean => status === 'running';
+
+/** Undefined if the emitter does not exist. */
+function ifDeleted(error: unknown): undefined {
+  if (!isNotFound(error)) throw error;
+}
