@@ -259,6 +259,25 @@ describe('a drainer', () => {
     expect({ posts: poster.posts, parked: store.parked.get(WEBHOOK)!.size }).toEqual({ posts: 2, parked: 1 });
   });
 
+  it('does not attempt a delivery whose event was deleted while it waited for its turn', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1');
+    await store.spill(WEBHOOK, null);
+    await store.parkFresh(WEBHOOK, [deliveryOf(1), deliveryOf(2), deliveryOf(3)]);
+    const { poster, drain } = await draining(store, () => OK);
+    const posted: string[] = [];
+    poster.post = async (...[, headers]: unknown[]) => {
+      posted.push((headers as Record<string, string>)['ce-sluiceevent']!);
+      if (posted.length === 1) Object.assign(store.parked.get(WEBHOOK)!.get('1-2')!, { dueAt: null });
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      return OK;
+    };
+    const drained = drain();
+    for (let turn = 0; turn < 60; turn++) await jest.advanceTimersByTimeAsync(100);
+    await drained;
+    expect(posted).toEqual(['1-1', '1-3']);
+  });
+
   it('keeps the tokens of a rate limit that it could not use', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 6, spilled: true });

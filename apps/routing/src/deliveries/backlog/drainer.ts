@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { UserId } from '#contracts';
-import { eventIdOf } from '#events';
+import type { UserId, WebhookId } from '#contracts';
+import { comparePlaces, eventIdOf } from '#events';
 import { Lanes } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { accountShareOf, RoutingConfig } from '../../routing.config.js';
@@ -29,6 +29,8 @@ const CLOSING_MAX_DURATION_MS = 50;
 const IN_FLIGHT_LOOK_MS = 1000;
 const INACTIVE_LOOK_MS = 3_600_000;
 const AFTER_TROUBLE_MS = 1000;
+/** After this time, deliveries that were taken are looked up again before they are attempted. */
+const FRESH_MS = 1000;
 /** How long a backlog is drained while others wait. */
 const TURN_MS = 5000;
 
@@ -201,13 +203,14 @@ export class Drainer {
     );
     let begun = 0;
     let retryAfterMs: number | null = null;
+    const isWaiting = this.waitingOf(webhookId, parked);
     const isOver = () => opened || this.stopping || !lease.holds || (begun > 0 && isTurnOver());
     const run = async (each: Parked) => {
       if (isOver()) return;
       // the owner may have changed, disabled or deleted it while this delivery waited for its turn
       const current = await this.targets.ofBacklog(webhookId);
       // reading it may have taken long
-      if (!current?.active || isOver()) return;
+      if (!current?.active || !(await isWaiting(each)) || isOver()) return;
       begun += 1;
       const outcome = await this.attempts.make(current, each.delivery, positionOf(each));
       receiver.addDuration(outcome.attempt.duration_ms);
@@ -233,6 +236,23 @@ export class Drainer {
     if (gone) await this.gone(target);
     this.giveBack(webhookId, parked.length - begun);
     return { opened, disabled: disabled || gone, retryAfterMs };
+  }
+
+  /**
+   * Returns whether one of the deliveries, which were just taken, still waits. The event of one that waits for its turn may be deleted, also through
+   * another replica.
+   */
+  private waitingOf(webhookId: WebhookId, taken: Parked[]): (each: Parked) => Promise<boolean> {
+    const places = taken.map(({ delivery }) => delivery.place);
+    let readAt = performance.now();
+    let reading = Promise.resolve(places);
+    return async ({ delivery }) => {
+      if (performance.now() - readAt >= FRESH_MS) {
+        readAt = performance.now();
+        reading = this.store.findWaiting(webhookId, places);
+      }
+      return (await reading).some((place) => comparePlaces(place, delivery.place) === 0);
+    };
   }
 
   /** Attempts one delivery to a failing receiver. Returns whether to continue: it has recovered, or its webhook is disabled. */

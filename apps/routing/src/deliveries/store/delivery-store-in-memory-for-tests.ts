@@ -226,6 +226,10 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: false };
   }
 
+  async findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]> {
+    return places.filter((place) => (this.parked.get(webhookId)?.get(keyOf(place))?.dueAt ?? null) !== null);
+  }
+
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
     const rows = this.rows(webhookId).filter(({ dueAt, inFlightUntil }) => dueAt !== null && inFlightUntil <= Date.now());
     const dueInMs = ({ dueAt }: Row): number => (dueAt ?? Infinity) - Date.now();

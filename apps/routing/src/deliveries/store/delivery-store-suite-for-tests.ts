@@ -398,6 +398,24 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await claimed(id);
     });
 
+    it('finds which deliveries still wait: not those that were delivered or given up', async () => {
+      const id = await webhook();
+      const [done, tried, unknown] = [delivery(id), delivery(id), delivery(id)];
+      await store.parkFailed(failed(done, 0));
+      await store.parkFailed(failed(tried, LONG));
+      const waiting = () =>
+        store.findWaiting(
+          id,
+          [done, tried, unknown].map(({ place }) => place),
+        );
+      expect(await waiting()).toHaveLength(2);
+      await store.settle(id, [delivered(done)]);
+      expect(await waiting()).toEqual([tried.place]);
+      await store.disable(id);
+      while (await store.giveUp(id));
+      expect(await waiting()).toEqual([]);
+    });
+
     it('does not make a delivery due that was given up while it was attempted', async () => {
       const id = await webhook();
       const [slow, tried] = [delivery(id), delivery(id)];

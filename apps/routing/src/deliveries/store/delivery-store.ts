@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { UserId, WebhookId } from '#contracts';
 import { Database } from '#database';
+import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
 import { type Mode, type TargetRow, WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
@@ -102,6 +103,8 @@ export abstract class DeliveryStore {
    * `inFlight`: a first attempt is in progress elsewhere and must end before any other begins.
    */
   abstract take(webhookId: WebhookId, limit: number, bytes?: number): Promise<{ parked: Parked[]; inFlight: boolean }>;
+  /** Which of the deliveries still wait: none that was delivered or given up meanwhile, or whose event was deleted. */
+  abstract findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]>;
   /**
    * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
    * different one each time, because an event that the receiver rejects must not be the only probe.
@@ -203,6 +206,10 @@ export class PostgresDeliveryStore extends DeliveryStore {
 
   take(webhookId: WebhookId, limit: number, bytes?: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
     return this.parked.take(webhookId, limit, bytes);
+  }
+
+  findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]> {
+    return this.parked.findWaiting(webhookId, places);
   }
 
   takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {

@@ -233,6 +233,16 @@ export class ParkedDeliveriesRepository {
     return { parked: rows.map((row) => parkedOf(webhookId, row)), inFlight: await this.hasInFlight(webhookId) };
   }
 
+  async findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]> {
+    const { rows } = await this.database.query<EventPlace>({
+      name: 'delivery-find-waiting',
+      text: `SELECT ms, seq FROM parked_delivery
+             WHERE webhook_id = $1 AND due_at IS NOT NULL AND (ms, seq) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`,
+      values: [webhookId, places.map(({ ms }) => ms), places.map(({ seq }) => seq)],
+    });
+    return rows;
+  }
+
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
     const { rows } = await this.database.query<ParkedRow & { due_in_ms: number }>({
       name: 'delivery-take-probe',
