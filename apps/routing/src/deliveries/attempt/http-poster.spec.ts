@@ -222,6 +222,32 @@ describe('a POST ends with an error', () => {
     expect(await post(undefined, undefined, impatient)).toEqual({ kind: 'failed', timeout: true, reason: 'no response within 1.5 s' });
   });
 
+  it('a POST that is sent again on a new connection keeps its time limit', async () => {
+    let requests = 0;
+    const { receiver, close } = await tcpServer((socket) =>
+      socket.on('data', () => {
+        requests += 1;
+        if (requests === 1) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+        // the second one is on the same connection; no other gets a response
+        else if (requests === 2) setTimeout(() => socket.destroy(), 1000);
+      }),
+    );
+    const hanging = await tcpServer((socket) => void socket.resume());
+    const settled: string[] = [];
+    const send = async (name: string, origin: string) => {
+      const result = await impatient.post(to(origin), {}, Buffer.from('1'));
+      settled.push(name);
+      return result;
+    };
+    await send('before', receiver);
+    const again = send('again', receiver);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const other = send('other', hanging.receiver);
+    expect(await Promise.all([again, other])).toMatchObject([{ timeout: true }, { timeout: true }]);
+    expect({ requests, settled }).toEqual({ requests: 3, settled: ['before', 'again', 'other'] });
+    await Promise.all([close(), hanging.close()]);
+  });
+
   it('a POST fails if the connection is closed without a response', async () => {
     respond = (_, response) => response.destroy();
     expect(await post()).toMatchObject({

@@ -57,7 +57,10 @@ export class HttpPoster extends Poster {
   private readonly connections = new KeptConnections();
   /** When a response of an origin has left a connection open, in ms. */
   private readonly rested = new LRUCache<string, number>({ max: KNOWN_ORIGINS });
+  /** In the order in which they began. */
   private readonly underWay = new Set<Exchange>();
+  /** Those that are sent again, few and in any order, with the time limits of their first requests. */
+  private readonly sentAgain = new Set<Exchange>();
   private readonly stopTicking: () => void;
 
   constructor(private readonly options: HttpPosterOptions) {
@@ -84,14 +87,14 @@ export class HttpPoster extends Poster {
       // the connection of a response before this request may have rested until now
       const mayReuse = isKept && begin - (this.rested.get(origin) ?? -Infinity) < MAX_IDLE_MS;
       const request = { origin, path, method: 'POST', headers, body } as const;
-      const send = (agent: Agent, reset: boolean, mayRepeat: boolean): void => {
+      const send = (agent: Agent, exchanges: Set<Exchange>, reset: boolean, mayRepeat: boolean): void => {
         const exchange = new Exchange(deadline, (result, isLost) => {
-          this.underWay.delete(exchange);
-          if (isLost && mayRepeat) return send(this.fresh, true, false);
+          exchanges.delete(exchange);
+          if (isLost && mayRepeat) return send(this.fresh, this.sentAgain, true, false);
           if (result.kind === 'response' && !reset) this.rested.set(origin, performance.now());
           resolve(result);
         });
-        this.underWay.add(exchange);
+        exchanges.add(exchange);
         try {
           // reset: closes the connection after the response
           agent.dispatch({ ...request, reset: reset || undefined }, exchange);
@@ -99,26 +102,27 @@ export class HttpPoster extends Poster {
           exchange.onResponseError(undefined, error as Error);
         }
       };
-      send(this.agent, !isKept, mayReuse);
+      send(this.agent, this.underWay, !isKept, mayReuse);
     });
   }
 
   /** Requests in progress never get an outcome: they did not fail, this process stopped. */
   async close(): Promise<void> {
     this.stopTicking();
-    for (const exchange of this.underWay) exchange.abandon();
+    for (const exchange of [...this.underWay, ...this.sentAgain]) exchange.abandon();
     await Promise.all([this.agent.destroy(), this.fresh.destroy()]);
   }
 
   /** Returns whether requests are in progress. */
   private expire(): boolean {
     const now = this.options.clock.now();
-    // in the order in which they began, and with one time limit, except the few that are sent again: the first that is still in time ends it
+    for (const exchange of this.sentAgain) if (exchange.deadline <= now) exchange.expire(this.options.timeoutMs);
+    // they have one time limit: the first that is still in time ends it
     for (const exchange of this.underWay) {
       if (exchange.deadline > now) break;
       exchange.expire(this.options.timeoutMs);
     }
-    return this.underWay.size > 0;
+    return this.underWay.size + this.sentAgain.size > 0;
   }
 }
 
