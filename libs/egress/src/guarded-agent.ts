@@ -30,6 +30,7 @@ export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, .
       dial(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null);
         limitResponses(socket, maxResponseBytes);
+        acceptContinue(socket);
         callback(null, socket);
       }),
   });
@@ -69,6 +70,28 @@ function limitResponses(socket: Socket, maxBytes: number): void {
     isNewRequest = true;
     return write.apply(this, written);
   } as typeof write;
+}
+
+const CONTINUE = 'HTTP/1.1 100';
+
+/**
+ * Lets a response begin with `100 Continue`, which some servers send before each response to a POST. A client must accept it (RFC 9110, 15.2), but undici
+ * fails the request unless it has requested this. It gets it as `102 Processing`, which it accepts like all other informational responses.
+ */
+function acceptContinue(socket: Socket): void {
+  let isBegin = false;
+  const { read, write } = socket;
+  socket.write = function (this: Socket, ...written: Parameters<typeof write>) {
+    isBegin = true;
+    return write.apply(this, written);
+  } as typeof write;
+  socket.read = function (this: Socket, size?: number) {
+    const chunk = read.call(this, size) as Buffer | null;
+    if (!isBegin || chunk === null) return chunk;
+    isBegin = false;
+    if (chunk.toString('latin1', 0, CONTINUE.length) === CONTINUE) chunk.write('2', CONTINUE.length - 1, 'latin1');
+    return chunk;
+  };
 }
 
 /** An undici connector that calls the guard and dials the returned addresses one after another. TLS still checks the host name. */

@@ -161,6 +161,17 @@ describe('a POST', () => {
     expect(await post()).toMatchObject({ status: 202, body: 'later' });
   });
 
+  it('accepts 100 Continue, which it has not requested, before each response of a connection', async () => {
+    const begin = 'HTTP/1.1 100 Continue\r\n\r\n';
+    const { receiver, close } = await tcpServer((socket) =>
+      // a body that looks like it is not changed
+      socket.on('data', () => socket.write(`${begin}HTTP/1.1 200 OK\r\ncontent-length: ${begin.length}\r\n\r\n${begin}`)),
+    );
+    for (let n = 0; n < 3; n++)
+      expect(await poster.post(to(receiver), {}, Buffer.from('1'))).toMatchObject({ kind: 'response', status: 200, body: begin });
+    await close();
+  });
+
   it('keeps the first KB of the response', async () => {
     respond = (_, response) => response.end('x'.repeat(5000));
     expect(await post()).toMatchObject({ status: 200, body: 'x'.repeat(1024) });
@@ -282,7 +293,7 @@ describe('a POST ends with an error', () => {
 
   it.each([
     [
-      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n',
+      'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n',
       'the receiver returned 100 Continue, which was not requested',
     ],
     [
