@@ -18,6 +18,11 @@ const deliveryOf = (seq: number) => ({
 
 const OWNER = 'u_1' as UserId;
 
+const GONE = {
+  attempt: { ts: 1, status_code: 410, duration_ms: 1, error: null, response_body: null },
+  ...{ verdict: 'gone', timeout: false, tries: 1, pauseMs: null, retryAfterMs: null },
+};
+
 describe('a dispatcher', () => {
   beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
   afterEach(() => void jest.useRealTimers());
@@ -41,6 +46,27 @@ describe('a dispatcher', () => {
     third!.isOwn = () => false;
     await first!.run(() => {});
     expect([...store.parked.get(WEBHOOK)!.keys()]).toEqual(['1-1', '1-2']);
+  });
+
+  it('parks the deliveries that wait for a webhook that is switched off, in order before later ones', async () => {
+    const { store, dispatcher } = dispatching();
+    const tasks = [1, 2].map((seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
+    store.setActive(WEBHOOK, false);
+    for (const task of tasks) await task.run(() => {});
+    store.setActive(WEBHOOK, true);
+    await dispatcher.firstAttempt(deliveryOf(3), 3, OWNER).run(() => {});
+    const { parked } = await store.take(WEBHOOK, 10);
+    expect(parked.map(({ delivery, fresh }) => [delivery.place.seq, fresh])).toEqual([1, 2, 3].map((seq) => [seq, true]));
+    expect(store.backlogs.get(WEBHOOK)!.nextDue).toBeLessThanOrEqual(Date.now());
+  });
+
+  it('gives up the deliveries that wait for a webhook whose receiver is gone', async () => {
+    const { store, dispatcher } = dispatching({ make: async () => GONE }, { gaveUp: async () => {}, disabled: async () => {} });
+    const tasks = Array.from({ length: 300 }, (_, seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
+    await tasks[0]!.run(() => {});
+    expect(await store.giveUp(WEBHOOK)).toBe(299);
+    for (const task of tasks.slice(1)) await task.run(() => {});
+    expect([...store.parked.get(WEBHOOK)!.values()].map(({ dueAt }) => dueAt)).toEqual(Array(300).fill(null));
   });
 
   it('copies the JSON of a delivery that waits behind others out of a large fetch, once for all webhooks', () => {
@@ -90,8 +116,7 @@ describe('a dispatcher', () => {
     const ended = Promise.withResolvers<void>();
     const make = async () => {
       await ended.promise;
-      const attempt = { ts: 1, status_code: 410, duration_ms: 1, error: null, response_body: null };
-      return { attempt, verdict: 'gone', timeout: false, tries: 1, pauseMs: null, retryAfterMs: null };
+      return GONE;
     };
     const { store, dispatcher } = dispatching({ make }, notices);
     const runs = [1, 2, 3, 4].map((seq) => dispatcher.firstAttempt({ ...deliveryOf(seq), emitterId: `dc_${seq}` }, 1, OWNER).run(() => {}));

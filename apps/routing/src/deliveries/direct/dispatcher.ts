@@ -16,7 +16,7 @@ import { type Target, Targets } from '../receivers/targets.js';
 
 const parkedUnattempted = counter(
   'deliveries_parked_total',
-  'Deliveries that were parked without an attempt because their webhook is spilled.',
+  'Deliveries that were parked without an attempt because their webhook is spilled or inactive.',
 );
 
 /**
@@ -58,6 +58,7 @@ interface InFlight {
  *     │          └─ slow ─► parked in flight + spill; the attempt continues without its lane
  *   spilled ─► parked unattempted, with all waiting deliveries to the webhook; the Drainer takes over
  *   closing ─► waits until it is one of the two
+ *   inactive ─► like spilled: its event came while the webhook was active
  */
 @Injectable()
 export class Dispatcher implements OnApplicationShutdown {
@@ -140,15 +141,31 @@ export class Dispatcher implements OnApplicationShutdown {
       const known = this.targets.get(receiver.webhookId);
       const target = known instanceof Promise ? await known : known;
       if (waiting.parked) break;
-      if (target?.active && target.mode !== 'direct') {
-        if (target.mode === 'closing') await new Promise((resolve) => setTimeout(resolve, CLOSING_LOOK_MS));
-        else await (receiver.parking ??= this.parkWaiting(receiver).finally(() => (receiver.parking = undefined)));
-        continue;
+      if (!target || (target.active && target.mode === 'direct')) {
+        receiver.waiting.delete(waiting);
+        return target;
       }
-      receiver.waiting.delete(waiting);
-      return target?.active ? target : undefined;
+      if (target.mode === 'closing') await new Promise((resolve) => setTimeout(resolve, CLOSING_LOOK_MS));
+      else await this.park(receiver, target.mode);
     }
     return undefined;
+  }
+
+  /** Parks waiting deliveries. A webhook that is direct is spilled before: later deliveries must not overtake them. */
+  private park(receiver: ReceiverState, mode: 'direct' | 'spilled'): Promise<void> {
+    const parking = async () => {
+      if (mode === 'direct') await this.spill(receiver, 'inactive');
+      await this.parkWaiting(receiver);
+    };
+    return (receiver.parking ??= parking().finally(() => (receiver.parking = undefined)));
+  }
+
+  /** Parks all waiting deliveries of this process, to a webhook that is about to be disabled: they are given up with those that are parked. */
+  private async parkAll(receiver: ReceiverState): Promise<void> {
+    for (let before = Infinity; receiver.waiting.size > 0 && receiver.waiting.size < before;) {
+      before = receiver.waiting.size;
+      await this.park(receiver, 'direct');
+    }
   }
 
   /**
@@ -242,6 +259,7 @@ export class Dispatcher implements OnApplicationShutdown {
   ): Promise<void> {
     const { webhookId } = receiver;
     if (verdict === 'gone') {
+      await this.parkAll(receiver);
       // other attempts in flight may have the same outcome
       if (await this.store.disable(webhookId)) await this.notices.disabled(target, 'gone');
       this.targets.outdate(webhookId);
@@ -250,7 +268,7 @@ export class Dispatcher implements OnApplicationShutdown {
     if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
   }
 
-  private async spill(receiver: ReceiverState, reason: 'failing' | 'slow', failed?: FailedProbes): Promise<void> {
+  private async spill(receiver: ReceiverState, reason: 'failing' | 'slow' | 'inactive', failed?: FailedProbes): Promise<void> {
     const { webhookId } = receiver;
     await this.store.spill(webhookId, failed ? { probeInMs: probePause(this.config.retrySchedule, failed, this.random()) } : null);
     this.targets.outdate(webhookId);

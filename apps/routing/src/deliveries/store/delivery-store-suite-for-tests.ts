@@ -357,6 +357,14 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await target()).toMatchObject({ active: false, giving_up: false });
     });
 
+    it('parks what is fresh of a disabled webhook, and gives it up', async () => {
+      const id = await webhook();
+      await store.spill(id, null);
+      await store.disable(id);
+      expect(await store.parkFresh(id, [delivery(id)])).toBe('spilled');
+      expect(await store.giveUp(id)).toBe(1);
+    });
+
     it('makes the backlog of a disabled webhook due, even if it is probed later', async () => {
       const id = await webhook();
       await store.spill(id, { probeInMs: LONG });
