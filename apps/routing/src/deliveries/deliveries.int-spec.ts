@@ -90,6 +90,7 @@ const errorOf = (promise: Promise<unknown>): Promise<SluiceError | undefined> =>
     () => undefined,
     (error: SluiceError) => error,
   );
+const receiverOf = async (id: WebhookId) => (await store.findTargets([id]))[0]!;
 const idOf = (place: EventPlace) => deliveryIdOf(place, webhook);
 const due = async (): Promise<number[]> => (await store.take(webhook, 100)).parked.map((parked) => parked.delivery.place.seq);
 
@@ -221,7 +222,7 @@ describe('what succeeded', () => {
 
   it('is written for a webhook that is locked for a moment, and does not wait for one that is being deleted', async () => {
     const [locked, going] = [webhook, await routing.webhook(owner)];
-    await Promise.all([locked, going].map((id) => store.markFailing(id)));
+    await Promise.all([locked, going].map(async (id) => store.markFailing(await receiverOf(id))));
     const place = deliver();
     deliver(delivery({ webhookId: going }));
     let release = () => {};
@@ -239,14 +240,14 @@ describe('what succeeded', () => {
     release();
     await Promise.all([deletion, change]);
     expect((await list()).data.map(({ id }) => id)).toEqual([idOf(place)]);
-    expect(await store.disable(locked, -1000)).toBe(false);
+    expect(await store.disable(await receiverOf(locked), -1000)).toBe(false);
   });
 
   it('shows that the endpoint does not fail any more', async () => {
-    await store.markFailing(webhook);
+    await store.markFailing(await receiverOf(webhook));
     deliver();
     await delivered.flush();
-    expect(await store.disable(webhook, -1000)).toBe(false);
+    expect(await store.disable(await receiverOf(webhook), -1000)).toBe(false);
   });
 });
 
@@ -409,6 +410,17 @@ describe('the metric of spilled webhooks', () => {
   });
 });
 
+it('counts a receiver as failing from its first failure on, also after another URL of its webhook failed', async () => {
+  await store.markFailing(await receiverOf(webhook));
+  const update = (url: string) => routing.webhooksService.update({ id: webhook, owner_id: owner, url });
+  await update((await receiverOf(webhook)).url);
+  expect(await routing.database.query('SELECT FROM webhook WHERE id = $1 AND failing_since IS NOT NULL', [webhook])).toMatchObject({
+    rowCount: 1,
+  });
+  await update('https://example.com/new');
+  expect(await store.disable(await receiverOf(webhook), -1000)).toBe(false);
+});
+
 describe('activating a webhook', () => {
   it('makes the deliveries that wait for it due at once', async () => {
     const update = (change: { active: boolean }) => routing.webhooksService.update({ id: webhook, owner_id: owner, ...change });
@@ -443,7 +455,7 @@ describe('a large backlog', () => {
       (await routing.database.query('SELECT FROM parked_delivery WHERE webhook_id = $1 AND due_at IS NOT NULL', [webhook])).rowCount;
     expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: 0 })).toEqual({ count: MANY });
     expect(await waiting()).toBe(MANY);
-    await store.disable(webhook);
+    await store.disable(await receiverOf(webhook));
     const before = await givenUp();
     let batches = 0;
     while (await store.giveUp(webhook)) batches += 1;
@@ -496,7 +508,7 @@ describe('sweeping', () => {
     const [suspendedOwner, days] = [newId('user'), 24 * 3_600_000];
     const suspended = await routing.webhook(suspendedOwner);
     const place = await park(LONG, delivery({ webhookId: suspended }));
-    await store.markFailing(suspended);
+    await store.markFailing(await receiverOf(suspended));
     await routing.webhooks.suspend(suspendedOwner, true);
     const age = (table: string, column: string) =>
       routing.database.query(`UPDATE ${table} SET ${column} = ${column} - interval '6 days' WHERE ${column} IS NOT NULL`);
@@ -510,8 +522,8 @@ describe('sweeping', () => {
     await parked.giveUpExpired(4 * days);
     expect(await isWaiting()).toBe(true);
     // its receiver fails for the first time since
-    await store.markFailing(suspended);
-    expect(await store.disable(suspended, 5 * days)).toBe(false);
+    await store.markFailing(await receiverOf(suspended));
+    expect(await store.disable(await receiverOf(suspended), 5 * days)).toBe(false);
     await age('parked_delivery', 'parked_at');
     await age('webhook', 'resumed_at');
     await parked.giveUpExpired(4 * days);

@@ -213,7 +213,8 @@ it('a replay is cancelled when its webhook is disabled, and counts what is given
   const owner = newId('user');
   const [webhook, other] = [await routing.webhook(owner), await routing.webhook(owner)];
   const [id, running] = [await add(owner, { listener_id: webhook }), await add(owner, { listener_id: other })];
-  expect(await routing.database.transaction((transaction) => routing.webhooks.disable(transaction, webhook))).toBe(true);
+  const [target] = await routing.webhooks.findTargets([webhook]);
+  expect(await routing.database.transaction((transaction) => routing.webhooks.disable(transaction, target!))).toBe(true);
   expect(await replays.find(owner, id)).toMatchObject({ status: 'running', cancelled_at: expect.any(Date) });
   expect((await replays.progress(owner, id))?.status).toBe('cancelled');
   expect((await replays.progress(owner, running))?.status).toBe('running');

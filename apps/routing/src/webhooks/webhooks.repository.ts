@@ -44,6 +44,9 @@ export interface TargetRow {
   previous_secrets: { secret: string; until_ms: number }[] | null;
 }
 
+/** The receiver of an attempt. Its outcome says nothing about a webhook that has got another URL since. */
+export type Attempted = Pick<TargetRow, 'id' | 'url'>;
+
 /** SQL: what happens to new deliveries, see Mode. */
 export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > clock_timestamp() THEN 'closing' ELSE 'spilled' END";
 
@@ -128,6 +131,8 @@ export class WebhooksRepository {
     return this.database.transaction(async (transaction) => {
       const webhooks = transaction.rows(WebhookRow);
       const found = { owner_id: ownerId, id };
+      // the new receiver has not failed
+      if (change.url !== undefined) await webhooks.update({ ...found, url: Not(change.url) }, { failing_since: null });
       const { affected } = await webhooks.update(found, { ...change, updated_at: () => 'now()', version: () => 'version + 1' });
       if (affected !== 1) return undefined;
       const row = await webhooks.findOneByOrFail(found);
@@ -262,11 +267,11 @@ export class WebhooksRepository {
   }
 
   /** The receiver has begun to fail, unless it is failing already. */
-  async markFailing(id: WebhookId): Promise<void> {
+  async markFailing({ id, url }: Attempted): Promise<void> {
     await this.database.query({
       name: 'delivery-mark-failing',
-      text: 'UPDATE webhook SET failing_since = now() WHERE id = $1 AND failing_since IS NULL',
-      values: [id],
+      text: 'UPDATE webhook SET failing_since = now() WHERE id = $1 AND url = $2 AND failing_since IS NULL',
+      values: [id, url],
     });
   }
 
@@ -283,11 +288,11 @@ export class WebhooksRepository {
   }
 
   /** Disables the webhook, and begins to give up its deliveries; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
-  async disable(transaction: Transaction, id: WebhookId, ifFailingForMs?: number): Promise<boolean> {
+  async disable(transaction: Transaction, { id, url }: Attempted, ifFailingForMs?: number): Promise<boolean> {
     const { rowCount } = await transaction.query(
       `UPDATE webhook SET active = false, giving_up = true, version = version + 1, updated_at = now()
-       WHERE id = $1 AND active AND ($2::float8 IS NULL OR failing_since < now() - $2 * ${MS})`,
-      [id, ifFailingForMs ?? null],
+       WHERE id = $1 AND url = $2 AND active AND ($3::float8 IS NULL OR failing_since < now() - $3 * ${MS})`,
+      [id, url, ifFailingForMs ?? null],
     );
     if (rowCount !== 0) await this.dependents.webhookDisabled(transaction, id);
     return rowCount !== 0;

@@ -193,7 +193,9 @@ export class Drainer {
     isTurnOver: () => boolean,
   ): Promise<{ opened: boolean; disabled: boolean; retryAfterMs: number | null }> {
     const { webhookId } = claim;
-    let [opened, disabled, gone, begins] = [false, false, false, false];
+    let [opened, disabled] = [false, false];
+    // the webhook as it was attempted
+    let [gone, begins]: (Target | undefined)[] = [];
     const batch = new SettlementBatch(
       this.log,
       (settlements) => this.store.settle(webhookId, settlements, claim.leaseId),
@@ -216,8 +218,8 @@ export class Drainer {
       receiver.addDuration(outcome.attempt.duration_ms);
       const failures = receiver.count(each.delivery, outcome, !each.fresh);
       opened ||= failures.opens || outcome.verdict === 'gone';
-      gone ||= outcome.verdict === 'gone';
-      begins ||= failures.begins;
+      if (outcome.verdict === 'gone') gone = current;
+      if (failures.begins) begins = current;
       if (outcome.retryAfterMs !== null) retryAfterMs = Math.max(retryAfterMs ?? 0, outcome.retryAfterMs);
       // nothing here may throw: the lane would make the attempt again
       batch.add(settlementOf(each, outcome));
@@ -232,10 +234,10 @@ export class Drainer {
     );
     await Promise.all(ended);
     await batch.end();
-    if (begins) await this.store.markFailing(webhookId);
-    if (gone) await this.gone(target);
+    if (begins) await this.store.markFailing(begins);
+    if (gone) await this.gone(gone);
     this.giveBack(webhookId, parked.length - begun);
-    return { opened, disabled: disabled || gone, retryAfterMs };
+    return { opened, disabled: disabled || gone !== undefined, retryAfterMs };
   }
 
   /**
@@ -284,7 +286,7 @@ export class Drainer {
     if (!target?.active || !lease.holds) return true;
     const outcome = await this.attempts.make(target, parked.delivery, positionOf(parked));
     receiver.addDuration(outcome.attempt.duration_ms);
-    if (receiver.count(parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(webhookId);
+    if (receiver.count(parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(target);
     if (outcome.verdict === 'gone') await this.gone(target);
     const settlements = [settlementOfProbe(parked, outcome)];
     await this.store.settle(webhookId, settlements, claim.leaseId);
@@ -306,14 +308,14 @@ export class Drainer {
       else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
     }
     if (settlements.every(({ delivered }) => delivered)) return false;
-    if (!(await this.store.disable(target.id, this.config.disableAfterMs))) return false;
+    if (!(await this.store.disable(target, this.config.disableAfterMs))) return false;
     this.targets.outdate(target.id);
     await this.notices.disabled(target, 'failing');
     return true;
   }
 
   private async gone(target: Target): Promise<void> {
-    if (await this.store.disable(target.id)) await this.notices.disabled(target, 'gone');
+    if (await this.store.disable(target)) await this.notices.disabled(target, 'gone');
     this.targets.outdate(target.id);
   }
 

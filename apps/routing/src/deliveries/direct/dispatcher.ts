@@ -261,10 +261,10 @@ export class Dispatcher implements OnApplicationShutdown {
     if (verdict === 'gone') {
       await this.parkAll(receiver);
       // other attempts in flight may have the same outcome
-      if (await this.store.disable(webhookId)) await this.notices.disabled(target, 'gone');
+      if (await this.store.disable(target)) await this.notices.disabled(target, 'gone');
       this.targets.outdate(webhookId);
     }
-    if (begins) await this.store.markFailing(webhookId);
+    if (begins) await this.store.markFailing(target);
     if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
   }
 

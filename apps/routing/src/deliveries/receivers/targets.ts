@@ -20,6 +20,7 @@ export interface Target {
   mode: Mode;
   /** Deliveries per second. */
   rateLimit: number | null;
+  url: string;
   origin: string;
   path: string;
   /** From a user name and password in the URL. */
@@ -40,6 +41,7 @@ export function targetOf(row: TargetRow, box: SecretBox): Target {
     givingUp: row.giving_up,
     mode: row.mode,
     rateLimit: row.rate_limit,
+    url: row.url,
     origin: url.origin,
     path: url.pathname + url.search,
     authorization: basicAuthorization(url),

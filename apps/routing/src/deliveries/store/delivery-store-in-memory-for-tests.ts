@@ -11,7 +11,7 @@ import {
   type Settlement,
   type Shares,
 } from './delivery-store.js';
-import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
+import type { Attempted, Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 
 interface Hook extends TargetRow {
   spilled: boolean;
@@ -140,19 +140,19 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (backlog && backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, Date.now());
   }
 
-  async markFailing(webhookId: WebhookId): Promise<void> {
-    const hook = this.hooks.get(webhookId);
-    if (hook) hook.failingSince ??= Date.now();
+  async markFailing({ id, url }: Attempted): Promise<void> {
+    const hook = this.hooks.get(id);
+    if (hook?.url === url) hook.failingSince ??= Date.now();
   }
 
-  async disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean> {
-    const hook = this.hooks.get(webhookId);
-    if (!hook?.active) return false;
+  async disable({ id, url }: Attempted, ifFailingForMs?: number): Promise<boolean> {
+    const hook = this.hooks.get(id);
+    if (!hook?.active || hook.url !== url) return false;
     if (ifFailingForMs !== undefined && !(hook.failingSince !== null && hook.failingSince < Date.now() - ifFailingForMs)) return false;
     hook.active = false;
     hook.giving_up = true;
     hook.version += 1;
-    this.wakeNow(webhookId);
+    this.wakeNow(id);
     return true;
   }
 

@@ -49,6 +49,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     });
     const delivered = (each: Delivery) => ({ delivery: each, delivered: true as const, attempts: [ATTEMPT] });
     const modeOf = async (id: WebhookId) => (await store.findTargets([id]))[0]?.mode;
+    const receiverOf = async (id: WebhookId) => (await store.findTargets([id]))[0]!;
     /** Other tests leave backlogs behind: the one that is meant. */
     const claim = async (id: WebhookId): Promise<Claim | undefined> =>
       (await store.claim(1000, `lease-${(seq += 1)}`, LONG, UNSHARED)).find(({ webhookId }) => webhookId === id);
@@ -343,12 +344,12 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const id = await webhook();
       await store.parkFailed(failed(delivery(id), LONG));
       await store.parkFailed(failed(delivery(id), 0));
-      expect(await store.disable(id, LONG)).toBe(false);
-      await store.markFailing(id);
-      expect(await store.disable(id, LONG)).toBe(false);
+      expect(await store.disable(await receiverOf(id), LONG)).toBe(false);
+      await store.markFailing(await receiverOf(id));
+      expect(await store.disable(await receiverOf(id), LONG)).toBe(false);
       expect(await taken(id)).toHaveLength(1);
-      expect(await store.disable(id, -1000)).toBe(true);
-      expect(await store.disable(id)).toBe(false);
+      expect(await store.disable(await receiverOf(id), -1000)).toBe(true);
+      expect(await store.disable(await receiverOf(id))).toBe(false);
       const target = async () => (await store.findTargets([id]))[0];
       expect(await target()).toMatchObject({ active: false, giving_up: true });
       expect(await store.giveUp(id)).toBe(2);
@@ -360,15 +361,23 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     it('parks what is fresh of a disabled webhook, and gives it up', async () => {
       const id = await webhook();
       await store.spill(id, null);
-      await store.disable(id);
+      await store.disable(await receiverOf(id));
       expect(await store.parkFresh(id, [delivery(id)])).toBe('spilled');
       expect(await store.giveUp(id)).toBe(1);
+    });
+
+    it('is neither disabled nor failing because of a receiver that it had before', async () => {
+      const id = await webhook();
+      const former = { id, url: 'http://former.test/' };
+      expect(await store.disable(former)).toBe(false);
+      await store.markFailing(former);
+      expect(await store.disable(await receiverOf(id), -1000)).toBe(false);
     });
 
     it('makes the backlog of a disabled webhook due, even if it is probed later', async () => {
       const id = await webhook();
       await store.spill(id, { probeInMs: LONG });
-      await store.disable(id);
+      await store.disable(await receiverOf(id));
       await claimed(id);
     });
 
@@ -401,7 +410,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const id = await webhook();
       await store.spill(id, null);
       const own = await claimed(id);
-      await store.disable(id);
+      await store.disable(await receiverOf(id));
       expect(await store.finishClosing(own)).toBe('direct');
       await claimed(id);
     });
@@ -419,7 +428,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await waiting()).toHaveLength(2);
       await store.settle(id, [delivered(done)]);
       expect(await waiting()).toEqual([tried.place]);
-      await store.disable(id);
+      await store.disable(await receiverOf(id));
       while (await store.giveUp(id));
       expect(await waiting()).toEqual([]);
     });
@@ -429,7 +438,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const [slow, tried] = [delivery(id), delivery(id)];
       await store.parkInFlight(slow, LONG);
       await store.parkFailed(failed(tried, 0));
-      await store.disable(id);
+      await store.disable(await receiverOf(id));
       while (await store.giveUp(id));
       await store.settle(id, [failed(slow, 0), failed(tried, 0)]);
       expect(await store.take(id, 10)).toEqual({ parked: [], inFlight: false });

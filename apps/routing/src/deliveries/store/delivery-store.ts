@@ -3,7 +3,7 @@ import type { UserId, WebhookId } from '#contracts';
 import { Database } from '#database';
 import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
-import { type Mode, type TargetRow, WebhooksRepository } from '../../webhooks/webhooks.repository.js';
+import { type Attempted, type Mode, type TargetRow, WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
 import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
 
@@ -82,10 +82,13 @@ export abstract class DeliveryStore {
    * only while the lease of the backlog holds, if one is given: otherwise another replica may have scheduled the deliveries.
    */
   abstract settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void>;
-  /** The receiver has begun to fail, unless it is failing already. */
-  abstract markFailing(webhookId: WebhookId): Promise<void>;
-  /** Disables the webhook, and makes its backlog due; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
-  abstract disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean>;
+  /** The receiver has begun to fail, unless it is failing already, or its webhook has another URL by now. */
+  abstract markFailing(receiver: Attempted): Promise<void>;
+  /**
+   * Disables the webhook, and makes its backlog due, unless it has another URL by now; with `ifFailingForMs` only if it has been failing for that long. Returns
+   * whether it did.
+   */
+  abstract disable(receiver: Attempted, ifFailingForMs?: number): Promise<boolean>;
   /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns how many: 0 if none is left. */
   abstract giveUp(webhookId: WebhookId): Promise<number>;
 
@@ -170,14 +173,14 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.parked.settle(webhookId, settlements, leaseId);
   }
 
-  markFailing(webhookId: WebhookId): Promise<void> {
-    return this.webhooks.markFailing(webhookId);
+  markFailing(receiver: Attempted): Promise<void> {
+    return this.webhooks.markFailing(receiver);
   }
 
-  async disable(webhookId: WebhookId, ifFailingForMs?: number): Promise<boolean> {
+  async disable(receiver: Attempted, ifFailingForMs?: number): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.disable(transaction, webhookId, ifFailingForMs))) return false;
-      await this.backlogs.wakeNow(transaction, webhookId);
+      if (!(await this.webhooks.disable(transaction, receiver, ifFailingForMs))) return false;
+      await this.backlogs.wakeNow(transaction, receiver.id);
       return true;
     });
   }
