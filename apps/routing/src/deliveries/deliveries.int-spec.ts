@@ -83,6 +83,8 @@ const deliver = (each = delivery()): EventPlace => {
   delivered.add(each, [SUCCESS]);
   return each.place;
 };
+/** Notes a delivery that succeeded this long ago. */
+const responded = (agoMs: number) => delivered.add(delivery(), [{ ...SUCCESS, ts: Date.now() - agoMs }]);
 const list = (change: { limit?: number; after?: string; before?: string; owner_id?: UserId } = {}) =>
   service.list({ owner_id: owner, webhook_id: webhook, limit: 100, ...change });
 const errorOf = (promise: Promise<unknown>): Promise<SluiceError | undefined> =>
@@ -224,6 +226,7 @@ describe('what succeeded', () => {
     const [locked, going] = [webhook, await routing.webhook(owner)];
     await Promise.all([locked, going].map(async (id) => store.markFailing(await receiverOf(id))));
     const place = deliver();
+    responded(0);
     deliver(delivery({ webhookId: going }));
     let release = () => {};
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -239,15 +242,22 @@ describe('what succeeded', () => {
     await delivered.flush();
     release();
     await Promise.all([deletion, change]);
-    expect((await list()).data.map(({ id }) => id)).toEqual([idOf(place)]);
+    expect((await list()).data.map(({ id }) => id)).toContain(idOf(place));
     expect(await store.disable(await receiverOf(locked), -1000)).toBe(false);
   });
 
   it('shows that the endpoint does not fail any more', async () => {
     await store.markFailing(await receiverOf(webhook));
-    deliver();
+    responded(0);
     await delivered.flush();
     expect(await store.disable(await receiverOf(webhook), -1000)).toBe(false);
+  });
+
+  it('does not show that of an endpoint that has failed since', async () => {
+    await store.markFailing(await receiverOf(webhook));
+    responded(60_000);
+    await delivered.flush();
+    expect(await store.disable(await receiverOf(webhook), -1000)).toBe(true);
   });
 });
 

@@ -275,15 +275,19 @@ export class WebhooksRepository {
     });
   }
 
-  /** The receivers have responded, so they are not failing. Does not wait for the deletion of a webhook, which may take minutes. */
-  async markResponding(ids: WebhookId[]): Promise<void> {
+  /**
+   * The receivers have responded, this many ms ago, so they are not failing, unless they have failed since. Does not wait for the deletion of a webhook, which
+   * may take minutes.
+   */
+  async markResponding(ages: Map<WebhookId, number>): Promise<void> {
     await this.database.query(
       `WITH kept AS MATERIALIZED (
-         SELECT id FROM webhook WHERE id = ANY($1) AND failing_since IS NOT NULL FOR KEY SHARE SKIP LOCKED
+         SELECT id FROM webhook JOIN unnest($1::text[], $2::float8[]) AS responded (id, age) USING (id)
+         WHERE failing_since <= now() - age * ${MS} FOR KEY SHARE OF webhook SKIP LOCKED
        )
        UPDATE webhook SET failing_since = NULL
        WHERE id IN (SELECT id FROM webhook WHERE id IN (SELECT id FROM kept) ORDER BY id FOR NO KEY UPDATE)`,
-      [ids],
+      [[...ages.keys()], [...ages.values()]],
     );
   }
 

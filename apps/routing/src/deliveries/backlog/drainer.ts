@@ -195,7 +195,7 @@ export class Drainer {
     const { webhookId } = claim;
     let [opened, disabled] = [false, false];
     // the webhook as it was attempted
-    let [gone, begins]: (Target | undefined)[] = [];
+    let gone: Target | undefined;
     const batch = new SettlementBatch(
       this.log,
       (settlements) => this.store.settle(webhookId, settlements, claim.leaseId),
@@ -216,10 +216,9 @@ export class Drainer {
       begun += 1;
       const outcome = await this.attempts.make(current, each.delivery, positionOf(each));
       receiver.addDuration(outcome.attempt.duration_ms);
-      const failures = receiver.count(each.delivery, outcome, !each.fresh);
-      opened ||= failures.opens || outcome.verdict === 'gone';
+      const opens = receiver.count(each.delivery, outcome, !each.fresh);
+      opened ||= opens || outcome.verdict === 'gone';
       if (outcome.verdict === 'gone') gone = current;
-      if (failures.begins) begins = current;
       if (outcome.retryAfterMs !== null) retryAfterMs = Math.max(retryAfterMs ?? 0, outcome.retryAfterMs);
       // nothing here may throw: the lane would make the attempt again
       batch.add(settlementOf(each, outcome));
@@ -234,7 +233,6 @@ export class Drainer {
     );
     await Promise.all(ended);
     await batch.end();
-    if (begins) await this.store.markFailing(begins);
     if (gone) await this.gone(gone);
     this.giveBack(webhookId, parked.length - begun);
     return { opened, disabled: disabled || gone !== undefined, retryAfterMs };
@@ -286,7 +284,7 @@ export class Drainer {
     if (!target?.active || !lease.holds) return true;
     const outcome = await this.attempts.make(target, parked.delivery, positionOf(parked));
     receiver.addDuration(outcome.attempt.duration_ms);
-    if (receiver.count(parked.delivery, outcome, !parked.fresh).begins) await this.store.markFailing(target);
+    receiver.count(parked.delivery, outcome, !parked.fresh);
     if (outcome.verdict === 'gone') await this.gone(target);
     const settlements = [settlementOfProbe(parked, outcome)];
     await this.store.settle(webhookId, settlements, claim.leaseId);
@@ -308,6 +306,7 @@ export class Drainer {
       else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
     }
     if (settlements.every(({ delivered }) => delivered)) return false;
+    await this.store.markFailing(target);
     if (!(await this.store.disable(target, this.config.disableAfterMs))) return false;
     this.targets.outdate(target.id);
     await this.notices.disabled(target, 'failing');

@@ -60,6 +60,15 @@ describe('a dispatcher', () => {
     expect(store.backlogs.get(WEBHOOK)!.nextDue).toBeLessThanOrEqual(Date.now());
   });
 
+  it('marks a receiver as failing with each failure, because a success that is noted late may have hidden the first', async () => {
+    const { store, dispatcher } = dispatching({ make: async () => ({ ...GONE, verdict: 'failed', pauseMs: 1000 }) });
+    for (const seq of [1, 2]) {
+      Object.assign(store.hooks.get(WEBHOOK)!, { failingSince: null });
+      await dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER).run(() => {});
+      expect(store.hooks.get(WEBHOOK)!.failingSince).not.toBeNull();
+    }
+  });
+
   it('gives up the deliveries that wait for a webhook whose receiver is gone', async () => {
     const { store, dispatcher } = dispatching({ make: async () => GONE }, { gaveUp: async () => {}, disabled: async () => {} });
     const tasks = Array.from({ length: 300 }, (_, seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));

@@ -8,7 +8,7 @@ import { Attempts, FIRST } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, detached, type Outcome } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
-import { type Failures, type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
+import { type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
 import { Notices } from '../notices.js';
 import { RunningClock } from '../attempt/running-clock.js';
 import { type FailedProbes, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
@@ -130,8 +130,8 @@ export class Dispatcher implements OnApplicationShutdown {
       throw error;
     }
     if (!outcome) return;
-    const failures = receiver.count(waiting.delivery, outcome, false);
-    waiting.rest = () => this.settle(receiver, target, waiting.delivery, outcome, failures);
+    const opens = receiver.count(waiting.delivery, outcome, false);
+    waiting.rest = () => this.settle(receiver, target, waiting.delivery, outcome, opens);
     await waiting.rest();
   }
 
@@ -220,9 +220,9 @@ export class Dispatcher implements OnApplicationShutdown {
     });
   }
 
-  private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, failures: Failures): Promise<void> {
+  private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<void> {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
-    await this.judge(receiver, target, outcome, failures);
+    await this.judge(receiver, target, outcome, opens);
     const { attempt, tries, pauseMs } = outcome;
     await this.store.parkFailed({ delivery, delivered: false, attempts: [attempt], tries, pauseMs });
     if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
@@ -230,14 +230,14 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
   private async settleParked(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
-    const failures = receiver.count(delivery, outcome, false);
+    const opens = receiver.count(delivery, outcome, false);
     for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
       try {
         if (outcome.verdict === 'delivered') {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
           this.delivered.add(delivery, [outcome.attempt]);
         } else {
-          await this.judge(receiver, target, outcome, failures);
+          await this.judge(receiver, target, outcome, opens);
           const { attempt, tries, pauseMs } = outcome;
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries, pauseMs }]);
           if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
@@ -251,12 +251,7 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   /** Applies what a failure means for the receiver. */
-  private async judge(
-    receiver: ReceiverState,
-    target: Target,
-    { verdict, retryAfterMs }: Outcome,
-    { begins, opens }: Failures,
-  ): Promise<void> {
+  private async judge(receiver: ReceiverState, target: Target, { verdict, retryAfterMs }: Outcome, opens: boolean): Promise<void> {
     const { webhookId } = receiver;
     if (verdict === 'gone') {
       await this.parkAll(receiver);
@@ -264,7 +259,7 @@ export class Dispatcher implements OnApplicationShutdown {
       if (await this.store.disable(target)) await this.notices.disabled(target, 'gone');
       this.targets.outdate(webhookId);
     }
-    if (begins) await this.store.markFailing(target);
+    if (verdict === 'failed') await this.store.markFailing(target);
     if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
   }
 

@@ -64,6 +64,12 @@ function lastOf(entries: StoredEntry[], place: EventPlace): DeliveredEntry | und
 /** The last delivery of an event in a row. */
 export const entryAt = (deliveries: Buffer, place: EventPlace): DeliveredEntry | undefined => lastOf(storedEntries(deliveries), place);
 
+/** How long ago its receiver responded, in ms. */
+function ageOf(entry: DeliveredEntry | undefined): number {
+  const last = entry?.attempts.at(-1);
+  return last ? Math.max(0, Date.now() - last.ts - last.duration_ms) : 0;
+}
+
 /** The rows that a webhook gets before surplus ones are deleted, unless they hold many deliveries. */
 const TRIM_AFTER_ROWS = 20;
 /** SQL: how many deliveries the newer rows of the webhook hold. */
@@ -99,7 +105,7 @@ export class DeliveredRepository {
        FOR KEY SHARE OF webhook SKIP LOCKED`,
       [ids, ids.map((id) => entries.get(id)?.length), ids.map((id) => Buffer.from(JSON.stringify(entries.get(id))))],
     );
-    await this.webhooks.markResponding(ids);
+    await this.webhooks.markResponding(new Map(ids.map((id) => [id, ageOf(entries.get(id)?.at(-1))])));
     const full = ids.filter((id) => this.isFull(id, entries.get(id)?.length ?? 0, kept));
     if (full.length > 0) await this.trim(full, kept);
   }

@@ -65,14 +65,6 @@ export interface Waiting {
   rest?: () => Promise<void>;
 }
 
-/** The meaning of an outcome for the receiver. */
-export interface Failures {
-  /** The first failure after a success. */
-  begins: boolean;
-  /** One failure too many: the receiver is failing, not the events. */
-  opens: boolean;
-}
-
 /** The weight of a new duration in the smoothed mean: of one receiver, and of all. */
 const SMOOTHING = { own: 0.2, all: 0.01 };
 
@@ -102,17 +94,16 @@ export class ReceiverState {
     this.all.duration = smoothed(this.all.duration, durationMs, SMOOTHING.all);
   }
 
-  /** Counts an outcome. `again`: the delivery has failed before. */
-  count({ place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): Failures {
+  /** Counts an outcome. Returns whether it is one failure too many: the receiver is failing, not the events. `again`: the delivery has failed before. */
+  count({ place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): boolean {
     const { breaker } = this;
     if (verdict === 'delivered') breaker.reset();
-    if (verdict !== 'failed') return { begins: false, opens: false };
-    const begins = breaker.untroubled;
+    if (verdict !== 'failed') return false;
     breaker.failedWith({ eventId: eventIdOf(place), timeout, again: again && attempt.status_code !== null });
     const opens = breaker.open;
     // from here on the open breaker is a state of the store, which all replicas share
     if (opens) breaker.reset();
-    return { begins, opens };
+    return opens;
   }
 
   /** A new state would be as good. */
