@@ -26,6 +26,7 @@ import { CountCancelledReplays1797724800000 } from './migrations/0011-count-canc
 import { NameAccountsOfBacklogs1797811200000 } from './migrations/0012-name-accounts-of-backlogs.js';
 import { NoteResumptions1797811200001 } from './migrations/0013-note-resumptions.js';
 import { IndexPostponedEventsOfPartition1797811200002 } from './migrations/0014-index-postponed-events-of-partition.js';
+import { NoteFailures1797811200003 } from './migrations/0015-note-failures.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -59,5 +60,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     NameAccountsOfBacklogs1797811200000,
     NoteResumptions1797811200001,
     IndexPostponedEventsOfPartition1797811200002,
+    NoteFailures1797811200003,
   ],
 });

@@ -224,7 +224,7 @@ describe('what succeeded', () => {
 
   it('is written for a webhook that is locked for a moment, and does not wait for one that is being deleted', async () => {
     const [locked, going] = [webhook, await routing.webhook(owner)];
-    await Promise.all([locked, going].map(async (id) => store.markFailing(await receiverOf(id))));
+    await Promise.all([locked, going].map(async (id) => store.markFailing(await receiverOf(id), LONG)));
     const place = deliver();
     responded(0);
     deliver(delivery({ webhookId: going }));
@@ -247,14 +247,14 @@ describe('what succeeded', () => {
   });
 
   it('shows that the endpoint does not fail any more', async () => {
-    await store.markFailing(await receiverOf(webhook));
+    await store.markFailing(await receiverOf(webhook), LONG);
     responded(0);
     await delivered.flush();
     expect(await store.disable(await receiverOf(webhook), -1000)).toBe(false);
   });
 
   it('does not show that of an endpoint that has failed since', async () => {
-    await store.markFailing(await receiverOf(webhook));
+    await store.markFailing(await receiverOf(webhook), LONG);
     responded(60_000);
     await delivered.flush();
     expect(await store.disable(await receiverOf(webhook), -1000)).toBe(true);
@@ -421,7 +421,7 @@ describe('the metric of spilled webhooks', () => {
 });
 
 it('counts a receiver as failing from its first failure on, also after another URL of its webhook failed', async () => {
-  await store.markFailing(await receiverOf(webhook));
+  await store.markFailing(await receiverOf(webhook), LONG);
   const update = (url: string) => routing.webhooksService.update({ id: webhook, owner_id: owner, url });
   await update((await receiverOf(webhook)).url);
   expect(await routing.database.query('SELECT FROM webhook WHERE id = $1 AND failing_since IS NOT NULL', [webhook])).toMatchObject({
@@ -518,7 +518,7 @@ describe('sweeping', () => {
     const [suspendedOwner, days] = [newId('user'), 24 * 3_600_000];
     const suspended = await routing.webhook(suspendedOwner);
     const place = await park(LONG, delivery({ webhookId: suspended }));
-    await store.markFailing(await receiverOf(suspended));
+    await store.markFailing(await receiverOf(suspended), LONG);
     await routing.webhooks.suspend(suspendedOwner, true);
     const age = (table: string, column: string) =>
       routing.database.query(`UPDATE ${table} SET ${column} = ${column} - interval '6 days' WHERE ${column} IS NOT NULL`);
@@ -532,7 +532,7 @@ describe('sweeping', () => {
     await parked.giveUpExpired(4 * days);
     expect(await isWaiting()).toBe(true);
     // its receiver fails for the first time since
-    await store.markFailing(await receiverOf(suspended));
+    await store.markFailing(await receiverOf(suspended), LONG);
     expect(await store.disable(await receiverOf(suspended), 5 * days)).toBe(false);
     await age('parked_delivery', 'parked_at');
     await age('webhook', 'resumed_at');

@@ -69,9 +69,13 @@ export class WebhookRow {
   @Column('timestamptz', { nullable: true, select: false })
   closing_until!: Date | null;
 
-  /** The first failure since the last success. */
+  /** The first failure since the last success, or since the last long time without attempts. */
   @Column('timestamptz', { nullable: true, select: false })
   failing_since!: Date | null;
+
+  /** One of the last failures: of those that follow soon after one another, not each is noted. */
+  @Column('timestamptz', { nullable: true, select: false })
+  last_failed_at!: Date | null;
 
   /** The deliveries that wait for it are being given up, because its receiver has failed for too long or is gone. */
   @Column('boolean', { default: false, select: false })

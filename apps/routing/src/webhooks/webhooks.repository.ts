@@ -44,6 +44,9 @@ export interface TargetRow {
   previous_secrets: { secret: string; until_ms: number }[] | null;
 }
 
+/** How often the failures of a receiver are noted: a share of the pause after which a receiver begins to fail again. */
+const NOTED = 0.05;
+
 /** The receiver of an attempt. Its outcome says nothing about a webhook that has got another URL since. */
 export type Attempted = Pick<TargetRow, 'id' | 'url'>;
 
@@ -266,12 +269,17 @@ export class WebhooksRepository {
     );
   }
 
-  /** The receiver has begun to fail, unless it is failing already. */
-  async markFailing({ id, url }: Attempted): Promise<void> {
+  /**
+   * The receiver has failed. If it did not fail within `pauseMs` before, it begins to fail: it may have had no deliveries that could succeed. A failure soon
+   * after another one is not stored.
+   */
+  async markFailing({ id, url }: Attempted, pauseMs: number): Promise<void> {
     await this.database.query({
       name: 'delivery-mark-failing',
-      text: 'UPDATE webhook SET failing_since = now() WHERE id = $1 AND url = $2 AND failing_since IS NULL',
-      values: [id, url],
+      text: `UPDATE webhook SET last_failed_at = now(),
+               failing_since = CASE WHEN last_failed_at < now() - $3 * ${MS} THEN now() ELSE coalesce(failing_since, now()) END
+             WHERE id = $1 AND url = $2 AND (failing_since IS NULL OR last_failed_at IS NULL OR last_failed_at < now() - $3 * ${NOTED} * ${MS})`,
+      values: [id, url, pauseMs],
     });
   }
 

@@ -79,6 +79,12 @@ export function probePause(schedule: readonly number[], { failedProbes, retryAft
 /** From the first attempt to the last, in ms, without jitter. A delivery that was never attempted is given up after this time. */
 export const scheduleLength = (schedule: readonly number[]): number => schedule.reduce((sum, pause) => sum + pause, 0);
 
+/**
+ * A receiver that did not fail for this long, in ms, has not failed all the time: it had nothing to accept. More than a receiver may request, and more than
+ * the longest pause of the schedule, with its jitter.
+ */
+export const longestSilence = (schedule: readonly number[]): number => 1.25 * Math.max(MAX_RETRY_AFTER_MS, ...schedule);
+
 export type { Random };
 /** Injection token. */
 export const RANDOM = Symbol('random');

@@ -11,7 +11,7 @@ import { keptAttempts, type Outcome } from '../delivery.js';
 import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { Notices } from '../notices.js';
-import { type FailedProbes, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { DeliveryMemory, type Reservation } from './delivery-memory.js';
 import { Lease } from './lease.js';
 import { SettlementBatch } from './settlement-batch.js';
@@ -306,7 +306,7 @@ export class Drainer {
       else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
     }
     if (settlements.every(({ delivered }) => delivered)) return false;
-    await this.store.markFailing(target);
+    await this.store.markFailing(target, longestSilence(this.config.retrySchedule));
     if (!(await this.store.disable(target, this.config.disableAfterMs))) return false;
     this.targets.outdate(target.id);
     await this.notices.disabled(target, 'failing');

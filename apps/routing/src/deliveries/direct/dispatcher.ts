@@ -11,7 +11,7 @@ import { DeliveryStore } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
 import { Notices } from '../notices.js';
 import { RunningClock } from '../attempt/running-clock.js';
-import { type FailedProbes, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { type Target, Targets } from '../receivers/targets.js';
 
 const parkedUnattempted = counter(
@@ -259,7 +259,7 @@ export class Dispatcher implements OnApplicationShutdown {
       if (await this.store.disable(target)) await this.notices.disabled(target, 'gone');
       this.targets.outdate(webhookId);
     }
-    if (verdict === 'failed') await this.store.markFailing(target);
+    if (verdict === 'failed') await this.store.markFailing(target, longestSilence(this.config.retrySchedule));
     if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
   }
 

@@ -17,6 +17,7 @@ interface Hook extends TargetRow {
   spilled: boolean;
   closingUntil: number;
   failingSince: number | null;
+  lastFailedAt: number;
 }
 
 interface Row {
@@ -70,7 +71,18 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     };
     const url = `http://${id.toLowerCase().replaceAll('_', '-')}.test/`;
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
-    const hook: Hook = { id, owner_id: ownerId, url, secret, ...plain, spilled: false, closingUntil: 0, failingSince: null, ...change };
+    const hook: Hook = {
+      id,
+      owner_id: ownerId,
+      url,
+      secret,
+      ...plain,
+      spilled: false,
+      closingUntil: 0,
+      failingSince: null,
+      lastFailedAt: 0,
+      ...change,
+    };
     this.hooks.set(id, hook);
     this.parked.set(id, new Map());
     if (hook.spilled) this.backlogs.set(id, newBacklog(Infinity));
@@ -140,9 +152,12 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (backlog && backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, Date.now());
   }
 
-  async markFailing({ id, url }: Attempted): Promise<void> {
+  async markFailing({ id, url }: Attempted, pauseMs: number): Promise<void> {
     const hook = this.hooks.get(id);
-    if (hook?.url === url) hook.failingSince ??= Date.now();
+    if (hook?.url !== url) return;
+    if (Date.now() - hook.lastFailedAt > pauseMs) hook.failingSince = null;
+    hook.failingSince ??= Date.now();
+    hook.lastFailedAt = Date.now();
   }
 
   async disable({ id, url }: Attempted, ifFailingForMs?: number): Promise<boolean> {

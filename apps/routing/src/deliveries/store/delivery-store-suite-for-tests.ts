@@ -345,7 +345,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFailed(failed(delivery(id), LONG));
       await store.parkFailed(failed(delivery(id), 0));
       expect(await store.disable(await receiverOf(id), LONG)).toBe(false);
-      await store.markFailing(await receiverOf(id));
+      await store.markFailing(await receiverOf(id), LONG);
       expect(await store.disable(await receiverOf(id), LONG)).toBe(false);
       expect(await taken(id)).toHaveLength(1);
       expect(await store.disable(await receiverOf(id), -1000)).toBe(true);
@@ -370,8 +370,21 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const id = await webhook();
       const former = { id, url: 'http://former.test/' };
       expect(await store.disable(former)).toBe(false);
-      await store.markFailing(former);
+      await store.markFailing(former, LONG);
       expect(await store.disable(await receiverOf(id), -1000)).toBe(false);
+    });
+
+    it('counts a receiver as failing from its first failure on, unless there was none for too long', async () => {
+      const [failing, silent] = [await receiverOf(await webhook()), await receiverOf(await webhook())];
+      const fail = async () => {
+        await store.markFailing(failing, LONG);
+        await store.markFailing(silent, 1000);
+      };
+      await fail();
+      await new Promise((resolve) => setTimeout(resolve, 2100));
+      await fail();
+      expect(await store.disable(silent, 2000)).toBe(false);
+      expect(await store.disable(failing, 2000)).toBe(true);
     });
 
     it('makes the backlog of a disabled webhook due, even if it is probed later', async () => {

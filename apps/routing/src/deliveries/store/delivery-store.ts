@@ -82,8 +82,8 @@ export abstract class DeliveryStore {
    * only while the lease of the backlog holds, if one is given: otherwise another replica may have scheduled the deliveries.
    */
   abstract settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void>;
-  /** The receiver has begun to fail, unless it is failing already, or its webhook has another URL by now. */
-  abstract markFailing(receiver: Attempted): Promise<void>;
+  /** The receiver has failed: it begins to fail unless it did so within `pauseMs` before. Nothing happens if its webhook has another URL by now. */
+  abstract markFailing(receiver: Attempted, pauseMs: number): Promise<void>;
   /**
    * Disables the webhook, and makes its backlog due, unless it has another URL by now; with `ifFailingForMs` only if it has been failing for that long. Returns
    * whether it did.
@@ -173,8 +173,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.parked.settle(webhookId, settlements, leaseId);
   }
 
-  markFailing(receiver: Attempted): Promise<void> {
-    return this.webhooks.markFailing(receiver);
+  markFailing(receiver: Attempted, pauseMs: number): Promise<void> {
+    return this.webhooks.markFailing(receiver, pauseMs);
   }
 
   async disable(receiver: Attempted, ifFailingForMs?: number): Promise<boolean> {
