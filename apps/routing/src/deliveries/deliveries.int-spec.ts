@@ -509,7 +509,9 @@ describe('sweeping', () => {
     const { count, examples } = await parked.giveUpExpired(-1000);
     expect((await givenUp()) - before).toBe(count);
     expect(count).toBeGreaterThanOrEqual(3);
-    expect(examples.filter(({ webhookId }) => webhookId === webhook).map(({ place }) => place)).toEqual([places[1]]);
+    expect(examples.filter(({ webhookId }) => webhookId === webhook).map(({ place, attempts }) => [place, attempts])).toEqual([
+      [places[1], [ATTEMPT]],
+    ]);
     expect((await list()).data.map(({ status }) => status)).toEqual(['failed', 'failed']);
     expect(await parked.giveUpExpired(-1000)).toEqual({ count: 0, examples: [], more: false });
   });

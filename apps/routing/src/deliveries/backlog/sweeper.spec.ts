@@ -2,17 +2,18 @@ import { describe, expect, it } from '@jest/globals';
 import { createLog } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
 import { scheduleLength } from '../attempt/retry-schedule.js';
-import type { Delivery } from '../delivery.js';
+import type { Attempt, Delivery } from '../delivery.js';
 import type { Notices } from '../notices.js';
 import type { Targets } from '../receivers/targets.js';
-import type { ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
+import type { ExpiredDelivery, ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
 import { Sweeper } from './sweeper.js';
 
 const config = RoutingConfig.read({});
-const example = (webhookId: string) => ({ webhookId }) as Delivery;
+const example = (webhookId: string, statuses: number[] = []) =>
+  ({ webhookId, attempts: statuses.map((status_code) => ({ status_code })) }) as ExpiredDelivery;
 
 /** A sweeper, with the batches of deliveries that have waited too long, and the sizes of those that were given up long ago. */
-function sweeping(expired: Delivery[][], old: number[], onBatch = () => {}) {
+function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}) {
   const [waitedMs, keptMs, reported]: [number[], number[], string[]] = [[], [], []];
   const parked = {
     giveUpExpired: async (ms: number) => {
@@ -28,16 +29,21 @@ function sweeping(expired: Delivery[][], old: number[], onBatch = () => {}) {
     },
   } as unknown as ParkedDeliveriesRepository;
   const targets = { get: async (id: string) => (id === 'wh_deleted' ? undefined : { id }) } as unknown as Targets;
-  const notices = { gaveUp: async (_: object, { webhookId }: Delivery) => void reported.push(webhookId) } as unknown as Notices;
+  const gaveUp = async (_: object, { webhookId }: Delivery, last?: Attempt) =>
+    void reported.push(last ? `${webhookId} ${last.status_code}` : webhookId);
+  const notices = { gaveUp } as unknown as Notices;
   const sweeper = new Sweeper(createLog('sweeper', 'silent'), config, parked, targets, notices);
   return { sweeper, waitedMs, keptMs, reported };
 }
 
 describe('a sweep', () => {
   it('gives up deliveries in batches, reports one of each webhook that exists, and deletes old ones in batches', async () => {
-    const { sweeper, waitedMs, keptMs, reported } = sweeping([[example('wh_1'), example('wh_deleted')], [example('wh_2')]], [5000, 12]);
+    const { sweeper, waitedMs, keptMs, reported } = sweeping(
+      [[example('wh_1', [500, 503]), example('wh_deleted')], [example('wh_2')]],
+      [5000, 12],
+    );
     await sweeper.sweep();
-    expect(reported).toEqual(['wh_1', 'wh_2']);
+    expect(reported).toEqual(['wh_1 503', 'wh_2']);
     expect(waitedMs).toHaveLength(2);
     // the jitter of the schedule, and the time until a delivery is swept
     expect(waitedMs[0]).toBe(scheduleLength(config.retrySchedule) * 1.25 + 60_000);
@@ -55,7 +61,7 @@ describe('a sweep', () => {
   it.each([
     ['gives up', [[example('wh_1')], [example('wh_2')]], [], [1, 0]],
     ['deletes', [], [5000, 5000], [1, 1]],
-  ] as [string, Delivery[][], number[], number[]][])(
+  ] as [string, ExpiredDelivery[][], number[], number[]][])(
     'ends after the batch that it %s when the service stops',
     async (_, expired, old, expected) => {
       let batches = 0;

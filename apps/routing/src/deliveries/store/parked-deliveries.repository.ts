@@ -72,7 +72,11 @@ interface ExpiredRow {
   stream: string;
   emit_id: string;
   body: Buffer;
+  attempts: Attempt[];
 }
+
+/** A delivery that has waited too long, with its newest attempts, oldest first. */
+export type ExpiredDelivery = Delivery & { attempts: Attempt[] };
 
 interface Key {
   webhook_id: string;
@@ -416,7 +420,7 @@ export class ParkedDeliveriesRepository {
    * Gives up deliveries whose first attempt was longer ago than this, or that were parked longer ago without one. For those of an account that is or was
    * suspended within this time, the time begins again. Returns how many were given up, the newest one of each webhook, and whether there may be more.
    */
-  async giveUpExpired(olderThanMs: number): Promise<{ count: number; examples: Delivery[]; more: boolean }> {
+  async giveUpExpired(olderThanMs: number): Promise<{ count: number; examples: ExpiredDelivery[]; more: boolean }> {
     const { rows } = await this.database.query<ExpiredRow & { count: number; looked_at: number }>(
       `WITH batch AS MATERIALIZED (
          SELECT webhook_id, ms, seq, (
@@ -434,19 +438,20 @@ export class ParkedDeliveriesRepository {
        )
        SELECT (SELECT count(*)::int FROM batch) AS looked_at, (SELECT count(*)::int FROM expired) AS count, example.*
        FROM (VALUES (1)) AS one LEFT JOIN (
-         SELECT DISTINCT ON (webhook_id) webhook_id, ms, seq, emitter_id, stream, emit_id, body FROM expired ORDER BY webhook_id, ms DESC, seq DESC
+         SELECT DISTINCT ON (webhook_id) webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts FROM expired ORDER BY webhook_id, ms DESC, seq DESC
        ) AS example ON true`,
       [olderThanMs, AT_ONCE],
     );
     const { looked_at, count } = rows[0] as { looked_at: number; count: number };
     givenUp.inc(count);
-    const examples = (count === 0 ? [] : rows).map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body }) => ({
+    const examples = (count === 0 ? [] : rows).map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts }) => ({
       webhookId: webhook_id,
       place: { ms, seq },
       emitterId: emitter_id,
       stream,
       emitId: emit_id,
       json: body,
+      attempts,
     }));
     return { count, examples, more: looked_at === AT_ONCE };
   }
