@@ -301,6 +301,7 @@ describe('a POST ends with an error', () => {
       'the receiver returned 101 Switching Protocols, which was not requested',
     ],
     ['SSH-2.0-OpenSSH_9.6\r\n', 'the response is not valid HTTP'],
+    ['HTTP/1.1 000 Nothing\r\n\r\n', 'the response is not valid HTTP'],
   ])('a POST fails with a reason in words: %j', async (response, reason) => {
     const { receiver, close } = await tcpServer((socket) => void socket.once('data', () => socket.write(response)));
     const result = await poster.post(to(receiver), {}, Buffer.from('1'));

@@ -214,6 +214,7 @@ const SENTENCES: Record<string, string> = {
   HTTPParserError: 'the response is not valid HTTP',
   // of undici's parser
   ERR_ASSERTION: 'the response is not valid HTTP',
+  SyntaxError: 'the response is not valid HTTP',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the response is not valid HTTP',
   CERT_HAS_EXPIRED: 'the certificate of the receiver has expired',
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the receiver is for another host name',
