@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { ErrorRaised, errorRaised, Unavailable } from '#contracts';
+import { ErrorRaised, errorRaised, isId, Unavailable } from '#contracts';
 import { Consumes } from '#messaging';
 import { type DueMail, ErrorNoticesRepository } from './error-notices.repository.js';
 import { Mailer } from './mailer.js';
@@ -38,6 +38,9 @@ export class ErrorMailController {
   }
 }
 
+/** The recovery includes deliveries that failed just before the webhook was disabled. */
+const BEFORE_MS = 60_000;
+
 /** The text of the mail about an error. */
 export function errorMail(
   { subject_id, code, message, raised_at_ms, event_id }: ErrorRaised,
@@ -45,8 +48,25 @@ export function errorMail(
 ): { subject: string; text: string } {
   const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim();
   const rest = since === 0 ? '' : `\nSince the last mail about this error, there were ${since} more of the same kind.\n`;
+  const subject = oneLine(`[Sluice] ${code} in ${subject_id}`).slice(0, 200);
+  // not an event on `$errors`: a webhook has no streams
+  if (isId('webhook', subject_id)) {
+    return {
+      subject,
+      text: `${oneLine(message)}
+
+This happened at ${new Date(raised_at_ms).toISOString()}. The deliveries that waited for the webhook have failed. When its receiver works again, switch the
+webhook on and deliver them:
+
+  npx sluice on ${subject_id}
+  npx sluice recover ${subject_id} --since ${new Date(raised_at_ms - BEFORE_MS).toISOString()}
+${rest}
+You get at most one mail about this webhook in 24 hours.
+`,
+    };
+  }
   return {
-    subject: oneLine(`[Sluice] ${code} in ${subject_id}`).slice(0, 200),
+    subject,
     text: `${subject_id} failed at ${new Date(raised_at_ms).toISOString()}.
 
   ${code}: ${oneLine(message)}

@@ -19,6 +19,20 @@ describe('the mail about an error', () => {
     expect(errorMail(error, 0).text).toContain('no luck');
     expect(errorMail(error, 0).text).toContain('1-2');
   });
+  it('shows how to recover the deliveries to a webhook that was disabled', () => {
+    const disabled = {
+      ...error,
+      subject_id: 'wh_1',
+      code: 'WebhookDisabled',
+      message: 'The webhook was disabled.',
+      raised_at_ms: 120_000,
+    } as const;
+    const { text } = errorMail({ ...disabled, event_id: undefined }, 1);
+    expect(text).toMatch(/^The webhook was disabled\./);
+    expect(text).toContain('npx sluice on wh_1\n  npx sluice recover wh_1 --since 1970-01-01T00:01:00.000Z');
+    expect(text).toContain('1 more of the same kind');
+    expect(text).not.toContain('$errors');
+  });
   it('contains the number of similar errors since the last mail', () => {
     expect(errorMail(error, 0).text).not.toContain('more of the same kind');
     expect(errorMail(error, 3).text).toContain('3 more of the same kind');
