@@ -71,6 +71,18 @@ describe('code from a URL', () => {
     expect(fetched.sort()).toEqual(Object.keys(web).sort());
   });
 
+  it.each([
+    ['/comp', './comp/helper.mjs', 'comp.ts', 'comp.ts, comp/helper.mjs'],
+    ['/comp', './comp.ts', 'comp.mjs', 'comp.mjs, comp.ts'],
+    ['/dir/', './helper.mjs', 'dir/index.ts', 'dir/helper.mjs, dir/index.ts'],
+    ['/', './helper.mjs', 'index.ts', 'helper.mjs, index.ts'],
+    ['/raw.php', './helper.mjs', 'raw.php.ts', 'helper.mjs, raw.php.ts'],
+    [`/a/${'l'.repeat(300)}`, './b.mjs', `a/${'l'.repeat(197)}.ts`, `a/b.mjs, a/${'l'.repeat(197)}.ts`],
+  ])('is bundled as a file in the same folder, whatever the path of its URL: %s', async (url, neighbour, entry, files) => {
+    Object.assign(web, { [url]: `import "${neighbour}"`, [new URL(neighbour, ORIGIN + url).pathname]: '' });
+    expect(await read(url)).toBe(`// ${entry} with ${files}`);
+  });
+
   it('finds neighbours without an ending, as Node does', async () => {
     Object.assign(web, { '/a.js': 'require("./lib"); require("./other")', '/lib/index.js': '', '/other.ts': '' });
     expect(await read('/a.js')).toBe('// a.js with a.js, lib/index.js, other.ts');

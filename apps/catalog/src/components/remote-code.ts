@@ -121,7 +121,7 @@ export class RemoteCode {
   }
 
   private async bundled(ownerId: UserId, entry: URL, files: ReadonlyMap<string, string>): Promise<string> {
-    const path = (pathname: string) => pathname.slice(1);
+    const path = (pathname: string) => (pathname === entry.pathname ? entryPath(pathname, files) : pathname).slice(1);
     const bundle = {
       entry: path(entry.pathname),
       files: Object.fromEntries([...files].map(([name, code]) => [path(name), code])),
@@ -131,6 +131,15 @@ export class RemoteCode {
     const { code } = await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs: BUNDLE_TIMEOUT_MS });
     return Buffer.byteLength(code) > this.config.maxCodeBytes ? withoutSourceMap(code) : code;
   }
+}
+
+/** A name of more than 255 bytes cannot be a file's. */
+const LONG_NAME = /[^/]{201,}$/;
+
+/** The entry as a file that the bundler can read, in the same folder: the path of its URL may be a folder, lack an ending or be too long. */
+function entryPath(pathname: string, files: ReadonlyMap<string, string>): string {
+  const path = candidates(pathname).find((each) => each === pathname || !files.has(each)) ?? pathname;
+  return path.replace(LONG_NAME, (name) => name.slice(-200));
 }
 
 /** The bundler's map is the last thing in the code. */

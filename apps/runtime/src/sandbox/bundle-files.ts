@@ -27,14 +27,26 @@ export async function bundleFiles({ entry, files }: ComponentFiles, settings: Bu
   const { exchangeDir } = settings;
   for (const [path, code] of Object.entries(files)) {
     if (!isInside(path)) throw new ComponentRejected(`"${path}" is not a path below the component's folder`);
-    const file = join(exchangeDir, folder, path);
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, code);
+    await write(join(exchangeDir, folder, path), code).catch((error: NodeJS.ErrnoException) => {
+      const why = unwritable[error.code ?? ''];
+      throw why === undefined ? error : new ComponentRejected(`"${path.slice(0, 300)}" cannot be a file of the component: ${why}`);
+    });
   }
   const module = await bundled(entry, 'esm', settings);
   // An ES module is strict. CommonJS is not: it may assign to variables that it does not declare
   return commonJsEntry.test(module) ? bundled(entry, 'cjs', settings) : module;
 }
+
+async function write(file: string, code: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, code);
+}
+
+/** The paths are the author's: URLs can be files and folders at the same time, and longer than a file's path. */
+const unwritable: Record<string, string> = {
+  ...{ EEXIST: 'a folder of it is another file', ENOTDIR: 'a folder of it is another file', EISDIR: 'it is also a folder' },
+  ENAMETOOLONG: 'its path is too long',
+};
 
 /** How the bundler ends an ES module whose entry is CommonJS. */
 const commonJsEntry = /\nexport default require_[\w$]+\(\);\n(?:\/\/# sourceMappingURL=.*\n?)?$/;

@@ -109,6 +109,9 @@ describe('a component with neighbours', () => {
       '(a/c.mjs, line 2)',
       2,
     ],
+    ['a file below another file', { 'a/b.mjs': '', 'a/b.mjs/c.mjs': '' }, '"a/b.mjs/c.mjs" cannot be a file', null],
+    ['a file that is a folder', { 'a/b.mjs/c.mjs': '', 'a/b.mjs': '' }, '"a/b.mjs" cannot be a file of the component: it is also', null],
+    ['a name that no file can have', { 'a/b.mjs': '', [`a/${'c'.repeat(300)}.mjs`]: '' }, 'its path is too long', null],
     ['a path out of the folder', { 'a/b.mjs': '', '../x.mjs': '' }, '"../x.mjs" is not a path below', null],
     ['an absolute path', { 'a/b.mjs': '', '/etc/x.mjs': '' }, '"/etc/x.mjs" is not a path below', null],
     [
