@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { type AddressInfo, createServer } from 'node:net';
 import { CatalogConfig } from '../catalog.config.js';
 import { CodeFetcher, rawUrl } from './remote-code.js';
@@ -19,6 +19,22 @@ it('refuses the code at a URL if it is not UTF-8', async () => {
   const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`;
   await expect(fetcher.fetch(url)).rejects.toThrow('component_url is not UTF-8');
+  await fetcher.onApplicationShutdown();
+  server.close();
+});
+
+it.each([
+  ['does not respond', ''],
+  ['does not send all of it', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1'],
+])('refuses the code at a URL after 10 s if its server %s', async (_, response) => {
+  const timeout = AbortSignal.timeout.bind(AbortSignal);
+  jest.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => timeout(ms / 50));
+  const server = createServer((socket) => socket.once('data', () => socket.write(response)).on('error', () => {}));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`;
+  await expect(fetcher.fetch(url)).rejects.toThrow('component_url could not be read within 10 s');
+  jest.restoreAllMocks();
   await fetcher.onApplicationShutdown();
   server.close();
 });

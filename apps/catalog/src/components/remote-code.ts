@@ -80,7 +80,10 @@ export class CodeFetcher implements OnApplicationShutdown {
     } catch (error) {
       if (error instanceof Invalid) throw error;
       if (error instanceof EgressRefused) throw refuse(`cannot be read: ${error.message}`);
-      const reason = (error as { code?: string; name: string }).code ?? (error as Error).name;
+      const { code, name } = error as { code?: unknown; name: string };
+      // The code of a DOMException is a number
+      const reason = typeof code === 'string' ? code : name;
+      if (/timeout/i.test(reason)) throw refuse(`could not be read within ${TIMEOUT_MS / 1000} s`);
       throw refuse(`cannot be read (${reason})`);
     }
   }
