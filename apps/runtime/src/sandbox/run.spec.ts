@@ -582,6 +582,15 @@ describe('running a component', () => {
       );
       expect(outcome.logs.map(({ message }) => message)).toEqual(['[not printable]', '1n Symbol(s)', '<ref *1> { c: [Circular *1] }']);
     });
+
+    it('survives proxies that throw at everything', async () => {
+      const hostile = 'new Proxy({}, { getPrototypeOf() { throw new Error("p") } })';
+      const outcome = await run(
+        `const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); console.log(proxy); console.log("a", ${hostile})`,
+      );
+      expect(outcome.error).toBeNull();
+      expect(outcome.logs.map(({ message }) => message)).toEqual(['<Revoked Proxy>', 'a {}']);
+    });
   });
 
   describe('an error', () => {

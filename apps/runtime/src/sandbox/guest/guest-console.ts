@@ -98,8 +98,9 @@ function messageOf(args: unknown[], most: number): string {
 
 /** The arguments as data, if they are more than text, plain and small. */
 function argsOf(args: unknown[], most: number): string | null {
-  if (!args.some((arg) => typeof arg === 'object' && arg !== null && !(arg instanceof Error))) return null;
   try {
+    // A proxy may throw at anything
+    if (!args.some((arg) => typeof arg === 'object' && arg !== null && !(arg instanceof Error))) return null;
     const text = JSON.stringify(args);
     return text.length <= most && depthOf(text) <= deepestArgs ? text : null;
   } catch {
