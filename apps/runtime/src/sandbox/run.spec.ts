@@ -729,6 +729,12 @@ describe('running a component', () => {
         '{ body: [1], headers: { "content-type": "application/cloudevents+json" } }',
         { status: 200, headers: { 'content-type': 'application/cloudevents+json' }, body: '[1]' },
       ],
+      ['an empty object', '{ body: Object.create(null) }', { status: 200, headers: { 'content-type': 'application/json' }, body: '{}' }],
+      [
+        'an object that writes its own JSON',
+        '{ body: new (class { toJSON() { return {} } })() }',
+        { status: 200, headers: { 'content-type': 'application/json' }, body: '{}' },
+      ],
       ['a Buffer', '{ body: Buffer.from("buf") }', { status: 200, headers: {}, body: 'buf' }],
     ])('responds with %s', async (_, argument, expected) => {
       const { outcome, replies } = await reply(`this.http.respond(${argument})`);
@@ -767,6 +773,17 @@ describe('running a component', () => {
       ['a header whose name is too long', '{ headers: { ["a".repeat(300)]: "x" } }', 'a name has at most 256'],
       ['a header of too many values', '{ headers: { "set-cookie": Array(101).fill("a=b") } }', 'at most 100 values'],
       ['too many headers', '{ headers: Object.fromEntries(Array.from({ length: 101 }, (_, n) => ["h" + n, "x"])) }', '101 headers'],
+      ['a text without an object', '"hello"', 'http.respond takes an object'],
+      ['a list', '[1]', 'http.respond takes an object'],
+      ['a function as body', '{ body: () => 1 }', 'a value of type function cannot be sent'],
+      ['a symbol as body', '{ body: Symbol() }', 'a value of type symbol cannot be sent'],
+      ['a Map as body', '{ body: new Map([[1, 2]]) }', 'a value of type Map cannot be sent'],
+      ['a Blob as body', '{ body: new Blob(["abc"]) }', 'a value of type Blob cannot be sent'],
+      ['form fields as body', '{ body: new URLSearchParams("a=b") }', 'a value of type URLSearchParams cannot be sent'],
+      ['an error as body', '{ body: new RangeError("a") }', 'a value of type RangeError cannot be sent'],
+      ['a promise as body', '{ body: Promise.resolve(1) }', 'a value of type Promise cannot be sent'],
+      ['a stream as body', '{ body: require("stream").Readable.from(["a"]) }', 'a value of type Readable cannot be sent'],
+      ['a Response', 'new Response("hi")', 'a value of type ReadableStream cannot be sent'],
       ['a bad status', '{ status: 99 }', 'is not one of 200 to 599'],
       ['a body over the limit', '{ body: "x".repeat(6000) }', 'the limit is 5000'],
     ])('refuses %s', async (_, argument, message) => {

@@ -118,6 +118,8 @@ function emit(event: unknown, meta: unknown, run: RunState): void {
 function respond(reply: unknown, prop: Members, run: RunState): void {
   if (!prop.customResponse) throw new Error('http.respond needs `customResponse: true` on the prop');
   if (run.responded || run.done) return;
+  if (reply !== undefined && reply !== null && (typeof reply !== 'object' || Array.isArray(reply)))
+    throw new TypeError('http.respond takes an object: { status, headers, body }');
   const { status = 200, headers, body } = membersOf(reply);
   const code = Number(status);
   if (!Number.isInteger(code) || code < 200 || code > 599)
@@ -134,7 +136,26 @@ function bodyBytes(body: unknown, isJson: boolean): Buffer {
   if (body === undefined || body === null) return Buffer.alloc(0);
   if (body instanceof ArrayBuffer) return Buffer.from(body);
   if (ArrayBuffer.isView(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  return Buffer.from(isJson ? (JSON.stringify(body) ?? '') : (body as string));
+  return Buffer.from(isJson ? jsonBody(body) : (body as string));
+}
+
+/** @throws a TypeError for a stream, a Map, a Blob and anything else that would be sent as its internals or as `{}` */
+function jsonBody(body: unknown): string {
+  const { pipe, toJSON } = membersOf(body);
+  const text = typeof pipe === 'function' ? undefined : JSON.stringify(body);
+  if (text === undefined || (text === '{}' && !isPlain(body) && typeof toJSON !== 'function'))
+    throw new TypeError(`http.respond: ${nameOf(body)} cannot be sent as the body: give a text, a Buffer or data that JSON has`);
+  return text;
+}
+
+function isPlain(value: unknown): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+function nameOf(value: unknown): string {
+  const { name } = (membersOf(value).constructor ?? {}) as { name?: unknown };
+  return `a value of type ${typeof value === 'object' && typeof name === 'string' ? name.slice(0, 100) : typeof value}`;
 }
 
 /** The names in lower case. `headers`: an object, or `Headers`, a Map or pairs. */
