@@ -952,6 +952,19 @@ describe('running a component', () => {
     expect(await inside(8, { concurrency: 8 })).toBe(8);
   });
 
+  it('replaces a process whose runs leave files or connections open, before others find none left', async () => {
+    const job = { accountId: 'u_leaks' };
+    const open = 'const fs = require("fs"); const open = () => fs.openSync(process.argv[1]);';
+    expect(events(await run(`${open} try { for (;;) open(); } catch (error) { this.$emit(error.code) }`, job))).toEqual(['EMFILE']);
+    for (let n = 0; n < 5; n++) expect(await run(`${open} for (let n = 0; n < 300; n++) open();`, job)).toMatchObject({ status: 'ok' });
+  });
+
+  it('names too many open files as the reason why nothing can be connected to', async () => {
+    const body = 'try { for (;;) require("fs").openSync(process.argv[1]) } catch {} await fetch("http://127.0.0.1:24211/")';
+    const { error } = await run(body, { accountId: 'u_leaks_and_calls' });
+    expect(error).toMatchObject({ code: 'EMFILE', stack: expect.stringContaining('too many open files') });
+  });
+
   it('runs each account in a separate process', async () => {
     await run('globalThis.secret = 1', { accountId: 'u_a' });
     expect(events(await run('this.$emit(typeof globalThis.secret)', { accountId: 'u_a' }))).toEqual(['number']);

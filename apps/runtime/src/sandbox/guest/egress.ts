@@ -64,9 +64,10 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
     if (!socket.destroyed) socket.destroy(error);
   };
   const onEnd = (): void => fail(failed('ECONNRESET', 'the egress proxy closed the connection to'));
-  raw.once('error', (error: NodeJS.ErrnoException) =>
-    fail(failed(error.code === 'ENOENT' ? 'ENETUNREACH' : (error.code ?? 'ECONNRESET'), 'no egress proxy for')),
-  );
+  raw.once('error', ({ code = 'ECONNRESET' }: NodeJS.ErrnoException) => {
+    if (code === 'EMFILE') fail(failed(code, 'too many open files (are connections not closed?), cannot connect to'));
+    else fail(failed(code === 'ENOENT' ? 'ENETUNREACH' : code, 'no egress proxy for'));
+  });
   raw.once('end', onEnd);
   socket.once('close', () => {
     if (raw._handle) raw.destroy();

@@ -53,12 +53,14 @@ function permissionFlags(view: View): string[] {
   return flags;
 }
 
+export const mostOpenFiles = 1024;
+
 /**
  * Options of prlimit(1). The data limit includes about 525 MB that V8 reserves for compiled code, so 800 MB leave about 275 MB to use. The kernel
  * enforces it, because a check of the resident memory every 100 ms can come too late.
  */
 export const resourceLimits = (kind: JailedProgram['kind']): string[] => [
-  '--nofile=1024',
+  `--nofile=${mostOpenFiles}`,
   '--core=0',
   // npm writes the archives of packages
   `--fsize=${kind === 'npm' ? 64 << 20 : 16 << 20}`,

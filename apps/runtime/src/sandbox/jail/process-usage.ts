@@ -1,4 +1,4 @@
-import { readFileSync, statfsSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 
 export interface ProcessUsage {
   /** CPU of all threads, in steps of 10 ms */
@@ -21,6 +21,15 @@ export function processUsage(pid: number): ProcessUsage | null {
     cpuMs: ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond,
     rssMb: (Number(fields[21]) * pageBytes) / 1048576,
   };
+}
+
+/** How many files and connections a process has open; 0 if it has ended or cannot be seen. */
+export function openFiles(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return 0;
+  }
 }
 
 /**

@@ -306,6 +306,7 @@ export class RunnerProcess {
 
   private settle(run: RunInFlight, status: RunStatus, error: RunError | null, again = false): void {
     if (!this.inFlight.end(run, { status, error, again }, () => this.watch?.leave(run.id) ?? 0)) return;
+    if (this.watch?.leaksFiles) this.retiring = true;
     if (this.retiring) this.retire();
   }
 

@@ -1,5 +1,6 @@
 import { MainThreadClock, type MainThreadTimes } from '#observability';
-import { processUsage, TemporaryFolder } from '../jail/process-usage.js';
+import { mostOpenFiles } from '../jail/command-line.js';
+import { openFiles, processUsage, TemporaryFolder } from '../jail/process-usage.js';
 import { ProcessPriority } from '../jail/process-priority.js';
 import { blocked, idle, type RunnerEnd } from './runner-end.js';
 import type { SandboxLimits } from '../sandbox-config.js';
@@ -89,6 +90,11 @@ export class RunnerWatch {
   /** Resident memory, in MB; 0 if the process has ended. */
   get rssMb(): number {
     return processUsage(this.pid)?.rssMb ?? 0;
+  }
+
+  /** Whether half of the files are open that it may open, connections included: code has not closed them, and the next runs would find none left. */
+  get leaksFiles(): boolean {
+    return openFiles(this.pid) > mostOpenFiles / 2;
   }
 
   pong(n: number): void {
