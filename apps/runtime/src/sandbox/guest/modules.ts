@@ -1,5 +1,6 @@
 import { createRequire, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import { getCallSites } from 'node:util';
 import { builtIns, closedBuiltIns } from './built-ins.js';
 
 // Part of the contract with component code. It contains only the identity function, because the package of that name brings a TypeScript compiler.
@@ -27,8 +28,14 @@ export class CuratedModules {
 
   constructor(names: string[]) {
     this.names = new Set([...names, types]);
-    // A bundle is an ES module, and a CommonJS neighbour in it still calls `require`; the bundler puts a call of the second before its code
-    Object.assign(globalThis, { require: this.requireFor, [Symbol.for('sluice.require')]: this.requireOf });
+    // A bundle is an ES module, and a CommonJS neighbour in it still calls `require`; the bundler puts a call of this before its code
+    Object.assign(globalThis, { [Symbol.for('sluice.require')]: this.requireOf });
+    // So do other bundlers, and authors. Whose `require` it is follows from the code that reads it
+    Object.defineProperty(globalThis, 'require', {
+      get: () => this.requireOf(getCallSites(2)[1]?.scriptName ?? ''),
+      set: (value: unknown) => Object.defineProperty(globalThis, 'require', { value, writable: true, configurable: true }),
+      configurable: true,
+    });
     registerHooks({
       resolve: (specifier, context, next) => {
         if (specifier.startsWith(componentScheme) || this.componentSources.has(specifier)) return { url: specifier, shortCircuit: true };
@@ -73,8 +80,7 @@ export class CuratedModules {
    * Node's module of that name. Node's own `isBuiltin` does not know the modules that `closeBuiltIns` has closed.
    */
   mayBeInstalled(specifier: string): boolean {
-    const ofNode = builtIns.includes(specifier) || closedBuiltIns.some((name) => specifier === name || specifier.startsWith(`${name}/`));
-    if (/^(?:[./]|[a-z][a-z+.-]*:)/i.test(specifier) || ofNode || specifier.startsWith(types)) return false;
+    if (/^(?:[./]|[a-z][a-z+.-]*:)/i.test(specifier) || isOfNode(specifier) || specifier.startsWith(types)) return false;
     try {
       this.checked(specifier);
       // One of the list, of a version that the list may not have
@@ -84,16 +90,23 @@ export class CuratedModules {
     }
   }
 
-  /** The `require` of a CommonJS component. @param url of the component */
-  readonly requireOf =
-    (url: string) =>
-    (specifier: string): unknown => {
-      const installed = this.installed.get(folderOf(url))?.[`require ${specifier}`];
-      return typeof installed === 'function' ? (installed as () => unknown)() : this.requireFor(specifier);
+  /** The `require` of a component. @param url of the component, or of other code, which has no installed packages */
+  readonly requireOf = (url: string) => {
+    const installed = (specifier: string): unknown => this.installed.get(folderOf(url))?.[`require ${specifier}`];
+    const require = (specifier: string): unknown => {
+      const load = installed(specifier);
+      return typeof load === 'function' ? (load as () => unknown)() : this.listed(specifier);
     };
+    const resolve = (specifier: string): string => {
+      // Packages ask for their own files while they are loaded (`require.resolve("./worker.js")`). They are not in the bundle
+      if (!isPath(specifier) && installed(specifier) === undefined) this.checked(specifier);
+      return specifier;
+    };
+    return Object.assign(require, { resolve });
+  };
 
-  /** The `require` of a component without installed packages. */
-  readonly requireFor = (specifier: string): unknown => {
+  /** Loads a module of the list. */
+  private listed(specifier: string): unknown {
     const name = this.checked(specifier);
     return name === types ? typesExports : this.require(name);
   };
@@ -169,15 +182,24 @@ export class CuratedModules {
     if (builtIns.includes(name)) return `node:${name}`;
     const root = name.split('/', name.startsWith('@') ? 2 : 1).join('/');
     if (this.names.has(root)) return name;
-    throw Object.assign(new Error(this.refusal(specifier)), { code: 'MODULE_NOT_AVAILABLE' });
+    // Node's code, by which packages recognise that an optional one is absent
+    throw Object.assign(new Error(this.refusal(specifier)), { code: 'MODULE_NOT_FOUND' });
   }
 
   private refusal(specifier: string): string {
-    if (/^\.{0,2}\//.test(specifier))
+    if (isPath(specifier))
       return `The module "${specifier}" cannot be loaded: a component is one file; relative imports work only with component_url`;
     const packages = [...this.names].sort().join(', ');
-    return `The module "${specifier}" is not available. Available packages: ${packages}. Node's own modules: ${builtIns.join(', ')}`;
+    const others = isOfNode(specifier)
+      ? ''
+      : '. Others are installed when the component is created, if the code imports them by a literal name';
+    return `The module "${specifier}" is not available. Available packages: ${packages}${others}. Node's own modules: ${builtIns.join(', ')}`;
   }
 }
 
 const folderOf = (url: string): string => url.slice(0, url.lastIndexOf('/'));
+const isPath = (specifier: string): boolean => /^\.{0,2}\//.test(specifier);
+
+const isOfNode = (specifier: string): boolean =>
+  builtIns.includes(specifier) || closedBuiltIns.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+

@@ -149,6 +149,34 @@ describe('packages that components import', () => {
     expect(emits).toEqual([{ event: '"part"' }]);
   });
 
+  it.each([
+    ['import { part } from "parts"; const same = require("parts");', '[part, same.part]'],
+    ['import q = require("parts"); import { part } from "parts";', '[q.part, require("parts").sub && part]'],
+    [
+      'var __require = ((x) => typeof require !== "undefined" ? require : x)(() => { throw new Error("no require"); });',
+      '[__require("parts").part, __require("lodash.get")({ a: "part" }, "a")]',
+    ],
+    ['import { part } from "parts"; const require = () => ({ part });', '[part, require("parts").part]'],
+  ])('can be required by an ES module: %s', async (imports, expression) => {
+    expect((await result(imports, expression)).value).toEqual(['part', 'part']);
+  });
+
+  it('may ask for their own files while they are loaded', async () => {
+    registry.publish('resolving', '1.0.0', {
+      files: {
+        'index.js':
+          'exports.worker = require.resolve("./worker.js"); try { require.resolve("not-there") } catch ({ code }) { exports.code = code }',
+      },
+    });
+    expect((await result('import r from "resolving";', '[r.worker, r.code]')).value).toEqual(['./worker.js', 'MODULE_NOT_FOUND']);
+  });
+
+  it('are imported by a literal name, as the error of another import says', async () => {
+    const { value } = await result('const name = "parts";', 'await import(name)');
+    expect(value).toContain('The module "parts" is not available');
+    expect(value).toContain('Others are installed when the component is created, if the code imports them by a literal name');
+  });
+
   it('throw a sentence where they use what the sandbox does not have', async () => {
     expect((await result('import { run } from "@scope/tools";', 'run()')).value).toBe('child_process.exec is not available to components');
     expect((await result('import { use } from "optional";', 'use()')).value).toBe('The optional package "not-installed" is not installed');
