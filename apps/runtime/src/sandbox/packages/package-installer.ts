@@ -133,7 +133,8 @@ export class PackageInstaller {
   }
 
   private async installed(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
-    const key = JSON.stringify(wanted.map(({ kind, specifier }) => `${kind} ${specifier}`).sort());
+    // With the lines, which become part of messages
+    const key = JSON.stringify(wanted);
     const running = this.running.get(key);
     if (!running) {
       const bundle = this.install(wanted, caller).finally(() => this.running.delete(key));

@@ -161,6 +161,11 @@ describe('packages that components import', () => {
     expect((await result(imports, expression)).value).toEqual(['part', 'part']);
   });
 
+  it('name the line in each component when their shared installation fails', async () => {
+    const rejected = await Promise.all(['', '\n\n'].map((first) => rejection(`${first}import a from "parts/missing.js";`)));
+    expect(rejected.map((message) => /\(line \d\)/.exec(message)?.[0])).toEqual(['(line 1)', '(line 3)']);
+  });
+
   it('may ask for their own files while they are loaded', async () => {
     registry.publish('resolving', '1.0.0', {
       files: {
