@@ -109,7 +109,7 @@ export class CuratedModules {
   private listed(specifier: string): unknown {
     const name = this.checked(specifier);
     return name === types ? typesExports : this.require(name);
-  };
+  }
 
   /** Loads packages ahead of time. A package that fails here fails again, with its reason, when it is used. */
   warm(names: string[]): void {
@@ -149,7 +149,9 @@ export class CuratedModules {
   private installedExports(url: string): string {
     const [folder, specifier] = JSON.parse(decodeURIComponent(url.slice(installedScheme.length))) as [string, string];
     const name = `import ${specifier}`;
-    const exports = this.installed.get(folder)![name] as Record<string, unknown>;
+    const exports = this.installed.get(folder)![name] as Record<string, unknown> | (() => never);
+    // The package cannot be used, and the component can do without it
+    if (typeof exports === 'function') return exports();
     const names = Object.keys(exports).filter((key) => key !== 'default');
     return [
       `import { ${JSON.stringify(name)} as exports } from ${JSON.stringify(`file:///${folder.slice(-16)}/packages.mjs`)};`,
@@ -197,9 +199,9 @@ export class CuratedModules {
   }
 }
 
-const folderOf = (url: string): string => url.slice(0, url.lastIndexOf('/'));
 const isPath = (specifier: string): boolean => /^\.{0,2}\//.test(specifier);
 
 const isOfNode = (specifier: string): boolean =>
   builtIns.includes(specifier) || closedBuiltIns.some((name) => specifier === name || specifier.startsWith(`${name}/`));
 
+const folderOf = (url: string): string => url.slice(0, url.lastIndexOf('/'));

@@ -14,6 +14,11 @@ export interface ResolvedImport extends PackageImport {
   installed: string;
 }
 
+/** An import of a package that cannot be used, in a component that can do without it. */
+export interface RefusedImport extends PackageImport {
+  reason: string;
+}
+
 export interface BundleTools {
   jail: Jail;
   uid: number;
@@ -28,10 +33,15 @@ export interface BundleTools {
  * @param until when the caller stops waiting, in ms since the epoch
  * @throws ComponentRejected
  */
-export async function bundlePackages(imports: ResolvedImport[], tools: BundleTools, until: number): Promise<string> {
+export async function bundlePackages(
+  imports: ResolvedImport[],
+  refused: RefusedImport[],
+  tools: BundleTools,
+  until: number,
+): Promise<string> {
   const { work, limits } = tools;
   await mkdir(join(work, folder));
-  await writeFile(join(work, folder, 'entry.mjs'), entryOf(imports));
+  await writeFile(join(work, folder, 'entry.mjs'), [entryOf(imports), ...refused.map(refusing)].join('\n'));
   for (const name of closedBuiltIns) await writeFile(join(work, folder, fileOf(name)), await closedModule(name));
   const absent: string[] = [];
   for (let attempt = 1; ; attempt++) {
@@ -90,6 +100,11 @@ function entryOf(imports: ResolvedImport[]): string {
     })
     .join('\n');
 }
+
+/** Throws when it is imported or required, as Node does if a package is absent. */
+const refusing = ({ kind, specifier, reason }: RefusedImport, index: number): string =>
+  `const r${index} = () => { throw Object.assign(new Error(${JSON.stringify(reason)}), { code: 'MODULE_NOT_FOUND' }); };\n` +
+  `export { r${index} as ${JSON.stringify(`${kind} ${specifier}`)} };`;
 
 const fileOf = (name: string): string => `${Buffer.from(name).toString('hex')}.cjs`;
 

@@ -12,6 +12,8 @@ import type { InstallLimits } from './install-limits.js';
 export interface NpmFailure {
   kind: 'missing' | 'rejected' | 'failed' | 'unreachable' | 'not-stored' | 'broken';
   message: string;
+  /** The package that is missing */
+  name?: string;
 }
 
 const mb = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MB`;
@@ -67,11 +69,10 @@ export function npmFailure(exit: string, output: string, errors: string, limits:
   if (unreachable.has(code)) return { kind: 'unreachable', message: `The registry of npm packages cannot be reached (${code})` };
   const rejected = (message: string): NpmFailure => ({ kind: 'rejected', message });
   switch (code) {
-    case 'E404':
-      return {
-        kind: 'missing',
-        message: `The registry has no package ${subject ? `"${subject.replace(/^(@?[^@]+)@.*$/, '$1')}"` : 'of this name'}`,
-      };
+    case 'E404': {
+      const name = subject?.replace(/^(@?[^@]+)@.*$/, '$1');
+      return { kind: 'missing', message: `The registry has no package ${name === undefined ? 'of this name' : `"${name}"`}`, name };
+    }
     case 'ETARGET':
     case 'E405':
       return rejected(

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
@@ -13,7 +13,7 @@ import {
   type PackageImport,
   SandboxUnavailable,
 } from '../sandbox.js';
-import { bundlePackages, type ResolvedImport } from './bundle-packages.js';
+import { bundlePackages, type RefusedImport, type ResolvedImport } from './bundle-packages.js';
 import { DownloadQuota } from './download-quota.js';
 import { defaultInstallLimits, type InstallLimits } from './install-limits.js';
 import { type InstalledPackage, installedPackages, type InstallTools, npmInstall } from './npm-install.js';
@@ -55,6 +55,16 @@ interface Running {
   bundle: Promise<PackageBundle>;
   /** When the caller that has begun it stops waiting, in ms since the epoch */
   until: number;
+}
+
+/** Installs dependencies, in place of those of an earlier attempt. */
+type Install = (dependencies: Record<string, string>) => Promise<InstalledPackage[]>;
+
+interface UsablePackages {
+  packages: InstalledPackage[];
+  /** By import: what its package is called among the installed ones */
+  names: Map<Wanted, string>;
+  refused: RefusedImport[];
 }
 
 const NOT_INSTALLABLE = 'has a name that npm cannot install';
@@ -151,38 +161,60 @@ export class PackageInstaller {
   }
 
   private async install(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
-    const { dependencies, names } = dependenciesOf(wanted);
+    const { dependencies } = dependenciesOf(wanted);
     if (Object.keys(dependencies).length > this.limits.named)
       throw new ComponentRejected(`The component imports ${Object.keys(dependencies).length} packages; the limit is ${this.limits.named}`);
-    const warnings: ComponentWarning[] = [];
     return this.inFolder(caller, async (install, work) => {
-      let packages: InstalledPackage[];
+      let usable: UsablePackages;
       try {
-        packages = await install(dependencies);
+        usable = await this.installUsable(wanted, install, work);
       } catch (error) {
         // A version of a package that is part of Sluice, and a registry that does not respond: better the version that is there than nothing
         if (!(error instanceof RegistryUnreachable) || wanted.some(({ name }) => !this.tools.shipped.has(name))) throw error;
-        for (const each of wanted) warnings.push(usesShipped(each, this.tools.shipped.get(each.name)!, 'the registry cannot be reached'));
+        const warnings = wanted.map((each) => usesShipped(each, this.tools.shipped.get(each.name)!, 'the registry cannot be reached'));
         return { code: '', packed: '', versions: {}, warnings };
       }
-      await this.check(packages, work);
-      const resolved = wanted.map((each): ResolvedImport => ({ ...each, installed: names.get(each)! + each.path }));
-      const code = await bundlePackages(resolved, { ...this.tools, work, limits: this.limits }, caller.until);
+      const { packages, names, refused } = usable;
+      const resolved = [...names].map(([each, name]): ResolvedImport => ({ ...each, installed: name + each.path }));
+      const code = await bundlePackages(resolved, refused, { ...this.tools, work, limits: this.limits }, caller.until);
       const packed = await compress(code);
       if (packed.length > this.limits.storedBytes)
         throw new ComponentRejected(
           `The packages have more than ${this.limits.storedBytes >> 20} MB of compressed code; import smaller ones`,
         );
-      const versions = Object.fromEntries(wanted.map((each) => [each.specifier, versionOf(packages, names.get(each)!)]));
+      const versions = Object.fromEntries([...names].map(([each, name]) => [each.specifier, versionOf(packages, name)]));
+      const warnings = refused.map(({ specifier, line, reason }) => ({
+        message: `Importing "${specifier}" fails: ${reason}`,
+        line,
+        column: null,
+      }));
       return { code, packed: packed.toString('base64'), versions, warnings };
     });
   }
 
+  /** Installs the packages without those that cannot be used and that the component can do without: `try { require("bufferutil") } catch {}`. */
+  private async installUsable(wanted: Wanted[], install: Install, work: string): Promise<UsablePackages> {
+    const refused: RefusedImport[] = [];
+    for (let kept = wanted; ;) {
+      const { dependencies, names } = dependenciesOf(kept);
+      try {
+        const packages = kept.length === 0 ? [] : await install(dependencies);
+        await this.check(packages, work);
+        return { packages, names, refused };
+      } catch (error) {
+        const optional = kept.filter(({ name }) => !kept.some((each) => each.isStatic && each.name === name));
+        if (!(error instanceof Unusable) || optional.length === 0) throw error;
+        const named = optional.filter(({ name }) => error.reasons.has(name));
+        // Otherwise one of their dependencies, or of those that the component needs, which the next attempt shows
+        const dropped = named.length > 0 ? named : optional;
+        refused.push(...dropped.map((each) => ({ ...each, reason: error.reasons.get(each.name) ?? error.message })));
+        kept = kept.filter((each) => !dropped.includes(each));
+      }
+    }
+  }
+
   /** Gives the work a folder, and a function that installs into it; removes the folder afterwards. */
-  private async inFolder<T>(
-    { accountId, until }: Waiting,
-    work: (install: (dependencies: Record<string, string>) => Promise<InstalledPackage[]>, folder: string) => Promise<T>,
-  ): Promise<T> {
+  private async inFolder<T>({ accountId, until }: Waiting, work: (install: Install, folder: string) => Promise<T>): Promise<T> {
     const { uid, jail, exchanges, spend } = this.tools;
     const folders = await this.store.open().catch((error: Error) => {
       throw new SandboxUnavailable(`Packages cannot be installed: ${this.settings.store} cannot be written to (${error.message})`);
@@ -197,6 +229,7 @@ export class PackageInstaller {
         onCost: (ms) => spend?.(accountId, ms),
       };
       return work(async (dependencies) => {
+        await rm(join(folders.work, 'node_modules'), { recursive: true, force: true });
         const failure = await npmInstall(dependencies, tools, until);
         if (failure) throw this.errorOf(failure, Object.keys(dependencies).join(', '));
         return installedPackages(folders.work);
@@ -204,9 +237,9 @@ export class PackageInstaller {
     });
   }
 
-  private errorOf({ kind, message }: NpmFailure, names: string): Error {
+  private errorOf({ kind, message, name = '' }: NpmFailure, names: string): Error {
     if (kind === 'broken') return new SandboxUnavailable(`Packages cannot be installed: ${message}`);
-    if (kind === 'missing') return new ComponentRejected(`${message}. ${this.available()}`);
+    if (kind === 'missing') return new Unusable(new Map([[name, `${message}. ${this.available()}`]]));
     if (kind === 'rejected') return new ComponentRejected(message);
     if (kind === 'failed') return new ComponentRejected(`npm cannot install ${names}: ${message}`);
     return new RegistryUnreachable(`${message}, and the packages ${names} were not installed before. ${this.available()}`);
@@ -215,20 +248,29 @@ export class PackageInstaller {
   private async check(packages: InstalledPackage[], work: string): Promise<void> {
     if (packages.length > this.limits.packages)
       throw new ComponentRejected(`The packages need ${packages.length} packages in total; the limit is ${this.limits.packages}`);
+    const reasons = new Map<string, string>();
     for (const { name, version, path, hasInstallScript } of packages) {
       const native = await nativeFile(join(work, path));
-      if (native)
-        throw new ComponentRejected(`The package ${name}@${version} contains native code (${native}), which cannot run in the sandbox`);
-      if (hasInstallScript && !isListed(name, this.settings.list))
-        throw new ComponentRejected(
+      if (native) reasons.set(name, `The package ${name}@${version} contains native code (${native}), which cannot run in the sandbox`);
+      else if (hasInstallScript && !isListed(name, this.settings.list))
+        reasons.set(
+          name,
           `The package ${name}@${version} runs a script when it is installed, which Sluice does not execute. If the package works without it, the ` +
             'operator can name it in SLUICE_PACKAGES_LIST',
         );
     }
+    if (reasons.size > 0) throw new Unusable(reasons);
   }
 }
 
 class RegistryUnreachable extends ComponentRejected {}
+
+/** Packages that do not exist or cannot run here, by name. */
+class Unusable extends ComponentRejected {
+  constructor(readonly reasons: ReadonlyMap<string, string>) {
+    super([...reasons.values()][0]!);
+  }
+}
 
 const versionOf = (packages: InstalledPackage[], name: string): string =>
   packages.find(({ path }) => path === `node_modules/${name}`)?.version ?? '';

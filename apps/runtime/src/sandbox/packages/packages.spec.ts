@@ -161,6 +161,33 @@ describe('packages that components import', () => {
     expect((await result(imports, expression)).value).toEqual(['part', 'part']);
   });
 
+  it.each<[string, string, string, string]>([
+    ['native', 'required', 'let it = "fallback"; try { it = require("absent-native") } catch {}', 'contains native code (x.node)'],
+    ['scripted', 'required', 'let it = "fallback"; try { it = require("absent-scripted") } catch {}', 'runs a script when it is installed'],
+    ['not in the registry', 'required', 'let it = "fallback"; try { it = require("absent-all") } catch {}', 'has no package "absent-all"'],
+    ['not in the registry', 'imported', 'const it = await import("absent-all").catch(() => "fallback");', 'has no package "absent-all"'],
+    ['dependent on native ones', 'required', 'let it = "fallback"; try { it = require("absent-inside") } catch {}', 'contains native code'],
+  ])('may be absent if the code can do without them: %s, %s', async (_, how, imports, reason) => {
+    const manifest = { scripts: { postinstall: `touch ${mark}` } };
+    registry.publish('absent-native', '1.0.0', { files: { 'index.js': '', 'x.node': 'ELF' } });
+    registry.publish('absent-scripted', '1.0.0', { manifest, files: { 'index.js': '' } });
+    registry.publish('absent-inside', '1.0.0', { manifest: { dependencies: { 'absent-native': '*' } }, files: { 'index.js': '' } });
+    const { value, description } = await result(`import { part } from "parts";\n${imports}`, '[it, part]');
+    expect(value).toEqual(['fallback', 'part']);
+    expect(description.packages).toEqual({ parts: '0.1.0' });
+    const message = expect.stringMatching(new RegExp(`^Importing "absent-\\w+" fails: .*${reason.replace(/[()]/g, '.')}`));
+    expect(description.warnings).toEqual([{ message, line: 2, column: null }]);
+  });
+
+  it('are refused with the reason if the code cannot do without them', async () => {
+    registry.publish('needed-native', '1.0.0', { files: { 'index.js': '', 'x.node': 'ELF' } });
+    const reason = 'The package needed-native@1.0.0 contains native code (x.node), which cannot run in the sandbox';
+    const commonJs = 'const { part } = require("parts");\nconst native = require("needed-native");\nmodule.exports = { name: "n" }';
+    await expect(inspectComponent(sandbox, commonJs)).rejects.toMatchObject({ message: expect.stringContaining(reason), line: 2 });
+    const both = 'import a from "needed-native"; try { require("needed-native") } catch {}';
+    expect(await rejection(both)).toBe(`ComponentRejected: ${reason}`);
+  });
+
   it('name the line in each component when their shared installation fails', async () => {
     const rejected = await Promise.all(['', '\n\n'].map((first) => rejection(`${first}import a from "parts/missing.js";`)));
     expect(rejected.map((message) => /\(line \d\)/.exec(message)?.[0])).toEqual(['(line 1)', '(line 3)']);
