@@ -103,7 +103,7 @@ export class PackageInstaller {
       const shipped = this.tools.shipped.get(read.name);
       if (shipped !== undefined && isSatisfied(read.range, shipped)) continue;
       if (policy === 'none' || (policy === 'listed' && !isListed(read.name, list))) {
-        if (shipped !== undefined) warnings.push(usesShipped(each, shipped, 'other packages are not allowed'));
+        if (shipped !== undefined) warnings.push(usesShipped(each, shipped, 'other packages were not allowed'));
         else if (each.isStatic) throw refusal(each, this.notAllowed());
         continue;
       }
@@ -171,7 +171,7 @@ export class PackageInstaller {
       } catch (error) {
         // A version of a package that is part of Sluice, and a registry that does not respond: better the version that is there than nothing
         if (!(error instanceof RegistryUnreachable) || wanted.some(({ name }) => !this.tools.shipped.has(name))) throw error;
-        const warnings = wanted.map((each) => usesShipped(each, this.tools.shipped.get(each.name)!, 'the registry cannot be reached'));
+        const warnings = wanted.map((each) => usesShipped(each, this.tools.shipped.get(each.name)!, 'the registry could not be reached'));
         return { code: '', packed: '', versions: {}, warnings };
       }
       const { packages, names, refused } = usable;
@@ -287,7 +287,11 @@ async function nativeFile(folder: string): Promise<string | null> {
 }
 
 function usesShipped({ specifier, line }: PackageImport, version: string, why: string): ComponentWarning {
-  return { message: `"${specifier}": version ${version} is used, which is part of Sluice, because ${why}`, line, column: null };
+  return {
+    message: `"${specifier}": version ${version} is used, which is part of Sluice, because ${why} when this code was first created. Any change of the code requests the package again`,
+    line,
+    column: null,
+  };
 }
 
 function refusal({ specifier, line }: PackageImport, why: string): ComponentRejected {

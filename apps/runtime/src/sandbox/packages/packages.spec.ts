@@ -292,7 +292,7 @@ describe('packages that components import', () => {
     const shipped = await result('import { VERSION } from "lodash@3";', 'VERSION > "4"', own);
     expect(shipped.value).toBe(true);
     expect(shipped.description.warnings).toEqual([
-      { message: expect.stringContaining('which is part of Sluice, because the registry cannot be reached'), line: 1, column: null },
+      { message: expect.stringContaining('which is part of Sluice, because the registry could not be reached'), line: 1, column: null },
     ]);
   });
 
