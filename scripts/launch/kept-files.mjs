@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { inRoot } from '../shell/paths.mjs';
 import { hasCluster } from '../stores/postgres.mjs';
 
 /**
@@ -49,7 +48,7 @@ async function secretsKeyProblem(folder) {
 
 /** @param {string} file */
 async function keyProblem(file) {
-  const { SecretsConfig } = await import(inRoot('dist', 'libs', 'secrets', 'src', 'index.js'));
+  const { SecretsConfig } = await import('#secrets');
   try {
     SecretsConfig.read({ SLUICE_SECRETS_KEY_FILE: file });
     return undefined;
