@@ -735,6 +735,11 @@ describe('running a component', () => {
         '{ body: new (class { toJSON() { return {} } })() }',
         { status: 200, headers: { 'content-type': 'application/json' }, body: '{}' },
       ],
+      [
+        'an error, as its status',
+        '{ status: 500, body: new RangeError("a") }',
+        { status: 500, headers: { 'content-type': 'application/json' }, body: '{}' },
+      ],
       ['a Buffer', '{ body: Buffer.from("buf") }', { status: 200, headers: {}, body: 'buf' }],
     ])('responds with %s', async (_, argument, expected) => {
       const { outcome, replies } = await reply(`this.http.respond(${argument})`);
@@ -780,7 +785,6 @@ describe('running a component', () => {
       ['a Map as body', '{ body: new Map([[1, 2]]) }', 'a value of type Map cannot be sent'],
       ['a Blob as body', '{ body: new Blob(["abc"]) }', 'a value of type Blob cannot be sent'],
       ['form fields as body', '{ body: new URLSearchParams("a=b") }', 'a value of type URLSearchParams cannot be sent'],
-      ['an error as body', '{ body: new RangeError("a") }', 'a value of type RangeError cannot be sent'],
       ['a promise as body', '{ body: Promise.resolve(1) }', 'a value of type Promise cannot be sent'],
       ['a stream as body', '{ body: require("stream").Readable.from(["a"]) }', 'a value of type Readable cannot be sent'],
       ['a Response', 'new Response("hi")', 'a value of type ReadableStream cannot be sent'],

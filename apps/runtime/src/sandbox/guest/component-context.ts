@@ -139,14 +139,17 @@ function bodyBytes(body: unknown, isJson: boolean): Buffer {
   return Buffer.from(isJson ? jsonBody(body) : (body as string));
 }
 
-/** @throws a TypeError for a stream, a Map, a Blob and anything else that would be sent as its internals or as `{}` */
+/** @throws a TypeError for a stream, a Map, a Blob, and anything else that would be sent as its internals or as `{}`. An error is `{}`: its status counts */
 function jsonBody(body: unknown): string {
   const { pipe, toJSON } = membersOf(body);
   const text = typeof pipe === 'function' ? undefined : JSON.stringify(body);
-  if (text === undefined || (text === '{}' && !isPlain(body) && typeof toJSON !== 'function'))
+  if (text === undefined || (text === '{}' && !isPlain(body) && !isError(body) && typeof toJSON !== 'function'))
     throw new TypeError(`http.respond: ${nameOf(body)} cannot be sent as the body: give a text, a Buffer or data that JSON has`);
   return text;
 }
+
+/** Also of another realm. */
+const isError = (value: unknown): boolean => Object.prototype.toString.call(value) === '[object Error]';
 
 function isPlain(value: unknown): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
