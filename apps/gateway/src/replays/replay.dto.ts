@@ -46,7 +46,7 @@ export class CreateReplayBody {
   @Allow()
   listener_id!: string;
 
-  @ApiPropertyOptional({ type: Boolean, nullable: true, default: false, description: 'Only count the events.' })
+  @ApiPropertyOptional({ type: Boolean, default: false, description: 'Only count the events.' })
   @Allow()
   dry_run?: boolean | null;
 }

@@ -40,15 +40,11 @@ export class CreateSourceBody extends NewSource {
   })
   override component_id?: string;
 
-  @ApiPropertyOptional({
-    type: String,
-    nullable: true,
-    maxLength: SOURCE_NAME_LENGTH,
-    description: "Default: the slug of the component's name.",
-  })
+  @ApiPropertyOptional({ type: String, maxLength: SOURCE_NAME_LENGTH, description: "Default: the slug of the component's name." })
   override name?: string | null;
 
-  @ApiPropertyOptional({ type: 'object', nullable: true, additionalProperties: true, description: "Values of the component's props." })
+  // null is accepted, but not described: it would give the type another name in generated clients
+  @ApiPropertyOptional({ type: 'object', additionalProperties: true, description: "Values of the component's props." })
   override configured_props?: Record<string, unknown> | null;
 
   @ApiPropertyOptional({ description: 'The key of a component in the registry.' })

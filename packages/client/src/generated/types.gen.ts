@@ -247,13 +247,13 @@ export type CreateSourceBody = {
     /**
      * Default: the slug of the component's name.
      */
-    name?: string | null;
+    name?: string;
     /**
      * Values of the component's props.
      */
     configured_props?: {
         [key: string]: unknown;
-    } | null;
+    };
     /**
      * The key of a component in the registry.
      */
@@ -288,13 +288,13 @@ export type UpdateSourceBody = {
     /**
      * Default: the slug of the component's name.
      */
-    name?: string | null;
+    name?: string;
     /**
      * Values of the component's props.
      */
     configured_props?: {
         [key: string]: unknown;
-    } | null;
+    };
     /**
      * The key of a component in the registry.
      */
@@ -670,7 +670,7 @@ export type CreateReplayBody = {
     /**
      * Only count the events.
      */
-    dry_run?: boolean | null;
+    dry_run?: boolean;
     /**
      * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
      */
