@@ -23,11 +23,13 @@ const laneOfTriggers = (account: UserId): string => `triggers ${account}`;
 /** The tenants of the tasks of an account. */
 export const tenantsOf = (account: UserId): string[] => [account, laneOfTriggers(account)];
 
-/** Makes the task count its event when it runs, and no sooner: tasks that a rebalance drops are made again elsewhere. */
-function runningWith(task: Task, count: () => void): Task {
+/** Makes the task count its event when it runs for the first time, and no sooner: tasks that a rebalance drops are made again elsewhere. */
+function counting(task: Task, count: () => void): Task {
   const run = task.run.bind(task);
+  let isCounted = false;
   task.run = (release) => {
-    count();
+    if (!isCounted) count();
+    isCounted = true;
     return run(release);
   };
   return task;
@@ -62,17 +64,12 @@ export class EventTasks {
    * that of the account.
    */
   *of(event: EmittedEvent, match: Match, triggers = () => this.triggersOf(match.ownerId)): Generator<Task> {
-    let isCounted = false;
-    const count = () => {
-      if (!isCounted) this.count(event);
-      isCounted = true;
-    };
     let first: Task | undefined;
     for (const task of this.tasks(event, match, triggers)) {
-      first ??= runningWith(task, count);
+      first ??= counting(task, () => this.count(event));
       yield task;
     }
-    if (!first) count();
+    if (!first) this.count(event);
   }
 
   private count({ emitterId, stream }: EmittedEvent): void {

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { UserId, WebhookId } from '#contracts';
-import { comparePlaces, eventIdOf } from '#events';
+import { eventIdOf } from '#events';
 import { Lanes } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { accountShareOf, RoutingConfig } from '../../routing.config.js';
@@ -243,15 +243,19 @@ export class Drainer {
    * another replica.
    */
   private waitingOf(webhookId: WebhookId, taken: Parked[]): (each: Parked) => Promise<boolean> {
-    const places = taken.map(({ delivery }) => delivery.place);
     let readAt = performance.now();
-    let reading = Promise.resolve(places);
+    // until the first look, all of them
+    let waiting: Promise<Set<string>> | undefined;
+    const look = async () => {
+      const places = taken.map(({ delivery }) => delivery.place);
+      return new Set((await this.store.findWaiting(webhookId, places)).map(eventIdOf));
+    };
     return async ({ delivery }) => {
       if (performance.now() - readAt >= FRESH_MS) {
         readAt = performance.now();
-        reading = this.store.findWaiting(webhookId, places);
+        waiting = look();
       }
-      return (await reading).some((place) => comparePlaces(place, delivery.place) === 0);
+      return waiting === undefined || (await waiting).has(eventIdOf(delivery.place));
     };
   }
 

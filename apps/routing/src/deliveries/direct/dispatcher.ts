@@ -199,23 +199,24 @@ export class Dispatcher implements OnApplicationShutdown {
   /** Undefined if the attempt takes long: then it is parked, and its outcome is stored by settleParked. */
   private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
     return new Promise((resolve, reject) => {
+      const begin = async (): Promise<void> => {
+        try {
+          const outcome = await this.attempts.make(target, delivery, FIRST).finally(() => {
+            this.inFlight.delete(attempt);
+            receiver.held -= 1;
+          });
+          receiver.addDuration(outcome.attempt.duration_ms);
+          if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
+          else resolve(outcome);
+        } catch (error) {
+          if (!(await attempt.parking)) throw error;
+          // the Drainer attempts it when its time in flight is over
+          this.log.error({ webhook_id: delivery.webhookId, event_id: eventIdOf(delivery.place), err: error }, 'delivery.attempt-failed');
+        }
+      };
       receiver.held += 1;
       const since = this.clock.now();
-      const made = this.attempts.make(target, delivery, FIRST).finally(() => {
-        this.inFlight.delete(attempt);
-        receiver.held -= 1;
-      });
-      const settled = made.then(async (outcome) => {
-        receiver.addDuration(outcome.attempt.duration_ms);
-        if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
-        else resolve(outcome);
-      });
-      const ended = settled.catch(async (error: Error) => {
-        if (!(await attempt.parking)) return reject(error);
-        // the Drainer attempts it when its time in flight is over
-        this.log.error({ webhook_id: delivery.webhookId, event_id: eventIdOf(delivery.place), err: error }, 'delivery.attempt-failed');
-      });
-      const attempt: InFlight = { receiver, delivery, since, done: () => resolve(undefined), ended };
+      const attempt: InFlight = { receiver, delivery, since, done: () => resolve(undefined), ended: begin().catch(reject) };
       this.inFlight.add(attempt);
     });
   }

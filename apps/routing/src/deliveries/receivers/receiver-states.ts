@@ -30,7 +30,7 @@ export class Breaker {
     return this.failed.size === 0 && this.failedAgain.size === 0;
   }
 
-  /** There are no failures, or only old ones. */
+  /** Whether all failures since the last success are old. */
   get forgettable(): boolean {
     return this.untroubled || performance.now() - this.failedAt > REMEMBERED_MS;
   }
