@@ -29,8 +29,12 @@ export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, .
     connect: (target, callback) =>
       dial(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null);
-        limitResponses(socket, maxResponseBytes);
-        acceptContinue(socket);
+        const limit = limitResponses(socket, maxResponseBytes);
+        const accept = acceptContinue(socket);
+        beforeEachWrite(socket, () => {
+          limit();
+          accept();
+        });
         callback(null, socket);
       }),
   });
@@ -52,8 +56,9 @@ export class ResponseTooLong extends Error {
 /**
  * Counts the bytes that the connection has received since the last request. A receiver's server may send informational responses or extensions of
  * chunks without end, which no limit of a body counts. On the path of each delivery: one comparison per event of the socket.
+ * @returns to call before a request is written
  */
-function limitResponses(socket: Socket, maxBytes: number): void {
+function limitResponses(socket: Socket, maxBytes: number): () => void {
   let received = 0;
   let limit = maxBytes;
   let isNewRequest = false;
@@ -65,9 +70,16 @@ function limitResponses(socket: Socket, maxBytes: number): void {
     received = socket.bytesRead;
     if (received > limit) socket.destroy(new ResponseTooLong());
   });
-  const write = socket.write;
-  socket.write = function (this: Socket, ...written: Parameters<typeof write>) {
+  return () => {
     isNewRequest = true;
+  };
+}
+
+/** On the path of each delivery, so the socket gets one such function. */
+function beforeEachWrite(socket: Socket, prepare: () => void): void {
+  const { write } = socket;
+  socket.write = function (this: Socket, ...written: Parameters<typeof write>) {
+    prepare();
     return write.apply(this, written);
   } as typeof write;
 }
@@ -77,20 +89,20 @@ const CONTINUE = 'HTTP/1.1 100';
 /**
  * Lets a response begin with `100 Continue`, which some servers send before each response to a POST. A client must accept it (RFC 9110, 15.2), but undici
  * fails the request unless it has requested this. It gets it as `102 Processing`, which it accepts like all other informational responses.
+ * @returns to call before a request is written
  */
-function acceptContinue(socket: Socket): void {
+function acceptContinue(socket: Socket): () => void {
   let isBegin = false;
-  const { read, write } = socket;
-  socket.write = function (this: Socket, ...written: Parameters<typeof write>) {
-    isBegin = true;
-    return write.apply(this, written);
-  } as typeof write;
+  const { read } = socket;
   socket.read = function (this: Socket, size?: number) {
     const chunk = read.call(this, size) as Buffer | null;
     if (!isBegin || chunk === null) return chunk;
     isBegin = false;
     if (chunk.toString('latin1', 0, CONTINUE.length) === CONTINUE) chunk.write('2', CONTINUE.length - 1, 'latin1');
     return chunk;
+  };
+  return () => {
+    isBegin = true;
   };
 }
 
