@@ -50,7 +50,8 @@ const SILENCE_MS = MAX_WAIT_MS + 2000;
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 15_000;
 
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+/** With the global timer, which a test can replace. */
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export interface WatchedConsumerOptions {
   /**

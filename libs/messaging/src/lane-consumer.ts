@@ -2,7 +2,7 @@ import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
 import { committedProgress, type Position, progressMetadata } from './watermark.js';
-import { Gathering, SESSION_MS, WatchedConsumer } from './consumer-life.js';
+import { Gathering, SESSION_MS, sleep, WatchedConsumer } from './consumer-life.js';
 import { eachSecond } from './each-second.js';
 import type { ConsumerSettings } from './handlers.js';
 import { isNoMember } from './kafka-errors.js';
@@ -43,8 +43,6 @@ const LOOK_MS = 10;
 /** The back-off of a partition whose records cannot be planned, such as because the database is down. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 3000;
-
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Keyed lanes over a consumer: `plan` turns records into tasks, different lanes run concurrently, and progress is committed

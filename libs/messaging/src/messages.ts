@@ -110,7 +110,10 @@ export class Messages {
       (await admin.listGroups()).groups
         .map(({ groupId }) => groupId)
         .filter((each) => each.startsWith(`${this.repliesTo}.`) && each !== own);
-    const others = await this.kafka.withAdmin(find, { retry: { retries: 0 } }).catch(() => []);
+    const others = await this.kafka.withAdmin(find, { retry: { retries: 0 } }).catch((error: Error) => {
+      this.log.debug({ err: error }, 'consumer-groups.not-listed');
+      return [];
+    });
     if (others.length > 0) await deleteGroups(this.kafka, this.log, others);
   }
 

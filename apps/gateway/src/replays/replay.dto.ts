@@ -93,7 +93,8 @@ export function requestedReplay(body: CreateReplayBody): RequestedReplay {
   if (first && last && comparePlaces(first, last) > 0) bad('to', 'must not be before from');
   if (problems.length > 0) throw new Invalid(problems);
   return {
-    ...{ emitter_id: emitter_id as EmitterId, listener_id: listener_id as ListenerId },
+    emitter_id: emitter_id as EmitterId,
+    listener_id: listener_id as ListenerId,
     stream,
     from_id,
     to_id,

@@ -1,4 +1,5 @@
 import { Invalid } from '#contracts';
+import { isObject } from '../deployments/opened-props.js';
 import type { PropDefinition } from '../sandbox/sandbox.js';
 
 /**
@@ -48,8 +49,6 @@ function valueOf(type: string, text: string): unknown {
   if (isOfType) return isOfType(value) ? value : undefined;
   return value === undefined ? text : value;
 }
-
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function parsed(text: string): unknown {
   try {

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { Invalid } from '#contracts';
+import { isObject } from '../deployments/opened-props.js';
 import type { LocalState } from './local-source.js';
 
-/** The state in the file of `--state`; an empty one if there is no such file, which is created after the runs. Throws Invalid. */
+/** Reads the state from the file of `--state`. Without a file, the state is empty: the file is created after the runs. Throws Invalid. */
 export async function readState(file: string | undefined): Promise<LocalState> {
   const fresh: LocalState = { db: {}, dedupe: {} };
   if (file === undefined) return fresh;
@@ -25,5 +26,3 @@ function objectIn(text: string, file: string): object {
   if (!isObject(value)) throw new Invalid(`--state: ${file} must contain a JSON object`);
   return value;
 }
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
