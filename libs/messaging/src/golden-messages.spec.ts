@@ -24,7 +24,7 @@ describe.each(messagesWithTopics.map((message) => [message.name, message] as con
     },
   );
 
-  it('has an example of each field', () => {
+  it('the golden file of a message has an example of each field', () => {
     expect([...new Set(examples.flatMap((example) => Object.keys(example)))].sort()).toEqual(fieldsOf(payload).sort());
   });
 });

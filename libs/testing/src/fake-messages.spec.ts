@@ -8,7 +8,7 @@ it('refuses a request that the service would refuse', async () => {
   await expect(request).rejects.toMatchObject({ code: 'invalid' });
 });
 
-it('passes request and reply as JSON', async () => {
+it('the fake of messages passes requests and replies as JSON', async () => {
   let received: object | undefined;
   const messages = new FakeMessages().replyTo(findEmitters, (payload) => {
     received = payload;

@@ -13,7 +13,7 @@ describe('the file of --state', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('may be absent', async () => {
+  it('reads an empty state if there is no file', async () => {
     const fresh = { db: {}, dedupe: {} };
     expect([await readState(undefined), await readState(file)]).toEqual([fresh, fresh]);
   });
