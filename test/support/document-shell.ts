@@ -27,7 +27,8 @@ export class DocumentShell {
 
   /** @param settings the values of the variables that the document sets in `sh settings` */
   constructor(private readonly settings: Record<string, string>) {
-    for (const part of ['node_modules', 'examples', 'components', 'packages', 'bench']) symlinkSync(inRoot(part), join(this.folder, part));
+    for (const part of ['package.json', 'node_modules', 'examples', 'components', 'packages', 'bench'])
+      symlinkSync(inRoot(part), join(this.folder, part));
     this.shell = spawn('bash', ['--noprofile', '--norc'], {
       cwd: this.folder,
       detached: true,
