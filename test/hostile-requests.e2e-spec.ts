@@ -131,7 +131,7 @@ describe('an account that keeps a service busy', () => {
 });
 
 describe('pages of events that are expensive to read', () => {
-  const COUNT = 40;
+  const COUNT = 16;
   /** Reads a response without looking at it; resolves with its size. */
   const sizeOf = (path: string): Promise<number> =>
     new Promise((resolve, reject) => {

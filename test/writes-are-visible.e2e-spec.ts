@@ -8,8 +8,8 @@ import { joinSystem, type System } from './support/system.js';
 import { needing } from './support/target.js';
 
 /** How often each change is made and used at once; fewer where a round takes long. */
-const ROUNDS = 30;
-const SLOW_ROUNDS = 15;
+const ROUNDS = 20;
+const SLOW_ROUNDS = 10;
 
 const CODE = (version: number): string =>
   `export default { name: 'Versioned', props: { http: '$.interface.http' }, run(e) { this.$emit({ version: ${version}, body: e.body ?? e }) } };`;

@@ -4,6 +4,9 @@ import TestRunner from 'jest-runner';
 import { startSharedSystem } from './stack.shared-system.mjs';
 import { startStoresForWorkers } from './stack.worker-stores.mjs';
 
+/** One more than there are cores: most stories wait for a time limit or a restart at some time. */
+const WORKERS = 3;
+
 /** It counts repeats, whose number depends on how fast the system commits. */
 const ALONE = ['restarts-lose-nothing.e2e-spec.ts'];
 
@@ -16,6 +19,10 @@ const runsAlone = ({ path }) => ALONE.includes(basename(path));
  * the secured stores run one after the other.
  */
 export default class StoriesRunner extends TestRunner {
+  constructor(globalConfig, context) {
+    super({ ...globalConfig, maxWorkers: WORKERS }, context);
+  }
+
   async runTests(tests, watcher, options) {
     const isLocal = !process.env.SLUICE_E2E_TARGET && process.env.SLUICE_TEST_SECURED !== '1';
     const run = (group, isSerial) => super.runTests(group, watcher, { ...options, serial: isSerial || options.serial });
@@ -24,7 +31,7 @@ export default class StoriesRunner extends TestRunner {
     const joined = tests.filter(joins);
     const separate = tests.filter((test) => !alone.includes(test) && !joined.includes(test));
     if (joined.length > 0) await during(startSharedSystem, () => run(joined));
-    const workers = options.serial ? 1 : Math.min(this._globalConfig.maxWorkers, separate.length);
+    const workers = options.serial ? 1 : Math.min(WORKERS, separate.length);
     if (separate.length > 0)
       await during(
         () => startStoresForWorkers(workers),

@@ -50,7 +50,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a spilled webhook is direct again while something is parked',
-    detectedBy: 10,
+    detectedBy: 14,
     store: (store) => {
       store.finishClosing = async (claim: Claim) => {
         // right, but slow: something is parked meanwhile oftener
@@ -113,7 +113,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'two may drain one backlog',
-    detectedBy: 1,
+    detectedBy: 2,
     store: (store) => {
       store.claim = async (limit, leaseId) =>
         [...store.backlogs]
@@ -140,7 +140,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a probe is always the same delivery',
-    detectedBy: 7,
+    detectedBy: 15,
     store: (store) => {
       const choked = new Set<string>();
       const settle = store.settle.bind(store);
@@ -198,7 +198,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'an older state of a webhook replaces a newer one',
-    detectedBy: 35,
+    detectedBy: 7,
     replica: (replica) => {
       const { targets } = replica;
       const load = targets.load.bind(targets);

@@ -53,7 +53,7 @@ export async function runArena(jail: JailChoice): Promise<ArenaResult> {
       SLUICE_PROTECTED_HOSTS: `127.0.0.1:${bait.publicStorePort}`,
     }),
     lookup: internet.lookup,
-    limits: { cpuMs: 1200, silenceCpuMs: 700, outputPieces: 200, errorPieces: 200 },
+    limits: { cpuMs: 800, silenceCpuMs: 450, outputPieces: 200, errorPieces: 200 },
   });
   try {
     const targets = targetsOf(internet, bait);
