@@ -91,6 +91,9 @@ needing('processes', 'databases', 'control', 'receiver', 'accounts').it(
 
     await eventually(async () => expect(await postponed(flood)).toBe(0));
 
+    // events are postponed while another account has deliveries
+    await publish(other, quiet, [{ n: 2 }]);
+    await eventually(() => expect(receivedBy('/quiet')).toEqual([0, 1, 2]), { withinMs: 60_000 });
     // the log is read up to its end, so only the database has these
     const later = numbers.map((n) => n + EVENTS);
     await publish(
