@@ -1,6 +1,7 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
+import type { Admin } from 'kafkajs';
 import type { TopicSpec } from '#contracts';
-import { differences, limitedSettings } from './topics.js';
+import { createTopics, differences, limitedSettings } from './topics.js';
 
 const settings = { partitions: 4, replicas: 3, minInSyncReplicas: 2 };
 const partitions = (count: number, replicas = 3) =>
@@ -107,4 +108,22 @@ describe('a topic of requests or replies', () => {
     'is left unchanged with the limit of its operator, or if nothing is known of it: %j',
     (actual) => expect(limitedSettings(spec.config, actual)).toBeUndefined(),
   );
+});
+
+describe('missing topics', () => {
+  const failure = (type: string) => Object.assign(new Error(type), { type });
+  const create = (...failures: string[]) => {
+    const fetchTopicMetadata = jest.fn<Admin['fetchTopicMetadata']>().mockResolvedValue({ topics: [] });
+    for (const type of failures) fetchTopicMetadata.mockRejectedValueOnce(failure(type));
+    const admin = { listTopics: async () => ['kept'], createTopics: async () => true, fetchTopicMetadata } as unknown as Admin;
+    return createTopics({ withAdmin: (work) => work(admin) }, [events, { ...events, topic: 'kept' }], settings);
+  };
+
+  it('are created, and usable even if a broker learns of them later', async () => {
+    expect(await create('UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE')).toEqual(['events']);
+  });
+
+  it('are not awaited after another failure', async () => {
+    await expect(create('TOPIC_AUTHORIZATION_FAILED')).rejects.toThrow('TOPIC_AUTHORIZATION_FAILED');
+  });
 });

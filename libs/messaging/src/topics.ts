@@ -1,4 +1,5 @@
-import kafkajs, { type ConfigEntries, type IResourceConfigEntry, type ITopicMetadata } from 'kafkajs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import kafkajs, { type Admin, type ConfigEntries, type IResourceConfigEntry, type ITopicMetadata } from 'kafkajs';
 import type { TopicSpec } from '#contracts';
 import type { KafkaClient } from './kafka.js';
 
@@ -22,6 +23,11 @@ export interface TopicReport {
 /** The error message for topics with which a service cannot work correctly. */
 export const wrongTopics = (wrong: TopicReport['wrong']): string => `Kafka's topics are not as needed: ${wrong.join('; ')}`;
 
+const CREATED_WITHIN_MS = 30_000;
+const LOOK_EVERY_MS = 100;
+/** Of topics that exist, while a broker does not know them or has not elected a leader. */
+const NOT_THERE_YET = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'LEADER_NOT_AVAILABLE']);
+
 /** Creates the missing topics and leaves existing ones unchanged. Returns the names of the new ones. */
 export async function createTopics(kafka: Pick<KafkaClient, 'withAdmin'>, specs: TopicSpec[], settings: TopicSettings): Promise<string[]> {
   return kafka.withAdmin(async (admin) => {
@@ -29,8 +35,9 @@ export async function createTopics(kafka: Pick<KafkaClient, 'withAdmin'>, specs:
     const missing = specs.filter(({ topic }) => !existing.has(topic));
     if (missing.length === 0) return [];
     await admin.createTopics({
-      waitForLeaders: true,
-      timeout: 30_000,
+      // kafkajs's own wait fails if the broker that it asks does not know a topic yet
+      waitForLeaders: false,
+      timeout: CREATED_WITHIN_MS,
       topics: missing.map((spec) => ({
         topic: spec.topic,
         numPartitions: spec.partitions === 'one' ? 1 : settings.partitions,
@@ -43,8 +50,21 @@ export async function createTopics(kafka: Pick<KafkaClient, 'withAdmin'>, specs:
         ),
       })),
     });
-    return missing.map(({ topic }) => topic);
+    const topics = missing.map(({ topic }) => topic);
+    await untilLed(admin, topics);
+    return topics;
   });
+}
+
+/** Resolves when each partition has a leader. */
+async function untilLed(admin: Pick<Admin, 'fetchTopicMetadata'>, topics: string[]): Promise<void> {
+  for (const end = Date.now() + CREATED_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
+    try {
+      return void (await admin.fetchTopicMetadata({ topics }));
+    } catch (error) {
+      if (!NOT_THERE_YET.has((error as { type?: string }).type ?? '') || Date.now() > end) throw error;
+    }
+  }
 }
 
 /**
