@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { createLog } from '#observability';
-import { Database, isOfData, isTransient, readKeysetPage, type Transaction } from './index.js';
+import { Database, END_WHEN_IDLE, isOfData, isTransient, keepSession, readKeysetPage, STAY_WHEN_IDLE, type Transaction } from './index.js';
 import { Migration } from './migrate.js';
 import { schemaOf } from './schema.js';
 
@@ -198,6 +198,27 @@ describe('the database', () => {
       expect((await distant.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid).toBe(process);
       await expect(distant.query('SELECT pg_sleep(0.6)')).rejects.toThrow('PostgreSQL has not responded for 0.3 s');
     });
+  });
+
+  it('ends a session with locks whose process runs no statement, but not one that runs some while it waits', async () => {
+    const lost = new Set<string>();
+    const hold = async (name: string) => {
+      const client = await db.database.connect();
+      client.on('error', () => lost.add(name));
+      await client.query(`SELECT pg_try_advisory_lock(hashtext($1)), ${END_WHEN_IDLE.replace('20s', '500ms')}`, [name]);
+      return client;
+    };
+    const [kept, frozen] = [await hold('kept'), await hold('frozen')];
+    const release = keepSession((text) => kept.query(text), 50);
+    while (lost.size === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await release();
+    await kept.query(`SELECT ${STAY_WHEN_IDLE}`);
+    expect([...lost]).toEqual(['frozen']);
+    const { rows } = await db.database.query(
+      "SELECT pg_try_advisory_xact_lock(hashtext(name)) AS is_free FROM unnest(ARRAY['frozen', 'kept']) AS name",
+    );
+    expect(rows).toEqual([{ is_free: true }, { is_free: false }]);
+    for (const client of [kept, frozen]) client.release(true);
   });
 
   it('limits how long the server keeps a session whose process is gone', async () => {

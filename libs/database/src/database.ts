@@ -118,7 +118,7 @@ export class Database implements Session {
     }
   }
 
-  /** A connection for `LISTEN` and advisory locks. The caller ends it: `release(true)`. */
+  /** A connection for `LISTEN` and advisory locks, which it takes with `END_WHEN_IDLE`. The caller ends it: `release(true)`. */
   async connect(): Promise<PoolClient> {
     const client = await this.pool.connect();
     // a lost connection is an event, too: if nothing listened, it would end the process

@@ -14,6 +14,7 @@ export { DatabaseModule } from './database.module.js';
 export { FAIR_BATCH_ROWS, FairBatches } from './fair-batches.js';
 export { JointWrites, Lookups } from './joint-statements.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';
+export { END_WHEN_IDLE, keepSession, STAY_WHEN_IDLE } from './lock-session.js';
 export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';
 export { type PackedBytes, packedBytes, unpackedBytes } from './packed-bytes.js';
 export { BYTEWISE_TEXT, CREATED_AT, NOW_MS, type Schema, schemaOf, type SchemaPart } from './schema.js';

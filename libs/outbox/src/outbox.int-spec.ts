@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import type { PoolClient } from 'pg';
 import { schemaOf } from '#database';
 import type { OutgoingRecord, Publisher } from '#messaging';
 import { createLog, type Log, metrics } from '#observability';
@@ -142,4 +143,26 @@ it('leaves the refused records to the active relay', async () => {
   expect((await active.query<{ refused: boolean }>('SELECT refused FROM outbox')).rows).toEqual([{ refused: true }]);
   connect.mockRestore();
   active.release(true);
+});
+
+it('loses its lock when its process is frozen, and keeps it while Kafka takes long', async () => {
+  await db.database.query(`TRUNCATE outbox; INSERT INTO outbox (topic, key, headers) VALUES ('facts', 'k', '{}')`);
+  const connect = jest.spyOn(db.database, 'connect');
+  const [isSending, isSent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const send = () => (isSending.resolve(), isSent.promise);
+  const relay = new OutboxRelay(db.database, { send } as unknown as Publisher, createLog('test', 'silent'));
+  const setInterval = jest.spyOn(globalThis, 'setInterval');
+  relay.onApplicationBootstrap();
+  await isSending.promise;
+  const client = (await connect.mock.results[0]!.value) as PoolClient;
+  expect((await client.query('SHOW idle_session_timeout')).rows).toEqual([{ idle_session_timeout: '20s' }]);
+  const query = jest.spyOn(client, 'query');
+  const [keep, everyMs] = setInterval.mock.calls.at(-1)!;
+  keep();
+  expect(query).toHaveBeenCalledTimes(1);
+  expect(everyMs).toBeLessThan(20_000);
+  isSent.resolve();
+  await relay.beforeApplicationShutdown();
+  expect(await db.database.query('SELECT FROM outbox')).toMatchObject({ rowCount: 0 });
+  jest.restoreAllMocks();
 });

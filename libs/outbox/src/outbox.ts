@@ -5,7 +5,9 @@ import { Column, Entity, Index, PrimaryGeneratedColumn } from 'typeorm';
 import {
   BYTEWISE_TEXT,
   Database,
+  END_WHEN_IDLE,
   FairBatches,
+  keepSession,
   Migration,
   type PackedBytes,
   packedBytes,
@@ -167,6 +169,9 @@ const GATHER_MS = 5;
 /** The token for another time: an app whose records are not urgent needs fewer batches. */
 export const OUTBOX_GATHER_MS = Symbol('OUTBOX_GATHER_MS');
 
+/** The relay holds the lock while it is active. Its polls keep the session. */
+const TAKE_TURN = `SELECT pg_try_advisory_lock(hashtext('sluice.outbox')) AS locked, ${END_WHEN_IDLE}`;
+
 /** How often a replica looks for records that are not sent, whether or not its relay is the active one. */
 const LOOK_EVERY_MS = 10_000;
 const DELAYED_SECONDS = 30;
@@ -191,7 +196,8 @@ const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
 /**
  * Sends the records of the outbox to Kafka, those of an account in the order of their ids, and deletes them once Kafka has acknowledged them. While
  * many wait, the accounts take turns. One relay per database is active at a time (an advisory lock), so the order holds with several replicas, too.
- * After a crash between the two steps, records are sent again; their readers recognise them by their ids.
+ * If its process is frozen for 20 s, another takes over. After a crash between the two steps, records are sent again; their readers recognise them by
+ * their ids.
  */
 @Injectable()
 export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -253,7 +259,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         client = await this.database.connect();
         client.on('error', () => this.wake());
         client.on('notification', () => this.wake());
-        const { rows } = await client.query<{ locked: boolean }>("SELECT pg_try_advisory_lock(hashtext('sluice.outbox')) AS locked");
+        const { rows } = await client.query<{ locked: boolean }>(TAKE_TURN);
         if (!rows[0]?.locked) {
           await this.sleep(LOCK_RETRY_MS);
           continue;
@@ -285,7 +291,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
       }
       this.wake();
       for (const share of shares(rows)) {
-        const sent = await this.send(share);
+        const sent = await this.send(client, share);
         await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [sent.map(({ id }) => id)] });
       }
       if (!isFull) await sleep(this.gatherMs);
@@ -293,8 +299,10 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
   }
 
   /** Returns those that Kafka has: all but the ones that it refuses. */
-  private async send(rows: Row[]): Promise<Row[]> {
-    const found = await refusedOf(rows, (part) => this.publisher.send(part.map(recordOf)));
+  private async send(client: PoolClient, rows: Row[]): Promise<Row[]> {
+    // Kafka can take minutes
+    const release = keepSession((text) => client.query(text));
+    const found = await refusedOf(rows, (part) => this.publisher.send(part.map(recordOf))).finally(release);
     const notSent = new Set(found.map(({ item }) => item));
     for (const row of notSent) await this.setAside(row);
     return rows.filter((row) => !notSent.has(row));

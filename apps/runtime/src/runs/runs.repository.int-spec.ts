@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { PoolClient } from 'pg';
 import type { SourceId, UserId } from '#contracts';
 import { runIdOf, runKeyOf } from '#events';
 import { createLog } from '#observability';
@@ -253,6 +254,23 @@ describe('a source that several replicas run', () => {
     expect(one!.status).toBe('rejected');
     expect(seen).toEqual(['one begins', 'one ends', 'two begins', 'two ends', 'three begins', 'three ends']);
     await locks.close();
+  });
+
+  it('loses its lock when the replica is frozen, while an idle replica keeps its connection', async () => {
+    const connect = jest.spyOn(fresh.database, 'connect');
+    const locks = new SourceLocks(fresh.database, createLog('test', 'silent'));
+    const timeout = async () => {
+      const client = (await connect.mock.results[0]!.value) as PoolClient;
+      return (await client.query<{ idle_session_timeout: string }>('SHOW idle_session_timeout')).rows[0]!.idle_session_timeout;
+    };
+    await locks.alone(SOURCE, async () => {
+      await locks.alone('dc_other', async () => {});
+      expect(await timeout()).toBe('20s');
+    });
+    expect(await timeout()).toBe('0');
+    await locks.alone(SOURCE, async () => expect(await timeout()).toBe('20s'));
+    await locks.close();
+    connect.mockRestore();
   });
 
   it('is free again when the replica that ran it dies', async () => {

@@ -1,20 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import type { PoolClient, QueryResult } from 'pg';
+import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { SluiceError } from '#contracts';
-import { Database } from '#database';
+import { Database, END_WHEN_IDLE, keepSession, STAY_WHEN_IDLE } from '#database';
 import { LOG, type Log } from '#observability';
 
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
+
+const LOCK = `SELECT pg_try_advisory_lock(hashtextextended($1, 1)) AS done, ${END_WHEN_IDLE}`;
+const UNLOCK = 'SELECT pg_advisory_unlock(hashtextextended($1, 1))';
 
 /**
  * One run of a source at a time over all replicas. Within a replica, its lanes usually ensure that, but runs that waited in lanes for
  * `concurrency: n` can overlap when a new component allows one at a time. Runs of two replicas can overlap for requests that the component responds
  * to itself, and for the last runs of a partition that has just moved.
  *
- * Advisory locks, all of them on one connection: a process that ends loses its locks, and no run occupies a connection of the pool. PostgreSQL grants
- * a connection its own locks again, so the runs of this replica form a queue first.
+ * Advisory locks, all of them on one connection: a process that ends, or is frozen for 20 s, loses its locks, and no run occupies a connection of the
+ * pool. PostgreSQL grants a connection its own locks again, so the runs of this replica form a queue first.
  */
 @Injectable()
 export class SourceLocks {
@@ -24,6 +27,9 @@ export class SourceLocks {
   private turn: Promise<unknown> = Promise.resolve();
   /** Settled when the last run of a source has ended in this replica. */
   private readonly lastRuns = new Map<string, Promise<void>>();
+  /** Runs that hold a lock or wait for it. */
+  private runs = 0;
+  private letGo: (() => Promise<void>) | undefined;
 
   constructor(
     private readonly database: Database,
@@ -53,13 +59,15 @@ export class SourceLocks {
   }
 
   private async withLock<T>(sourceId: string, work: () => Promise<T>): Promise<T> {
-    const client = await this.acquire(sourceId);
+    if (this.runs++ === 0) this.letGo = keepSession((text) => this.keep(text));
+    let client: PoolClient | undefined;
     try {
+      client = await this.acquire(sourceId);
       return await work();
     } finally {
-      await this.query(client, 'source-unlock', 'pg_advisory_unlock', sourceId).catch(() => {
-        // the connection is gone, and the lock with it
-      });
+      const isLast = --this.runs === 0;
+      if (isLast) void this.letGo?.();
+      if (client) await this.unlock(client, sourceId, isLast);
     }
   }
 
@@ -67,16 +75,30 @@ export class SourceLocks {
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       if (this.closed) throw new SluiceError('unavailable', 'the runtime is stopping');
       const client = await (this.connection ?? this.connect());
-      const { rows } = await this.query(client, 'source-lock', 'pg_try_advisory_lock', sourceId);
+      const { rows } = await this.query<{ done: boolean }>(client, { name: 'source-lock', text: LOCK, values: [sourceId] });
       if (rows[0]?.done) return client;
       await sleep(pause);
     }
   }
 
+  /** After the last run the connection may be idle; nothing else holds or awaits a lock. */
+  private async unlock(client: PoolClient, sourceId: string, isLast: boolean): Promise<void> {
+    const statement = isLast
+      ? { name: 'source-unlock-last', text: `${UNLOCK}, ${STAY_WHEN_IDLE}` }
+      : { name: 'source-unlock', text: UNLOCK };
+    await this.query(client, { ...statement, values: [sourceId] }).catch(() => {
+      // the connection is gone, and the lock with it
+    });
+  }
+
+  private async keep(text: string): Promise<void> {
+    const client = await this.connection;
+    if (client) await this.query(client, text);
+  }
+
   /** Runs one statement at a time, because a client cannot run two concurrently. */
-  private query(client: PoolClient, name: string, lock: string, sourceId: string): Promise<QueryResult<{ done: boolean }>> {
-    const text = `SELECT ${lock}(hashtextextended($1, 1)) AS done`;
-    const result = this.turn.then(() => client.query<{ done: boolean }>({ name, text, values: [sourceId] }));
+  private query<Row extends QueryResultRow>(client: PoolClient, statement: string | QueryConfig): Promise<QueryResult<Row>> {
+    const result = this.turn.then(() => client.query<Row>(statement));
     this.turn = result.catch(() => {});
     return result;
   }
