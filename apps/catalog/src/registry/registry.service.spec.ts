@@ -1,16 +1,17 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspectComponent, Invalid, newId } from '#contracts';
 import { Messages } from '#messaging';
+import { createLog } from '#observability';
 import { FakeMessages } from '#testing';
 import { codeHash, type InspectedCode } from '../components/component.entity.js';
 import { ComponentsInMemory, describedAs } from '../components/components-in-memory-for-tests.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { RegistryRepository } from './registry.repository.js';
-import { RegistryService } from './registry.service.js';
+import { OwnComponents, RegistryService } from './registry.service.js';
 
 /** In place of RegistryRepository: the newest code of each key. */
 class RegistryInMemory implements Pick<RegistryRepository, 'list' | 'register' | 'remove'> {
@@ -136,5 +137,54 @@ describe('the registry', () => {
     await service.remove('a');
     expect(await keys()).toEqual([]);
     await expect(service.remove('a')).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
+
+describe('the components that ship with Sluice', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  /** A runtime that is ready after this time. */
+  const startWith = (readyAfterMs: number) => {
+    const readyAt = Date.now() + readyAfterMs;
+    const add = jest.fn(async () => {
+      if (Date.now() < readyAt) throw new Error('the runtime does not reply');
+      return [];
+    });
+    const log = createLog('test', 'silent');
+    const notFilled = jest.spyOn(log, 'error');
+    const service = new OwnComponents({ add } as unknown as RegistryService, log);
+    let started = false;
+    void service.onApplicationBootstrap().then(() => (started = true));
+    return { service, add, notFilled, isStarted: () => started };
+  };
+
+  it('are registered before the catalog is ready if the runtime is not much later', async () => {
+    const { add, notFilled, isStarted } = startWith(5000);
+    await jest.advanceTimersByTimeAsync(4500);
+    expect(isStarted()).toBe(false);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(isStarted()).toBe(true);
+    const tried = add.mock.calls.length;
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect([add.mock.calls.length, notFilled.mock.calls.length]).toEqual([tried, 0]);
+  });
+
+  it('are registered when the runtime is ready after minutes, which the catalog does not wait for', async () => {
+    const { add, notFilled, isStarted } = startWith(300_000);
+    await jest.advanceTimersByTimeAsync(21_000);
+    expect(isStarted()).toBe(true);
+    await jest.advanceTimersByTimeAsync(300_000);
+    expect(notFilled).toHaveBeenCalledTimes(1);
+    await expect(add.mock.results.at(-1)!.value).resolves.toEqual([]);
+  });
+
+  it('are not tried again after the catalog stops', async () => {
+    const { service, add } = startWith(300_000);
+    await jest.advanceTimersByTimeAsync(60_000);
+    service.beforeApplicationShutdown();
+    const tried = add.mock.calls.length;
+    await jest.advanceTimersByTimeAsync(300_000);
+    expect(add).toHaveBeenCalledTimes(tried);
   });
 });

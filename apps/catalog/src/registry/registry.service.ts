@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { findPackageJSON } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { Invalid, NotFound } from '#contracts';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -66,13 +66,16 @@ export class RegistryService {
 
 /** `components/` of the repository, beside its `package.json`. */
 const FOLDER = join(dirname(findPackageJSON(import.meta.url) ?? '.'), 'components');
-/** How long to wait for the runtime, which inspects new code and may be starting, too. */
+/** How long the start waits for the runtime, which inspects new code and may be starting, too. After that, the registry is filled in the background. */
 const TRY_FOR_MS = 20_000;
 const PAUSE_MS = 500;
+const LONG_PAUSE_MS = 10_000;
 
 /** Registers the components that ship with Sluice, so that a new account can create a source at once. */
 @Injectable()
-export class OwnComponents implements OnApplicationBootstrap {
+export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private stopping = false;
+
   constructor(
     private readonly registry: RegistryService,
     @Inject(LOG) private readonly log: Log,
@@ -80,15 +83,29 @@ export class OwnComponents implements OnApplicationBootstrap {
 
   async onApplicationBootstrap(): Promise<void> {
     if (!existsSync(FOLDER)) return this.log.warn({ folder: FOLDER }, 'registry.no-own-components');
+    await Promise.race([this.fill(), pause(TRY_FOR_MS)]);
+  }
+
+  beforeApplicationShutdown(): void {
+    this.stopping = true;
+  }
+
+  private async fill(): Promise<void> {
     const deadline = Date.now() + TRY_FOR_MS;
-    for (;;) {
+    let isLate = false;
+    while (!this.stopping) {
       try {
         const registered = await this.registry.add(FOLDER);
         return this.log.info({ keys: registered.map(({ key }) => key) }, 'registry.filled');
       } catch (error) {
-        if (Date.now() > deadline) return this.log.error({ err: error }, 'registry.not-filled');
-        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+        const isFirst = !isLate;
+        isLate = Date.now() > deadline;
+        if (isLate && isFirst) this.log.error({ err: error }, 'registry.not-filled');
+        await pause(isLate ? LONG_PAUSE_MS : PAUSE_MS);
       }
     }
   }
 }
+
+/** Does not keep the process from ending. */
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
