@@ -47,6 +47,11 @@ export class RunResults {
     return this.runs.isDone(run_id);
   }
 
+  /** For a run that has already been executed. Its timer may have ticked again with the same id, when it was set again for the same time. */
+  async repeated({ trigger, source_id, run_id }: RunRequest): Promise<void> {
+    if (trigger === 'timer') await this.runs.resumeTimer(source_id, run_id);
+  }
+
   /** The state that the component reads; null if another replica has executed the run while this one waited for its turn. */
   async before(run: DueRun, { state, description }: RunSource): Promise<StateBefore | null> {
     const hasDb = description.configurable_props.some(({ type }) => type === DB_PROP);

@@ -166,6 +166,11 @@ export class RunsRepository {
     if (isNew && this.trims.isDue(source_id)) await this.trim(source_id);
   }
 
+  /** Resumes the timer that waits for this run, if one does. */
+  resumeTimer(sourceId: string, runId: string): Promise<void> {
+    return this.timers.resume(this.database, sourceId, runId);
+  }
+
   /** The last runs of a source that have ended, newest first, and how many there are. */
   async page(sourceId: string, { limit, after, before }: RunsPage): Promise<{ rows: FinishedRunRow[]; total: number }> {
     const { rows } = await this.database.query<FinishedRunRow>({

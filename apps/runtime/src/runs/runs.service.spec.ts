@@ -39,18 +39,19 @@ const DEPLOYED = {
 
 interface Fakes {
   get: () => Promise<unknown>;
-  finish: (run: unknown, effects: RunEffects) => Promise<boolean>;
+  finish?: (run: unknown, effects: RunEffects) => Promise<boolean>;
+  done?: Pick<RunsRepository, 'resumeTimer'>;
   spendOn?: (work: string, account: string, units: number) => void;
   execute?: () => Promise<RunOutcome>;
 }
 
-const serviceWith = async ({ get, finish, spendOn = () => {}, execute }: Fakes) => {
+const serviceWith = async ({ get, finish, done, spendOn = () => {}, execute }: Fakes) => {
   const module = await Test.createTestingModule({
     providers: [
       ...[RunsService, RunSources, RunResults],
       { provide: CodeCache, useValue: { get } },
       { provide: DeployedSources, useValue: { find: async () => DEPLOYED as unknown as DeploymentRow } },
-      { provide: RunsRepository, useValue: { isDone: async () => false, finish } },
+      { provide: RunsRepository, useValue: { isDone: async () => done !== undefined, finish, ...done } },
       { provide: AccountPace, useValue: { runTurn: async () => {}, spend: () => {}, spendOn } },
       { provide: Quotas, useValue: { counted: false, allow: async () => true } },
       { provide: Stats, useValue: { countEnded: () => {} } },
@@ -84,6 +85,17 @@ it('leaves a run to be repeated while the catalog does not reply', async () => {
   const service = await serviceWithCode(() => Promise.reject(new TimedOut('catalog')), stored);
   await expect(service.execute(RUN)).rejects.toThrow(TimedOut);
   expect(stored).toEqual([]);
+});
+
+it.each([
+  ['resumes the timer of a tick that comes again after its run', 'timer', ['dc_1 r']],
+  ['does nothing for an event that comes again after its run', 'event', []],
+] as const)('%s', async (_, trigger, expected) => {
+  const resumed: string[] = [];
+  const get = async () => ({ component: { hash: 'h', code: '' }, description: {} });
+  const service = await serviceWith({ get, done: { resumeTimer: async (...ids) => void resumed.push(ids.join(' ')) } });
+  expect(await service.execute({ ...RUN, trigger })).toBeNull();
+  expect(resumed).toEqual(expected);
 });
 
 describe('a run that the end of the service has interrupted', () => {

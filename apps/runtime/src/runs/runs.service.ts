@@ -41,7 +41,10 @@ export class RunsService {
   /** Throws only failures that are transient: the run is then repeated. Returns how the run ended; null if it was not executed. */
   async execute(request: RunRequest, watch: RunWatch = {}): Promise<RunStatus | null> {
     const [source, isDone] = await Promise.all([this.sources.find(request), this.results.isDone(request)]);
-    if (isDone) return null;
+    if (isDone) {
+      await this.results.repeated(request);
+      return null;
+    }
     if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
     if (source === 'inactive') return this.skip(request, 'the source is not active');
     if (source.component === null) return this.failWithoutCode(request, source);
