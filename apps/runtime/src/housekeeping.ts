@@ -6,7 +6,7 @@ import { RunsRepository } from './runs/runs.repository.js';
 import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 
 const HOUR_MS = 3_600_000;
-/** A run may be repeated until Kafka has deleted its record, after a week. */
+/** A run may be repeated until Kafka has deleted its record, within eight days (libs/contracts/src/topics.ts). */
 const KEEP_RUNS_DAYS = 8;
 
 /** Deletes rows that are no longer read. */

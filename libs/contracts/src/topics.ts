@@ -17,9 +17,14 @@ export interface TopicSpec {
   topic: string;
   partitions: 'one' | 'configured';
   config?: Record<string, string>;
+  /** Its readers recognise a repeated record for eight days only, so records must not be kept longer than `retention.ms`. */
+  isReadOnce?: true;
 }
 
 const DAY_MS = 86_400_000;
+const WEEK = { 'retention.ms': String(7 * DAY_MS) };
+/** Kafka deletes a segment when its newest record is old enough. By default, a segment has the records of up to a week, so the oldest would be kept for two. */
+const HALF_DAY_SEGMENTS = { 'segment.ms': String(DAY_MS / 2) };
 const MIB = 1024 * 1024;
 const MAX_MESSAGE_BYTES = String(4 * MIB);
 /**
@@ -53,21 +58,19 @@ export function topicSpecs(): TopicSpec[] {
       partitions: 'configured',
       config: {
         'message.timestamp.type': 'LogAppendTime',
-        'retention.ms': String(7 * DAY_MS),
+        ...WEEK,
         'max.message.bytes': '2097152',
         ...ANY_CODEC,
       },
     },
     { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact', ...ANY_CODEC } },
-    { topic: WORKFLOW_TRIGGERS_TOPIC, partitions: 'configured', config: { 'max.message.bytes': '2097152' } },
-    ...messagesWithTopics.map((message): TopicSpec => ({
-      topic: message.topic,
-      partitions: 'configured',
-      config: {
-        'max.message.bytes': MAX_MESSAGE_BYTES,
-        ...('compacted' in message && message.compacted ? { 'cleanup.policy': 'compact' } : {}),
-      },
-    })),
+    { topic: WORKFLOW_TRIGGERS_TOPIC, partitions: 'configured', config: { ...WEEK, 'max.message.bytes': '2097152' } },
+    ...messagesWithTopics.map((message): TopicSpec => {
+      const topic = { topic: message.topic, partitions: 'configured' } as const;
+      const config = { 'max.message.bytes': MAX_MESSAGE_BYTES };
+      if ('compacted' in message && message.compacted) return { ...topic, config: { ...config, 'cleanup.policy': 'compact' } };
+      return { ...topic, config: { ...config, ...WEEK, ...HALF_DAY_SEGMENTS }, isReadOnce: true };
+    }),
     ...SERVICES.map((service): TopicSpec => ({
       topic: requestsTopic(service),
       partitions: 'configured',
@@ -81,7 +84,7 @@ export function topicSpecs(): TopicSpec[] {
     ...SERVICES.map((service): TopicSpec => ({
       topic: deadLetterTopic(service),
       partitions: 'one',
-      config: { 'max.message.bytes': MAX_MESSAGE_BYTES },
+      config: { ...WEEK, 'max.message.bytes': MAX_MESSAGE_BYTES },
     })),
   ];
 }

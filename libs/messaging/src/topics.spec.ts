@@ -62,6 +62,30 @@ describe('an existing topic', () => {
     expect(found(changed as never, metadata)).toEqual({ wrong: [], different: [sentence] }),
   );
 
+  it.each([
+    ['999', 'runtime.run.execute has retention.ms=999; set it to at least 1000'],
+    ['1000', undefined],
+    [
+      '1001',
+      'runtime.run.execute has retention.ms=1001; set it to 1000, because older records would be handled again if the topic is read from its beginning',
+    ],
+    [
+      '-1',
+      'runtime.run.execute has retention.ms=-1; set it to 1000, because older records would be handled again if the topic is read from its beginning',
+    ],
+  ])('should not be kept longer than repeated records are recognised: retention.ms=%s', (kept, sentence) => {
+    const spec: TopicSpec = {
+      topic: 'runtime.run.execute',
+      partitions: 'configured',
+      config: { 'retention.ms': '1000' },
+      isReadOnce: true,
+    };
+    expect(found({ 'retention.ms': kept }, partitions(4), spec)).toEqual({
+      wrong: [],
+      different: sentence === undefined ? [] : [sentence],
+    });
+  });
+
   it('must be compacted if its specification requires it', () => {
     const spec: TopicSpec = { topic: 'workflows', partitions: 'configured', config: { 'cleanup.policy': 'compact' } };
     expect(found({}, partitions(4), spec).wrong).toEqual(['workflows has cleanup.policy=delete; set it to compact']);

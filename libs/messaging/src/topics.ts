@@ -146,7 +146,7 @@ const COMPARED = [
 
 /** The decision for one topic. actual: its settings as the broker reports them. */
 export function differences(
-  { topic, partitions, config = {} }: TopicSpec,
+  { topic, partitions, config = {}, isReadOnce }: TopicSpec,
   settings: TopicSettings,
   metadata: Pick<ITopicMetadata, 'partitions'> | undefined,
   actual: ReadonlyMap<string, string>,
@@ -167,6 +167,10 @@ export function differences(
   const retention = config['retention.ms'];
   const kept = Number(actual.get('retention.ms') ?? -1);
   if (retention !== undefined && kept >= 0 && kept < Number(retention)) different.push(set('retention.ms', `at least ${retention}`));
+  if (retention !== undefined && isReadOnce && actual.has('retention.ms') && (kept < 0 || kept > Number(retention)))
+    different.push(
+      `${set('retention.ms', retention)}, because older records would be handled again if the topic is read from its beginning`,
+    );
   const size = config['retention.bytes'];
   if (size !== undefined && actual.get('retention.bytes') === UNLIMITED)
     different.push(`${set('retention.bytes', size)}, as \`sluice migrate\` does, because large replies could fill the disk of the brokers`);
