@@ -130,6 +130,23 @@ function standStill(ms: number): void {
 describe('a lane consumer', () => {
   afterEach(() => void jest.restoreAllMocks());
 
+  it('has no positions to store after the process stood still for longer than a session, until the group accepts a commit', async () => {
+    const restores = { databaseMs: 0, positionFor: async () => undefined, storedPosition: async () => undefined } as unknown as Restores;
+    const { lanes, group, end } = await consuming({ restores });
+    const stored = () => lanes.storedPositions().map(({ offset }) => offset);
+    end();
+    await eventually(() => expect(stored()).toEqual([1]));
+    group.refuses = 'UNKNOWN_MEMBER_ID';
+    standStill(15_000);
+    expect(stored()).toEqual([]);
+    const { commits } = group;
+    await eventually(() => expect(group.commits).toBeGreaterThan(commits + 2));
+    expect(stored()).toEqual([]);
+    group.refuses = undefined;
+    await eventually(() => expect(stored()).toEqual([1]));
+    await lanes.stop();
+  });
+
   it('starts no task after the process stood still for longer than a session, until the group accepts a commit', async () => {
     const { lanes, group, begun, end } = await consuming();
     group.refuses = 'UNKNOWN_MEMBER_ID';

@@ -104,9 +104,12 @@ export class LaneConsumer {
     return this.stopping;
   }
 
-  /** The positions of its partitions: every record below is done, and its effects are stored. */
+  /** The positions of its partitions: every record below is done, and its effects are stored. None while another process may have newer ones. */
   storedPositions(): GroupPosition[] {
-    return this.options.restores ? this.positions() : [];
+    if (!this.options.restores) return [];
+    // the caller's timer may be the first to run after the process stood still
+    this.noticeStandstill();
+    return this.membership.isCertain ? this.positions() : [];
   }
 
   /** The same, whether they are stored or not. */
@@ -207,10 +210,14 @@ export class LaneConsumer {
   }
 
   private tick(): void {
-    const stoodStillMs = this.stopping ? undefined : this.membership.tick();
-    if (stoodStillMs !== undefined) this.log.warn({ ...this.name, ms: Math.round(stoodStillMs) }, 'lane.stood-still');
+    this.noticeStandstill();
     // one that hangs must not leave a queue of others behind
     if (this.commits < 2) void this.commit();
+  }
+
+  private noticeStandstill(): void {
+    const stoodStillMs = this.stopping ? undefined : this.membership.tick();
+    if (stoodStillMs !== undefined) this.log.warn({ ...this.name, ms: Math.round(stoodStillMs) }, 'lane.stood-still');
   }
 
   /** Reads the committed progress, with retries; a newer assignment makes the result obsolete. */

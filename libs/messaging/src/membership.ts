@@ -46,6 +46,11 @@ export class Membership {
     return this.doubts.has('unconfirmed');
   }
 
+  /** Whether this process owns its partitions. */
+  get isCertain(): boolean {
+    return this.doubts.size === 0;
+  }
+
   /** Call it often. Returns how long the process has stood still, in ms, if that was longer than a session. */
   tick(nowMs = performance.now()): number | undefined {
     const stoodStillMs = nowMs - this.tickedAt;
@@ -97,6 +102,6 @@ export class Membership {
 
   private trust(newestDoubt: number, ...ended: Doubt[]): void {
     for (const doubt of ended) if ((this.doubts.get(doubt) ?? 0) <= newestDoubt) this.doubts.delete(doubt);
-    if (this.doubts.size === 0) this.tasks.resume();
+    if (this.isCertain) this.tasks.resume();
   }
 }
