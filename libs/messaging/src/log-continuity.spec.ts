@@ -184,4 +184,21 @@ describe('the continuity of a log', () => {
     continuity.skipHidden(fetched);
     expect(continuity.check({ ...fetched, fetchedOffset: 5 })).toEqual({ kind: 'continues', missed: 0 });
   });
+
+  it('has a gap where retention has deleted records, which is found once, even if the records behind it are fetched again', () => {
+    const continuity = new LogContinuity({ offset: 4, clock: 1003, timestamp: 1003 });
+    const fetched = { records: [{ offset: '9', timestamp: '1009' }], fetchedOffset: 9, highWatermark: 10, logStart: 9 };
+    expect(continuity.check(fetched)).toEqual({ kind: 'continues', missed: 5, unverified: true });
+    continuity.reverify();
+    expect(continuity.check(fetched)).toEqual({ kind: 'continues', missed: 0 });
+    expect(continuity.check({ ...fetched, fetchedOffset: 12, logStart: 12 })).toMatchObject({ missed: 3 });
+  });
+
+  it('has a gap behind the records that a new reader has read from the beginning, but none in front of them', () => {
+    const continuity = new LogContinuity({ offset: 0, clock: 0 });
+    const fetched = { records: [{ offset: '9', timestamp: '1009' }], fetchedOffset: 9, highWatermark: 10, logStart: 9 };
+    expect(continuity.check(fetched)).toMatchObject({ kind: 'continues', missed: 0 });
+    continuity.advance(9, 1009);
+    expect(continuity.check({ ...fetched, fetchedOffset: 15, logStart: 15 })).toMatchObject({ kind: 'continues', missed: 5 });
+  });
 });

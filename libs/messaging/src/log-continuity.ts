@@ -65,7 +65,7 @@ export class LogContinuity {
   private timestamp: number | undefined;
   private verified: boolean;
   /** Nothing has been read before: whatever the log begins with is its beginning. */
-  private readonly isFresh: boolean;
+  private isFresh: boolean;
   /** The offset of a fetch that found an end below the next record, and is repeated once: a new leader of a partition may not know the end yet. */
   private repeated: number | undefined;
 
@@ -93,6 +93,7 @@ export class LogContinuity {
 
   /** The record has been taken. */
   advance(offset: number, timestamp: number): void {
+    this.isFresh = false;
     this.next = offset + 1;
     this.timestamp = timestamp;
   }
@@ -106,6 +107,7 @@ export class LogContinuity {
     // no record: the batch ends below, and kafkajs continues behind the offset that it requested
     const offset = last ? Number(last.offset) : fetchedOffset;
     if (offset < this.next) return;
+    this.isFresh = false;
     this.next = offset + 1;
     const timestamp = Number(last?.timestamp ?? NO_TIMESTAMP);
     // without one, nothing identifies the log until the next record
@@ -122,7 +124,13 @@ export class LogContinuity {
     if (fetchedOffset > next || (fetchedOffset === next && !this.verified)) {
       // requested before the position was known, or from where the group or kafkajs had another one
       if (logStart < next || fetchedOffset > logStart) return { kind: 'refetch', from: Math.max(this.from, logStart) };
-      return { ...this.continues(this.isFresh ? 0 : fetchedOffset - next), unverified: true };
+      const missed = this.isFresh ? 0 : fetchedOffset - next;
+      // if none of the records can be taken now, the same gap is not found again
+      if (missed > 0) {
+        this.next = fetchedOffset;
+        this.timestamp = undefined;
+      }
+      return { ...this.continues(missed), unverified: true };
     }
     if (fetchedOffset === next) return this.continues(0);
     this.reverify();
