@@ -9,7 +9,7 @@ import type { GroupPosition } from './restores.js';
 export class Consumers {
   private readonly laned = new Map<string, LaneConsumer>();
   private readonly onDemand = new Map<string, () => LogConsumer>();
-  private readonly missed = new Map<string, (missed: MissedRecords) => void>();
+  private readonly missed = new Map<string, (missed: MissedRecords) => Task>();
   private readonly running = new Map<string, LogConsumer>();
 
   /** For the transport. */
@@ -32,14 +32,14 @@ export class Consumers {
     for (const consumer of this.laned.values()) consumer.rewind(positions);
   }
 
-  /** Sets what is called when retention has deleted records before the group read them. */
-  watchMissed(group: string, report: (missed: MissedRecords) => void): void {
-    this.missed.set(group, report);
+  /** Sets the task for records that retention has deleted before the group read them. It is repeated until it has succeeded, also after a crash. */
+  watchMissed(group: string, taskOf: (missed: MissedRecords) => Task): void {
+    this.missed.set(group, taskOf);
   }
 
-  /** For the transport: retention has deleted records before the group read them. */
-  reportMissed(group: string, missed: MissedRecords): void {
-    this.missed.get(group)?.(missed);
+  /** For the transport: the task for records that retention has deleted before the group read them. */
+  missedTask(group: string, missed: MissedRecords): Task | undefined {
+    return this.missed.get(group)?.(missed);
   }
 
   /** How much of its capacity for unfinished work the group uses; from 1 on, it reads no more records. */

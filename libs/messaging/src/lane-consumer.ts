@@ -9,7 +9,7 @@ import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';
 import { LogEnds } from './log-ends.js';
-import { fetchedOf, hasNoRecords, type MissedRecords, reportMissed, reportReplaced } from './log-continuity.js';
+import { fetchedOf, hasNoRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import { Membership } from './membership.js';
@@ -18,8 +18,6 @@ import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from '
 export interface LaneConsumerOptions extends LaneIntakeOptions, Pick<ConsumerSettings, 'commitEveryMs' | 'gatherMs' | 'vital'> {
   group: string;
   topics: string[];
-  /** Called when retention has deleted records before they were read. */
-  onMissed?(missed: MissedRecords): void;
   /** Called when partitions were assigned, before their records come: other processes may have handled some of them. */
   onAssigned?(): void;
   /** Recognises a restored database, whose position is then older than the committed one. */
@@ -349,16 +347,11 @@ export class LaneConsumer {
     const { topic, partition } = batch;
     const fetched = fetchedOf(batch);
     const { fetchedOffset, highWatermark } = fetched;
-    const clock = this.intake.clock(topic, partition);
     const continuation = this.intake.check(topic, partition, fetched);
     const at = { ...this.name, topic, partition, fetched: fetchedOffset };
     if (continuation.kind === 'continues') {
       const { missed } = continuation;
-      if (missed > 0) {
-        const from = fetchedOffset - missed;
-        reportMissed(this.log, { ...at, expected: from, missed });
-        this.options.onMissed?.({ partition, from, to: fetchedOffset, since: clock });
-      }
+      if (missed > 0) reportMissed(this.log, { ...at, expected: fetchedOffset - missed, missed });
       return true;
     }
     if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });

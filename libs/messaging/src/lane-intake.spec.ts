@@ -388,6 +388,70 @@ describe('a lane intake whose database was restored', () => {
   });
 });
 
+describe('a lane intake whose next records retention has deleted', () => {
+  const at = { topic: TOPIC, partition: 0 };
+
+  /** It has read the records below 3; the first that is left is number 6. */
+  function behindGap(plan: (records: LogRecord[]) => Task[][] = (records) => records.map(() => [])) {
+    const [reports, ends]: [unknown[], (() => void)[]] = [[], []];
+    const intake = new LaneIntake({
+      concurrency: 4,
+      maxOutstanding: 100,
+      plan,
+      onMissed: (missed) => ({
+        lane: 'missed',
+        run: () => {
+          reports.push(missed);
+          return new Promise((resolve) => ends.push(resolve));
+        },
+      }),
+    });
+    intake.keepOnly([at]);
+    intake.assign([{ ...at, offset: 3, clock: 1020, timestamp: 1020, ended: [] }]);
+    const fetch = (offset: number) =>
+      intake.check(TOPIC, 0, { records: log[0]!.slice(offset), fetchedOffset: offset, highWatermark: 30, logStart: offset });
+    return { intake, reports, ends, fetch };
+  }
+
+  it('commits no position behind the gap until its task is done', async () => {
+    const { intake, reports, ends, fetch } = behindGap();
+    expect(fetch(6)).toMatchObject({ missed: 3 });
+    await intake.take(TOPIC, 0, log[0]!.slice(6, 9));
+    await settle();
+    expect(reports).toEqual([{ partition: 0, from: 3, to: 6, since: 1020 }]);
+    expect(intake.uncommitted()).toMatchObject([{ offset: 3, ended: [{ from: 7, to: 9 }] }]);
+    ends[0]?.();
+    await settle();
+    expect(intake.uncommitted()).toMatchObject([{ offset: 9, ended: [] }]);
+  });
+
+  it('has one task for two gaps, if no record between them could be planned', async () => {
+    let isDown = true;
+    const { intake, reports, fetch } = behindGap((records) => {
+      if (isDown) throw new Error('the database is down');
+      return records.map(() => []);
+    });
+    fetch(6);
+    await expect(intake.take(TOPIC, 0, log[0]!.slice(6, 9))).rejects.toThrow('down');
+    expect(fetch(6)).toMatchObject({ missed: 0 });
+    expect(fetch(8)).toMatchObject({ missed: 2 });
+    isDown = false;
+    await intake.take(TOPIC, 0, log[0]!.slice(8, 9));
+    await settle();
+    expect(reports).toEqual([{ partition: 0, from: 3, to: 8, since: 1020 }]);
+  });
+
+  it('stays below the gap while all records behind it are hidden', async () => {
+    const { intake, reports, fetch } = behindGap();
+    fetch(9);
+    intake.skipHidden(TOPIC, 0, { records: log[0]!.slice(9, 10), fetchedOffset: 9, highWatermark: 30, logStart: 9 });
+    expect(intake.uncommitted(0, true)).toMatchObject([{ offset: 3 }]);
+    await intake.take(TOPIC, 0, log[0]!.slice(10, 11));
+    await settle();
+    expect(reports).toEqual([{ partition: 0, from: 3, to: 9, since: 1020 }]);
+  });
+});
+
 describe('a lane intake without capacity', () => {
   const ends: (() => void)[] = [];
   const intakeOf = (limits: { maxOutstanding: number; maxOutstandingBytes?: number }) => {

@@ -2,7 +2,7 @@ import type { KafkaMessage } from 'kafkajs';
 import type { ConsumerSettings } from './handlers.js';
 import { PlanBatches, type Plan } from './plan-batches.js';
 import { Lanes, type LanesOptions, type Task } from './lanes.js';
-import { type Continuation, type Fetched, LogContinuity } from './log-continuity.js';
+import { type Continuation, type Fetched, LogContinuity, type MissedRecords } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
 import { clockAfter, type Position, type Progress, union, Watermark } from './watermark.js';
 
@@ -14,6 +14,11 @@ export interface LaneIntakeOptions extends LanesOptions, Required<Pick<ConsumerS
    * progress at a time, and serves all partitions that have new records, so that one SQL statement is enough for them. It may return the tasks of the first records only, at least of one.
    */
   plan: Plan;
+  /**
+   * Returns the task for records that retention has deleted before they were read. It belongs to the first record behind them: until it is done, the
+   * committed position stays below the gap, and after a crash the gap is found again.
+   */
+  onMissed?(missed: MissedRecords): Task | undefined;
 }
 
 /** Planned together. */
@@ -44,6 +49,8 @@ class AssignedPartition {
   private isLaterTimeDue = false;
   /** Another process owns it now. */
   lost = false;
+  /** Retention has deleted these records, and no record behind them has been taken yet. */
+  missed: MissedRecords | undefined;
 
   constructor(
     readonly topic: string,
@@ -177,11 +184,6 @@ export class LaneIntake {
     return this.partitions.has(partitionKey(topic, partition));
   }
 
-  /** The clock of the last record of a partition that has been taken, in ms. */
-  clock(topic: string, partition: number): number {
-    return this.partitionOf(topic, partition).watermark.clock;
-  }
-
   /** The position of each assigned partition: every record below it is done. */
   positions(): PartitionProgress[] {
     return [...this.partitions.values()].map(({ topic, partition, watermark }) => ({ topic, partition, ...watermark.progress() }));
@@ -217,6 +219,10 @@ export class LaneIntake {
     const continuation = assigned.continuity.check(fetched);
     // finished records above the position may be records of another log
     if (continuation.kind === 'continues' && continuation.unverified) assigned.committed = { ...assigned.committed, ended: [] };
+    if (continuation.kind === 'continues' && continuation.missed > 0) {
+      const from = assigned.missed?.from ?? fetched.fetchedOffset - continuation.missed;
+      assigned.missed = { partition, from, to: fetched.fetchedOffset, since: assigned.watermark.clock };
+    }
     if (continuation.kind === 'replaced') this.replace(topic, partition);
     return continuation;
   }
@@ -227,7 +233,8 @@ export class LaneIntake {
     if (!assigned) return;
     assigned.continuity.skipHidden(fetched);
     const { identified } = assigned.continuity;
-    if (identified) assigned.watermark.skip(identified);
+    // the report of a gap waits for a visible record: until then, the position stays below the gap
+    if (identified && !assigned.missed) assigned.watermark.skip(identified);
   }
 
   /** The offset of the next record. undefined: the partition is not assigned to us, or its position is not known yet. */
@@ -287,12 +294,16 @@ export class LaneIntake {
   private begin(assigned: AssignedPartition, { offset, timestamp, value }: LogRecord, tasks: Task[]): void {
     const end = assigned.watermark.begin(offset, timestamp);
     assigned.continuity.advance(offset, timestamp);
-    let left = tasks.length;
+    const dueTasks = tasks.map((task) => this.ifDue(assigned, offset, task));
+    const report = assigned.missed && this.options.onMissed?.(assigned.missed);
+    assigned.missed = undefined;
+    // due even if the record itself is done
+    if (report) dueTasks.push(this.ifDue(assigned, Infinity, report));
+    let left = dueTasks.length;
     if (left === 0) return end();
     const bytes = value?.length ?? 0;
     this.bytes += bytes;
-    for (const task of tasks) {
-      const due = this.ifDue(assigned, offset, task);
+    for (const due of dueTasks) {
       this.lanes.push(due.task, () => {
         if (due.isDone() && --left === 0) {
           this.bytes -= bytes;

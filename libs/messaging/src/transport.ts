@@ -173,7 +173,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       topics: [...topics.keys()],
       concurrency,
       onFailure: (err, lane) => log[isOutage(err, this.options) ? 'warn' : 'error']({ group: name, lane, err }, 'lane.task-failed'),
-      onMissed: (missed) => consumers.reportMissed(group, missed),
+      onMissed: (missed) => consumers.missedTask(group, missed),
       onAssigned,
       // the records of a batch come from one topic
       plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],

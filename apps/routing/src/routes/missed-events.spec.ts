@@ -22,7 +22,7 @@ describe('events that retention has deleted', () => {
       { emitter_id: 'dc_1', events: 3 },
       { emitter_id: 'p_2', events: 1 },
     ]);
-    await events.report(missed);
+    await events.task(missed).run(() => {});
     expect(messages.requests[0]?.payload).toEqual({ partition: 2, from_offset: 10, to_offset: 30, since_ms: missed.since });
     expect(sent.map(({ topic, key, headers }) => [topic, key, headers?.ce_type])).toEqual([
       [EVENTS_TOPIC, 'dc_1', '$errors'],
@@ -33,18 +33,20 @@ describe('events that retention has deleted', () => {
       message: expect.stringContaining('3 events'),
     });
     expect(JSON.parse(String(sent[0]?.value)).original_context).toMatchObject({ source_id: 'dc_1', owner_id: 'u_1' });
-    await events.report(missed);
+    await events.task(missed).run(() => {});
     expect(sent[2]?.headers?.ce_id).toBe(sent[0]?.headers?.ce_id);
     expect(sent[3]?.headers?.ce_id).not.toBe(sent[0]?.headers?.ce_id);
   });
 
-  it('are reported later if the store is down', async () => {
+  it('are reported by the next try of the task if the store is down', async () => {
     let tries = 0;
     const { sent, events } = setUp(() => {
       if (++tries < 2) throw new Unavailable('down');
       return [{ emitter_id: 'dc_1', events: 3 }];
     });
-    await events.report(missed);
+    const { run } = events.task(missed);
+    await expect(run(() => {})).rejects.toThrow('down');
+    await run(() => {});
     expect([tries, sent.length]).toEqual([2, 1]);
   });
 });

@@ -2,13 +2,11 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { eventIdOf, eventPlace } from '#events';
-import { Messages, type MissedRecords, Publisher } from '#messaging';
+import { Messages, type MissedRecords, Publisher, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { errorReport, reportEmitId } from '../error-records.js';
 
 const CODE = 'EventsNotDelivered';
-const TRIES = 6;
-const FIRST_PAUSE_MS = 1000;
 
 /** Reports on `$errors` that retention deleted events before they were delivered: once for each emitter of which the event store still has some. */
 @Injectable()
@@ -20,19 +18,12 @@ export class MissedEvents {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** Never throws. A repeated report is the same emit. */
-  async report(missed: MissedRecords): Promise<void> {
-    for (let tries = 1, pause = FIRST_PAUSE_MS; tries <= TRIES; tries++, pause *= 2) {
-      try {
-        return await this.publish(missed);
-      } catch (error) {
-        this.log[tries < TRIES ? 'warn' : 'error']({ ...missed, tries, err: error }, 'events.missed-not-reported');
-        await new Promise((resolve) => setTimeout(resolve, pause).unref());
-      }
-    }
+  /** Reports them. A repeated report is the same emit. */
+  task(missed: MissedRecords): Task {
+    return { lane: `missed ${missed.partition}`, run: () => this.report(missed) };
   }
 
-  private async publish({ partition, from, to, since }: MissedRecords): Promise<void> {
+  private async report({ partition, from, to, since }: MissedRecords): Promise<void> {
     const part = { partition, from_offset: from, to_offset: to, since_ms: since };
     const affected = await this.messages.request(findEmittersBetween, part, { key: String(partition) });
     const emitters = await this.emitters.find(affected.map(({ emitter_id }) => emitter_id));

@@ -20,7 +20,7 @@ export class RoutesController implements BeforeApplicationShutdown {
     consumers: Consumers,
     missed: MissedEvents,
   ) {
-    consumers.watchMissed(EVENTS_GROUP, (records) => void missed.report(records));
+    consumers.watchMissed(EVENTS_GROUP, (records) => missed.task(records));
     dispatcher.watchPressure(() => consumers.load(EVENTS_GROUP) > PRESSED);
   }
 
