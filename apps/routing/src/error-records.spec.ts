@@ -20,6 +20,9 @@ describe('the fact of an error', () => {
     expect(errorFact(event({}, { stream: '$logs' }), 'u_1')).toBeUndefined();
   });
 
+  it('is not raised for the event about a disabled webhook, which has a fact already', () =>
+    expect(errorFact(event({ error: { code: 'WebhookDisabled', message: 'gone' } }), 'u_1')).toBeUndefined());
+
   it('names the account, what failed, and the event', () => {
     expect(errorFact(event({}), 'u_1')).toMatchObject({ topic: 'routing.error.raised', key: 'u_1' });
     expect(factOf(event({ error: { code: 'E', message: 'oh' } }))).toMatchObject({

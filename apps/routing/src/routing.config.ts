@@ -34,7 +34,8 @@ export class RoutingConfig extends Config({
   }),
   disableAfterMs: duration('SLUICE_DISABLE_WEBHOOKS_AFTER', {
     fallback: '5d',
-    description: 'A webhook that fails for this long is disabled, and its owner is notified.',
+    description:
+      'A webhook that fails for this long is disabled: its owner gets an event on $errors and, if SLUICE_SMTP_URL is set, a mail.',
   }),
   failedKeptMs: duration('SLUICE_FAILED_DELIVERIES_KEPT', { fallback: '7d', description: 'How long failed deliveries are kept.' }),
   maxEventBytes,

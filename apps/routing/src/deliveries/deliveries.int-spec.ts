@@ -14,7 +14,7 @@ import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository
 import { UNSHARED } from './store/delivery-store-in-memory-for-tests.js';
 import type { PostgresDeliveryStore } from './store/delivery-store.js';
 import { postgresDeliveryStore } from './store/postgres-delivery-store-for-tests.js';
-import { OwnerNotices } from './notices.js';
+import { disabledReports, OwnerNotices } from './notices.js';
 import { Targets } from './receivers/targets.js';
 
 const LONG = 3_600_000;
@@ -243,21 +243,21 @@ describe('what succeeded', () => {
     release();
     await Promise.all([deletion, change]);
     expect((await list()).data.map(({ id }) => id)).toContain(idOf(place));
-    expect(await store.disable(await receiverOf(locked), -1000)).toBe(false);
+    expect(await store.disable(await receiverOf(locked), [], -1000)).toBe(false);
   });
 
   it('shows that the endpoint does not fail any more', async () => {
     await store.markFailing(await receiverOf(webhook), LONG);
     responded(0);
     await delivered.flush();
-    expect(await store.disable(await receiverOf(webhook), -1000)).toBe(false);
+    expect(await store.disable(await receiverOf(webhook), [], -1000)).toBe(false);
   });
 
   it('does not show that of an endpoint that has failed since', async () => {
     await store.markFailing(await receiverOf(webhook), LONG);
     responded(60_000);
     await delivered.flush();
-    expect(await store.disable(await receiverOf(webhook), -1000)).toBe(true);
+    expect(await store.disable(await receiverOf(webhook), [], -1000)).toBe(true);
   });
 });
 
@@ -428,7 +428,7 @@ it('counts a receiver as failing from its first failure on, also after another U
     rowCount: 1,
   });
   await update('https://example.com/new');
-  expect(await store.disable(await receiverOf(webhook), -1000)).toBe(false);
+  expect(await store.disable(await receiverOf(webhook), [], -1000)).toBe(false);
 });
 
 describe('activating a webhook', () => {
@@ -465,7 +465,7 @@ describe('a large backlog', () => {
       (await routing.database.query('SELECT FROM parked_delivery WHERE webhook_id = $1 AND due_at IS NOT NULL', [webhook])).rowCount;
     expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: 0 })).toEqual({ count: MANY });
     expect(await waiting()).toBe(MANY);
-    await store.disable(await receiverOf(webhook));
+    await store.disable(await receiverOf(webhook), []);
     const before = await givenUp();
     let batches = 0;
     while (await store.giveUp(webhook)) batches += 1;
@@ -535,7 +535,7 @@ describe('sweeping', () => {
     expect(await isWaiting()).toBe(true);
     // its receiver fails for the first time since
     await store.markFailing(await receiverOf(suspended), LONG);
-    expect(await store.disable(await receiverOf(suspended), 5 * days)).toBe(false);
+    expect(await store.disable(await receiverOf(suspended), [], 5 * days)).toBe(false);
     await age('parked_delivery', 'parked_at');
     await age('webhook', 'resumed_at');
     await parked.giveUpExpired(4 * days);
@@ -597,15 +597,30 @@ describe('the owner', () => {
     expect(await outbox()).toHaveLength(1);
   });
 
-  it('gets a fact about a webhook that was disabled', async () => {
-    const notices = new OwnerNotices(log, routing.database, routing.webhooks);
+  it('gets a fact and an event on $errors about a webhook that was disabled, both or none', async () => {
+    const each = delivery({ emitterId: 'p_1', stream: 'x' });
+    const disable = async (ifFailingForMs?: number) => {
+      const found = await target();
+      return store.disable(found, disabledReports(found, 'gone', each), ifFailingForMs);
+    };
     await outbox();
-    await notices.disabled(await target(), 'failing');
+    expect(await disable(LONG)).toBe(false);
+    expect(await outbox()).toEqual([]);
+    expect(await disable()).toBe(true);
     expect(await outbox()).toEqual([
       {
         topic: 'routing.error.raised',
         key: owner,
         value: expect.objectContaining({ owner_id: owner, subject_id: webhook, code: 'WebhookDisabled' }),
+      },
+      {
+        topic: 'events',
+        key: 'p_1',
+        value: {
+          error: expect.objectContaining({ code: 'WebhookDisabled', message: expect.stringContaining('410 Gone') }),
+          original_event: { a: 1 },
+          original_context: expect.objectContaining({ webhook_id: webhook, workflow_id: 'p_1', event_name: 'x', owner_id: owner }),
+        },
       },
     ]);
   });

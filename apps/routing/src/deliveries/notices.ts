@@ -4,18 +4,21 @@ import { Database } from '#database';
 import { eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#events';
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
-import { addToOutbox } from '#outbox';
-import { errorReport } from '../error-records.js';
+import { type AccountRecord, addToOutbox } from '#outbox';
+import { errorReport, WEBHOOK_DISABLED } from '../error-records.js';
 import type { Target } from './receivers/targets.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import type { Attempt, Delivery } from './delivery.js';
+
+/** Why a webhook was disabled: its receiver has returned 410, or has failed for days. */
+export type DisabledWhy = 'gone' | 'failing';
 
 /** Reports deliveries that have failed for good. Never throws, so that deliveries continue. */
 export abstract class Notices {
   /** A delivery was given up: reported on its emitter's `$errors`, at most once per webhook and hour. */
   abstract gaveUp(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void>;
-  /** A webhook was disabled: reported to its owner by mail. */
-  abstract disabled(target: Target, why: 'gone' | 'failing'): Promise<void>;
+  /** A webhook was disabled, together with its `disabledReports`. */
+  abstract disabled(target: Target, why: DisabledWhy): void;
 }
 
 const disabledTotal = counter('webhooks_disabled_total', 'Webhooks that were disabled because their receiver failed or is gone.', [
@@ -24,7 +27,7 @@ const disabledTotal = counter('webhooks_disabled_total', 'Webhooks that were dis
 
 const REPORT_EVERY_MS = 3_600_000;
 
-/** Reports by an event on `$errors`, and by the fact that the gateway mails to the owner. */
+/** Reports by an event on `$errors`. */
 @Injectable()
 export class OwnerNotices extends Notices {
   constructor(
@@ -48,21 +51,9 @@ export class OwnerNotices extends Notices {
     });
   }
 
-  async disabled({ id, ownerId, origin }: Target, why: 'gone' | 'failing'): Promise<void> {
+  disabled({ id, ownerId }: Target, why: DisabledWhy): void {
     disabledTotal.inc({ reason: why });
     this.log.warn({ webhook_id: id, owner_id: ownerId, reason: why }, 'webhook.disabled');
-    const reason = why === 'gone' ? 'its receiver returned 410 Gone' : 'its receiver has failed for days';
-    const fact = {
-      id: ksuid(),
-      owner_id: ownerId,
-      subject_id: id,
-      code: 'WebhookDisabled',
-      message: `The webhook ${id} (${origin}) was disabled: ${reason}.`,
-      raised_at_ms: Date.now(),
-    };
-    await this.report(id, () =>
-      this.database.transaction((transaction) => addToOutbox(transaction, [{ ...recordOf(errorRaised, fact, ownerId), account: ownerId }])),
-    );
   }
 
   private async report(webhookId: string, send: () => Promise<void>): Promise<void> {
@@ -74,6 +65,21 @@ export class OwnerNotices extends Notices {
   }
 }
 
+/**
+ * The records about a webhook that is disabled, stored in the transaction that disables it: the fact that the gateway mails to the owner, and an event on
+ * the `$errors` of the emitter whose delivery has failed last.
+ */
+export function disabledReports({ id, ownerId, origin }: Target, why: DisabledWhy, delivery: Delivery): AccountRecord[] {
+  const reason = why === 'gone' ? 'its receiver returned 410 Gone' : 'its receiver has failed for days';
+  const message = `The webhook ${id} (${origin}) was disabled: ${reason}.`;
+  const fact = { id: ksuid(), owner_id: ownerId, subject_id: id, code: WEBHOOK_DISABLED, message, raised_at_ms: Date.now() };
+  const event = deliveryReport(delivery, ownerId, WEBHOOK_DISABLED, message);
+  return [
+    { ...recordOf(errorRaised, fact, ownerId), account: ownerId },
+    { topic: EVENTS_TOPIC, ...event, account: ownerId },
+  ];
+}
+
 const CODE = 'DeliveryFailed';
 
 /**
@@ -82,12 +88,18 @@ const CODE = 'DeliveryFailed';
  */
 export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt | undefined): EventToProduce | undefined {
   if (isErrorEvent(delivery, CODE)) return undefined;
-  const { webhookId, emitterId, place, stream, emitId, json } = delivery;
   const reason = last ? (last.error ?? `the receiver returned ${last.status_code}`) : 'no attempt could be made in time';
+  const message = `the event ${eventIdOf(delivery.place)} could not be delivered to ${delivery.webhookId}: ${reason}`;
+  return deliveryReport(delivery, ownerId, CODE, message);
+}
+
+/** An error event about a delivery, on the `$errors` of its emitter. */
+function deliveryReport(delivery: Delivery, ownerId: UserId, code: string, message: string): EventToProduce {
+  const { webhookId, emitterId, place, stream, emitId, json } = delivery;
   return errorReport({
     emitterId,
-    code: CODE,
-    message: `the event ${eventIdOf(place)} could not be delivered to ${webhookId}: ${reason}`,
+    code,
+    message,
     ts: new Date().toISOString(),
     emitId: ksuid(),
     originalEvent: originalEvent(json),

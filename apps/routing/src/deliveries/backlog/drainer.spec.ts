@@ -37,7 +37,7 @@ class FixedPoster extends Poster {
 /** A drainer whose attempts have this result, with the backlogs of all webhooks. `drain` drains the first one. */
 async function draining(store: DeliveryStoreInMemory, result: () => PostResult, config = RoutingConfig.read({}), gaveUp = async () => {}) {
   const middle = () => 0.5;
-  const none = { add() {}, countEnded() {}, gaveUp, disabled: async () => {} } as never;
+  const none = { add() {}, countEnded() {}, gaveUp, disabled: () => {} } as never;
   const poster = new FixedPoster(result);
   const clock = new RunningClock();
   const attempts = new Attempts(silent, config, poster, middle, none, clock);

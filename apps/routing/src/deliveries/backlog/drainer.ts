@@ -7,10 +7,10 @@ import { LOG, type Log } from '#observability';
 import { accountShareOf, RoutingConfig } from '../../routing.config.js';
 import { Attempts, type Position } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
-import { keptAttempts, type Outcome } from '../delivery.js';
+import { type Delivery, keptAttempts, type Outcome } from '../delivery.js';
 import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
-import { Notices } from '../notices.js';
+import { disabledReports, Notices } from '../notices.js';
 import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { DeliveryMemory, type Reservation } from './delivery-memory.js';
 import { Lease } from './lease.js';
@@ -195,7 +195,7 @@ export class Drainer {
     const { webhookId } = claim;
     let [opened, disabled] = [false, false];
     // the webhook as it was attempted
-    let gone: Target | undefined;
+    let gone: { target: Target; delivery: Delivery } | undefined;
     const batch = new SettlementBatch(
       this.log,
       (settlements) => this.store.settle(webhookId, settlements, claim.leaseId),
@@ -218,7 +218,7 @@ export class Drainer {
       receiver.addDuration(outcome.attempt.duration_ms);
       const opens = receiver.count(each.delivery, outcome, !each.fresh);
       opened ||= opens || outcome.verdict === 'gone';
-      if (outcome.verdict === 'gone') gone = current;
+      if (outcome.verdict === 'gone') gone = { target: current, delivery: each.delivery };
       if (outcome.retryAfterMs !== null) retryAfterMs = Math.max(retryAfterMs ?? 0, outcome.retryAfterMs);
       // nothing here may throw: the lane would make the attempt again
       batch.add(settlementOf(each, outcome));
@@ -233,7 +233,7 @@ export class Drainer {
     );
     await Promise.all(ended);
     await batch.end();
-    if (gone) await this.gone(gone);
+    if (gone) await this.gone(gone.target, gone.delivery);
     this.giveBack(webhookId, parked.length - begun);
     return { opened, disabled: disabled || gone !== undefined, retryAfterMs };
   }
@@ -289,7 +289,7 @@ export class Drainer {
     const outcome = await this.attempts.make(target, parked.delivery, positionOf(parked));
     receiver.addDuration(outcome.attempt.duration_ms);
     receiver.count(parked.delivery, outcome, !parked.fresh);
-    if (outcome.verdict === 'gone') await this.gone(target);
+    if (outcome.verdict === 'gone') await this.gone(target, parked.delivery);
     const settlements = [settlementOfProbe(parked, outcome)];
     await this.store.settle(webhookId, settlements, claim.leaseId);
     const disabled = await this.settled(target, settlements);
@@ -309,16 +309,18 @@ export class Drainer {
       if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);
       else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
     }
-    if (settlements.every(({ delivered }) => delivered)) return false;
+    const failed = settlements.findLast(({ delivered }) => !delivered);
+    if (!failed) return false;
     await this.store.markFailing(target, longestSilence(this.config.retrySchedule));
-    if (!(await this.store.disable(target, this.config.disableAfterMs))) return false;
+    const reports = disabledReports(target, 'failing', failed.delivery);
+    if (!(await this.store.disable(target, reports, this.config.disableAfterMs))) return false;
     this.targets.outdate(target.id);
-    await this.notices.disabled(target, 'failing');
+    this.notices.disabled(target, 'failing');
     return true;
   }
 
-  private async gone(target: Target): Promise<void> {
-    if (await this.store.disable(target)) await this.notices.disabled(target, 'gone');
+  private async gone(target: Target, delivery: Delivery): Promise<void> {
+    if (await this.store.disable(target, disabledReports(target, 'gone', delivery))) this.notices.disabled(target, 'gone');
     this.targets.outdate(target.id);
   }
 

@@ -9,7 +9,7 @@ import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, detached, type Outcome } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
-import { Notices } from '../notices.js';
+import { disabledReports, Notices } from '../notices.js';
 import { RunningClock } from '../attempt/running-clock.js';
 import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { type Target, Targets } from '../receivers/targets.js';
@@ -223,7 +223,7 @@ export class Dispatcher implements OnApplicationShutdown {
 
   private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<void> {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
-    await this.judge(receiver, target, outcome, opens);
+    await this.judge(receiver, target, delivery, outcome, opens);
     const { attempt, tries, pauseMs } = outcome;
     await this.store.parkFailed({ delivery, delivered: false, attempts: [attempt], tries, pauseMs });
     if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
@@ -238,7 +238,7 @@ export class Dispatcher implements OnApplicationShutdown {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
           this.delivered.add(delivery, [outcome.attempt]);
         } else {
-          await this.judge(receiver, target, outcome, opens);
+          await this.judge(receiver, target, delivery, outcome, opens);
           const { attempt, tries, pauseMs } = outcome;
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries, pauseMs }]);
           if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
@@ -252,12 +252,18 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   /** Applies what a failure means for the receiver. */
-  private async judge(receiver: ReceiverState, target: Target, { verdict, retryAfterMs }: Outcome, opens: boolean): Promise<void> {
+  private async judge(
+    receiver: ReceiverState,
+    target: Target,
+    delivery: Delivery,
+    { verdict, retryAfterMs }: Outcome,
+    opens: boolean,
+  ): Promise<void> {
     const { webhookId } = receiver;
     if (verdict === 'gone') {
       await this.parkAll(receiver);
       // other attempts in flight may have the same outcome
-      if (await this.store.disable(target)) await this.notices.disabled(target, 'gone');
+      if (await this.store.disable(target, disabledReports(target, 'gone', delivery))) this.notices.disabled(target, 'gone');
       this.targets.outdate(webhookId);
     }
     if (verdict === 'failed') await this.store.markFailing(target, longestSilence(this.config.retrySchedule));

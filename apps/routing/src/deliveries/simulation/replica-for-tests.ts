@@ -62,7 +62,7 @@ class SimulatedPoster extends Poster {
 
 class NoNotices extends Notices {
   async gaveUp(): Promise<void> {}
-  async disabled(): Promise<void> {}
+  disabled(): void {}
 }
 
 /** A replica of routing, without Kafka, PostgreSQL and HTTP. */

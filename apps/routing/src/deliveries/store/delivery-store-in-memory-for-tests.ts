@@ -1,5 +1,6 @@
 import type { UserId, WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
+import type { AccountRecord } from '#outbox';
 import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import {
   type Claim,
@@ -57,6 +58,8 @@ export const UNSHARED: Shares = { most: 1000, taken: new Map() };
 /** The store without a database: for tests, and for a simulation whose time is not the clock's. */
 export class DeliveryStoreInMemory extends DeliveryStore {
   readonly hooks = new Map<WebhookId, Hook>();
+  /** Published about webhooks that were disabled. */
+  readonly published: AccountRecord[] = [];
   readonly parked = new Map<WebhookId, Map<string, Row>>();
   readonly backlogs = new Map<WebhookId, Backlog>();
 
@@ -160,7 +163,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     hook.lastFailedAt = Date.now();
   }
 
-  async disable({ id, url }: Attempted, ifFailingForMs?: number): Promise<boolean> {
+  async disable({ id, url }: Attempted, reports: AccountRecord[], ifFailingForMs?: number): Promise<boolean> {
     const hook = this.hooks.get(id);
     if (!hook?.active || hook.url !== url) return false;
     if (ifFailingForMs !== undefined && !(hook.failingSince !== null && hook.failingSince < Date.now() - ifFailingForMs)) return false;
@@ -168,6 +171,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     hook.giving_up = true;
     hook.version += 1;
     this.wakeNow(id);
+    this.published.push(...reports);
     return true;
   }
 

@@ -344,12 +344,12 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const id = await webhook();
       await store.parkFailed(failed(delivery(id), LONG));
       await store.parkFailed(failed(delivery(id), 0));
-      expect(await store.disable(await receiverOf(id), LONG)).toBe(false);
+      expect(await store.disable(await receiverOf(id), [], LONG)).toBe(false);
       await store.markFailing(await receiverOf(id), LONG);
-      expect(await store.disable(await receiverOf(id), LONG)).toBe(false);
+      expect(await store.disable(await receiverOf(id), [], LONG)).toBe(false);
       expect(await taken(id)).toHaveLength(1);
-      expect(await store.disable(await receiverOf(id), -1000)).toBe(true);
-      expect(await store.disable(await receiverOf(id))).toBe(false);
+      expect(await store.disable(await receiverOf(id), [], -1000)).toBe(true);
+      expect(await store.disable(await receiverOf(id), [])).toBe(false);
       const target = async () => (await store.findTargets([id]))[0];
       expect(await target()).toMatchObject({ active: false, giving_up: true });
       expect(await store.giveUp(id)).toBe(2);
@@ -361,7 +361,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     it('parks what is fresh of a disabled webhook, and gives it up', async () => {
       const id = await webhook();
       await store.spill(id, null);
-      await store.disable(await receiverOf(id));
+      await store.disable(await receiverOf(id), []);
       expect(await store.parkFresh(id, [delivery(id)])).toBe('spilled');
       expect(await store.giveUp(id)).toBe(1);
     });
@@ -369,9 +369,9 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     it('is neither disabled nor failing because of a receiver that it had before', async () => {
       const id = await webhook();
       const former = { id, url: 'http://former.test/' };
-      expect(await store.disable(former)).toBe(false);
+      expect(await store.disable(former, [])).toBe(false);
       await store.markFailing(former, LONG);
-      expect(await store.disable(await receiverOf(id), -1000)).toBe(false);
+      expect(await store.disable(await receiverOf(id), [], -1000)).toBe(false);
     });
 
     it('counts a receiver as failing from its first failure on, unless there was none for too long', async () => {
@@ -383,14 +383,14 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await fail();
       await new Promise((resolve) => setTimeout(resolve, 2100));
       await fail();
-      expect(await store.disable(silent, 2000)).toBe(false);
-      expect(await store.disable(failing, 2000)).toBe(true);
+      expect(await store.disable(silent, [], 2000)).toBe(false);
+      expect(await store.disable(failing, [], 2000)).toBe(true);
     });
 
     it('makes the backlog of a disabled webhook due, even if it is probed later', async () => {
       const id = await webhook();
       await store.spill(id, { probeInMs: LONG });
-      await store.disable(await receiverOf(id));
+      await store.disable(await receiverOf(id), []);
       await claimed(id);
     });
 
@@ -423,7 +423,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const id = await webhook();
       await store.spill(id, null);
       const own = await claimed(id);
-      await store.disable(await receiverOf(id));
+      await store.disable(await receiverOf(id), []);
       expect(await store.finishClosing(own)).toBe('direct');
       await claimed(id);
     });
@@ -441,7 +441,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await waiting()).toHaveLength(2);
       await store.settle(id, [delivered(done)]);
       expect(await waiting()).toEqual([tried.place]);
-      await store.disable(await receiverOf(id));
+      await store.disable(await receiverOf(id), []);
       while (await store.giveUp(id));
       expect(await waiting()).toEqual([]);
     });
@@ -451,7 +451,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const [slow, tried] = [delivery(id), delivery(id)];
       await store.parkInFlight(slow, LONG);
       await store.parkFailed(failed(tried, 0));
-      await store.disable(await receiverOf(id));
+      await store.disable(await receiverOf(id), []);
       while (await store.giveUp(id));
       await store.settle(id, [failed(slow, 0), failed(tried, 0)]);
       expect(await store.take(id, 10)).toEqual({ parked: [], inFlight: false });

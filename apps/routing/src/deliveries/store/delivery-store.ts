@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { UserId, WebhookId } from '#contracts';
 import { Database } from '#database';
 import type { EventPlace } from '#events';
+import { type AccountRecord, addToOutbox } from '#outbox';
 import type { Attempt, Delivery } from '../delivery.js';
 import { type Attempted, type Mode, type TargetRow, WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
@@ -86,9 +87,9 @@ export abstract class DeliveryStore {
   abstract markFailing(receiver: Attempted, pauseMs: number): Promise<void>;
   /**
    * Disables the webhook, and makes its backlog due, unless it has another URL by now; with `ifFailingForMs` only if it has been failing for that long. Returns
-   * whether it did.
+   * whether it did; then `reports` are published.
    */
-  abstract disable(receiver: Attempted, ifFailingForMs?: number): Promise<boolean>;
+  abstract disable(receiver: Attempted, reports: AccountRecord[], ifFailingForMs?: number): Promise<boolean>;
   /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns how many: 0 if none is left. */
   abstract giveUp(webhookId: WebhookId): Promise<number>;
 
@@ -177,10 +178,11 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.webhooks.markFailing(receiver, pauseMs);
   }
 
-  async disable(receiver: Attempted, ifFailingForMs?: number): Promise<boolean> {
+  async disable(receiver: Attempted, reports: AccountRecord[], ifFailingForMs?: number): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
       if (!(await this.webhooks.disable(transaction, receiver, ifFailingForMs))) return false;
       await this.backlogs.wakeNow(transaction, receiver.id);
+      await addToOutbox(transaction, reports);
       return true;
     });
   }
