@@ -55,6 +55,26 @@ describe('migrations', () => {
     expect(await tables()).toEqual(['migrations', 'one', 'two']);
   });
 
+  it('do not let the statements of services wait while something else, such as a dump, has a table', async () => {
+    await ensureDatabase(server, name);
+    await migrate(server, name, { migrations: [CreateOne1000000000001] }, log);
+    class AlterOne1000000000002 extends Migration {
+      readonly sql = 'ALTER TABLE one ADD COLUMN more int';
+    }
+    const dump = new pg.Client({ connectionString: databaseUrl(server, name) });
+    await dump.connect();
+    await dump.query('BEGIN; LOCK TABLE one IN ACCESS SHARE MODE');
+    const migrated = migrate(server, name, { migrations: [CreateOne1000000000001, AlterOne1000000000002] }, log);
+    // more than once, so that one of them comes while the migration waits
+    for (let n = 0; n < 30; n++) {
+      expect(await query(databaseUrl(server, name), 'SELECT id FROM one')).toEqual([]);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await dump.end();
+    expect(await migrated).toEqual(['AlterOne1000000000002']);
+    expect(await query(databaseUrl(server, name), 'SELECT more FROM one')).toEqual([]);
+  });
+
   it('leave nothing behind when one fails, and keep those before it', async () => {
     await ensureDatabase(server, name);
     class CreateTwoBadly1000000000002 extends Migration {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import type { Log } from '#observability';
@@ -42,6 +43,15 @@ export async function ensureDatabase(serverUrl: string, name: string): Promise<v
 type Migrations = Pick<Schema, 'migrations'>;
 
 /**
+ * Every statement of the services on a table waits behind a migration that waits for a lock on it, such as that of a `pg_dump`. So a migration gives up
+ * soon, and is repeated after a pause.
+ */
+const LOCK_TIMEOUT = '2s';
+const LOCK_PAUSE_MS = 5000;
+const LOCKS_WITHIN_MS = 30 * 60_000;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
  * Brings a database to the newest schema: applies each migration once, in a transaction. Several processes may call it at the same time.
  * Returns the names of the migrations that it applied.
  * @throws SchemaTooNew, having changed nothing
@@ -50,18 +60,31 @@ export async function migrate(serverUrl: string, name: string, schema: Migration
   return withClient(databaseUrl(serverUrl, name), async (client) => {
     // TypeORM does not lock: two processes would run the same migration.
     await client.query("SELECT pg_advisory_lock(hashtext('sluice.migrate'))");
-    const { unknown } = await schemaState(serverUrl, name, schema);
+    const { missing, unknown } = await schemaState(serverUrl, name, schema);
     if (unknown.length > 0)
       throw new SchemaTooNew(`the schema of database ${name} is newer than this version: it has ${unknown.join(', ')}`);
     const dataSource = new DataSource(dataSourceOptions({ ...schema, entities: [] }, { serverUrl, name, max: 1, log, responseMs: 0 }));
     await dataSource.initialize();
     try {
-      const applied = await dataSource.runMigrations({ transaction: 'each' });
-      return applied.map((migration) => migration.name);
+      await dataSource.query(`SET lock_timeout = '${LOCK_TIMEOUT}'`);
+      await repeatedWhileLocked(() => dataSource.runMigrations({ transaction: 'each' }), name, log);
+      return missing;
     } finally {
       await dataSource.destroy();
     }
   });
+}
+
+/** Those that are applied before one that is not remain, and are not repeated. */
+async function repeatedWhileLocked(run: () => Promise<unknown>, database: string, log: Log): Promise<void> {
+  for (const end = Date.now() + LOCKS_WITHIN_MS; ; await sleep(LOCK_PAUSE_MS)) {
+    try {
+      return void (await run());
+    } catch (error) {
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE || Date.now() > end) throw error;
+      log.warn({ database, err: error }, 'migration.waits-for-lock');
+    }
+  }
 }
 
 /** The migrations that the database lacks, and those that it has and this version does not know. A missing database lacks all of them. */
