@@ -53,6 +53,18 @@ it.each([
   expect(sent.every(({ topic, key }) => topic === 'replies' && key === 'c')).toBe(true);
 });
 
+it('says that the service is unavailable for a message of another version, so that its caller repeats the request', async () => {
+  const sent: OutgoingRecord[] = [];
+  const options = {
+    log: createLog('test', 'silent'),
+    box: new SecretBox([]),
+    publisher: { send: async (records: OutgoingRecord[]) => void sent.push(...records) },
+  } as unknown as TransportOptions;
+  const headers = { [HEADER.message]: 'a.later', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
+  await new Requests(new Map(), options).handle(recordWith(headers));
+  expect(sent.map(({ headers: { error } = {} }) => errorFromWire(error!).code)).toEqual(['unavailable']);
+});
+
 it('lets a reply wait for those to other requests in progress, but not the last one', async () => {
   const sent: (boolean | undefined)[] = [];
   const options = {

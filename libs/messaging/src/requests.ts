@@ -43,7 +43,10 @@ export class Requests {
     this.inProgress++;
     try {
       const handler = this.handlers.get(message);
-      if (!handler) throw new BadRecord(`unknown message ${message}`);
+      if (!handler) {
+        log.warn(fields, 'request.unknown');
+        throw new Unavailable(`this version of the service does not know ${message}`, 'a service that is being upgraded');
+      }
       const payload = isSealed ? parsed(box.open(String(record.value), requestContext(correlationId))) : jsonOf(record);
       const result = await handler(payload, record);
       const text = result === undefined ? '' : JSON.stringify(result);
