@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -90,5 +90,32 @@ needing('processes').describe('a start that is refused', () => {
     expect(code).toBe(0);
     expect(readdirSync(dir)).not.toContain('lock');
     rmSync(dir, { recursive: true });
+  });
+});
+
+needing('processes').describe('sluice secrets init', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-secrets-'));
+  afterAll(() => rmSync(dir, { recursive: true }));
+  const init = (key = '') =>
+    spawnSync(process.execPath, [inRoot('scripts', 'init-secrets.mjs'), dir], {
+      env: { ...userEnvironment(), SLUICE_SECRETS_KEY: key },
+      encoding: 'utf8',
+    });
+  const kept = (): string => readFileSync(join(dir, 'secrets-key'), 'utf8').trim();
+
+  it('replaces the key that encrypts secrets only by a list that contains it', () => {
+    expect(init().status).toBe(0);
+    const [first, other] = [kept(), 'b'.repeat(64)];
+    for (const [key, sentence] of [
+      ['typo', 'SLUICE_SECRETS_KEY must be 32 bytes'],
+      [other, `SLUICE_SECRETS_KEY lacks the key in ${join(dir, 'secrets-key')}`],
+    ] as const) {
+      const { status, stderr } = init(key);
+      expect({ status, stderr, kept: kept() }).toEqual({ status: 1, stderr: expect.stringContaining(sentence), kept: first });
+    }
+    for (const key of [`${first},${other}`, `${other},${first}`, other]) {
+      expect(init(key).status).toBe(0);
+      expect(kept()).toBe(key);
+    }
   });
 });
