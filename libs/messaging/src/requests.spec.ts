@@ -12,20 +12,17 @@ import { errorFromWire, HEADER } from './wire.js';
 const recordWith = (headers: Record<string, string>): LogRecord =>
   new LogRecord('requests', 0, { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers }, 0);
 
+const sendingWith = (send: (records: OutgoingRecord[], options: SendOptions) => Promise<void>) =>
+  ({ log: createLog('test', 'silent'), box: new SecretBox([]), publisher: { send } }) as unknown as TransportOptions;
+
 it.each([
   ['is sent again', 2, 3],
   ['is given up after three failures', 5, 3],
 ])('does not handle a request twice when Kafka does not accept the reply, which %s', async (_, failures, sends) => {
   let [handled, sent] = [0, 0];
-  const options = {
-    log: createLog('test', 'silent'),
-    box: new SecretBox([]),
-    publisher: {
-      send: async () => {
-        if (++sent <= failures) throw new Error('refused');
-      },
-    },
-  } as unknown as TransportOptions;
+  const options = sendingWith(async () => {
+    if (++sent <= failures) throw new Error('refused');
+  });
   const requests = new Requests(new Map([['a.b', async () => ++handled]]), options);
   const headers = { [HEADER.message]: 'a.b', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
   await requests.handle(recordWith(headers));
@@ -39,11 +36,7 @@ it.each([
 ])('a request %s', async (_, lateMs, times, replies) => {
   let handled = 0;
   const sent: OutgoingRecord[] = [];
-  const options = {
-    log: createLog('test', 'silent'),
-    box: new SecretBox([]),
-    publisher: { send: async (records: OutgoingRecord[]) => void sent.push(...records) },
-  } as unknown as TransportOptions;
+  const options = sendingWith(async (records) => void sent.push(...records));
   const requests = new Requests(new Map([['a.b', async () => ++handled]]), options);
   const deadline = String(Date.now() - lateMs);
   const headers = { [HEADER.message]: 'a.b', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c', [HEADER.deadline]: deadline };
@@ -55,11 +48,7 @@ it.each([
 
 it('says that the service is unavailable for a message of another version, so that its caller repeats the request', async () => {
   const sent: OutgoingRecord[] = [];
-  const options = {
-    log: createLog('test', 'silent'),
-    box: new SecretBox([]),
-    publisher: { send: async (records: OutgoingRecord[]) => void sent.push(...records) },
-  } as unknown as TransportOptions;
+  const options = sendingWith(async (records) => void sent.push(...records));
   const headers = { [HEADER.message]: 'a.later', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
   await new Requests(new Map(), options).handle(recordWith(headers));
   expect(sent.map(({ headers: { error } = {} }) => errorFromWire(error!).code)).toEqual(['unavailable']);
@@ -67,11 +56,7 @@ it('says that the service is unavailable for a message of another version, so th
 
 it('lets a reply wait for those to other requests in progress, but not the last one', async () => {
   const sent: (boolean | undefined)[] = [];
-  const options = {
-    log: createLog('test', 'silent'),
-    box: new SecretBox([]),
-    publisher: { send: async (_: OutgoingRecord[], { mayWait }: SendOptions) => void sent.push(mayWait) },
-  } as unknown as TransportOptions;
+  const options = sendingWith(async (_, { mayWait }) => void sent.push(mayWait));
   const slow = Promise.withResolvers<void>();
   const requests = new Requests(
     new Map([
