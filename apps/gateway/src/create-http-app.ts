@@ -18,7 +18,7 @@ import { GatewayAdapter } from './http/gateway-adapter.js';
 import { receiveBodies } from './http/received-bodies.js';
 import { readJsonBodies } from './http/request-bodies.js';
 import { serveDocs, showDocsToBrowsers } from './http/openapi.js';
-import { ProblemFilter } from './http/problem.js';
+import { loggedUrl, ProblemFilter } from './http/problem.js';
 import { checkQueries } from './http/queries.js';
 import { RequestPipe } from './http/request.pipe.js';
 import { SAFE_HEADERS } from './http/safe-headers.js';
@@ -83,7 +83,7 @@ function logRequests(fastify: FastifyInstance, log: Log): void {
     const fields = {
       request_id: request.id,
       method: request.method,
-      url: request.url,
+      url: loggedUrl(request),
       status: reply.statusCode,
       duration_ms: Math.round(reply.elapsedTime * 10) / 10,
       account_id: request.caller?.account.id,

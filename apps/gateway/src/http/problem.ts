@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, Inject } from '@nestjs/common';
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type * as contracts from '#contracts';
 import { type ErrorCode, SluiceError, Unavailable } from '#contracts';
 import { isTransient, outageOf } from '#database';
@@ -96,6 +96,9 @@ function addTo(reply: FastifyReply, header: string, item: string): void {
   reply.header(header, given === undefined ? item : `${String(given)}, ${item}`);
 }
 
+/** The URL of a request without the values of its query: that of a webhook may contain a password. */
+export const loggedUrl = ({ url }: FastifyRequest): string => url.replace(/(?<==)[^&]*/g, '…');
+
 /** Handles the errors of all routes. An unexpected error is a bug: it is logged with its stack, and the client gets only a 500. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
@@ -104,7 +107,8 @@ export class ProblemFilter implements ExceptionFilter {
   catch(exception: unknown, host: ArgumentsHost): void {
     const reply = host.switchToHttp().getResponse<FastifyReply>();
     const { log } = this;
-    const { id, method, url } = reply.request;
+    const { id, method } = reply.request;
+    const url = loggedUrl(reply.request);
     if (exception instanceof SluiceError) {
       const problem = problemOf(exception);
       if (problem.status >= 500) log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
