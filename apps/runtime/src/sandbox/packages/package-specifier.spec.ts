@@ -18,6 +18,7 @@ it.each([
   ['@scope', null],
   ['a b', null],
   [`${'a'.repeat(215)}`, null],
+  [`luxon@${'1 '.repeat(32)}1`, null],
 ])('reads the import of %s', (specifier, expected) => expect(readSpecifier(specifier)).toEqual(expected));
 
 it.each([
