@@ -5,6 +5,7 @@ import { curatedModules } from './curated-modules.js';
 import { defaultEgressLimits } from './egress/egress-budget.js';
 import { closedBuiltIns } from './guest/built-ins.js';
 import { tmpBytes } from './jail/command-line.js';
+import { defaultInstallLimits } from './packages/install-limits.js';
 import { defaultLimits } from './sandbox-config.js';
 import { readSandboxConfig } from './sandbox.provider.js';
 import { descriptionLimits } from './wire/description-limits.js';
@@ -49,7 +50,7 @@ describe('docs/reference/components.md', () => {
     ['response of `respond`', `${respondBytes / MiB} MiB`],
     [
       'description of a component',
-      `${descriptionLimits.props} props, together 262144 characters of JSON; \`name\`, \`key\`, \`version\`, \`description\` and types ${descriptionLimits.text} characters each; ${descriptionLimits.imports} imported packages`,
+      `${descriptionLimits.props} props, together 262144 characters of JSON; \`name\`, \`key\`, \`version\`, \`description\` and types ${descriptionLimits.text} characters each; ${defaultInstallLimits.named} imported packages that are not part of Sluice, ${defaultInstallLimits.packages} with their dependencies`,
     ],
     ['body of a request to an endpoint', `${RuntimeConfig.read({}).maxEndpointBodyBytes / 1024} KiB`],
     ['connections of an account', `${connections} at a time, ${perMinute} per minute`],
@@ -58,6 +59,11 @@ describe('docs/reference/components.md', () => {
       `${bytesDown / MiB} MiB received, ${bytesUp / MiB} MiB sent, ${lifeMs / 60_000} minutes; ${idleMs / 1000} s without a byte`,
     ],
   ])('states the limit of %s: %s', (name, limit) => expect(rows.get(name)).toContain(limit));
+
+  it('states the limits of the bundled packages', () => {
+    const { bundleBytes, storedBytes } = defaultInstallLimits;
+    expect(page).toContain(`at most ${bundleBytes / MiB} MB, ${storedBytes / MiB} MB when they are compressed`);
+  });
 
   it('states the limits without a configuration', () => expect(readSandboxConfig().limits).toEqual(defaultLimits));
 
