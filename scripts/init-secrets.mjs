@@ -48,4 +48,6 @@ function checkSecretsKey(file, given) {
 }
 
 /** @param {string} text */
-const keysOf = (text) => new SecretsConfig({ SLUICE_SECRETS_KEY: text }).keys.map((key) => key.toString('hex'));
+function keysOf(text) {
+  return SecretsConfig.read({ SLUICE_SECRETS_KEY: text }).keys.map((key) => key.toString('hex'));
+}
