@@ -38,6 +38,8 @@ export const listStreams = query<EmitterStream[]>()('event-store.stream.list', E
 export class FindEvent extends EmitterReference {
   /** `<ms>-<seq>` */
   @IsString() event_id!: string;
+  /** Whether the reply may lack what the store has not read yet: for lists. Otherwise, the reply includes each deletion that was acknowledged before. */
+  @IsOptional() @IsBoolean() may_lag?: boolean;
 }
 
 /** A deletion of a range of an emitter's events, as the log has it: event ids, both inclusive. */
@@ -65,7 +67,7 @@ export class ListDeletions extends EmitterReference {
   @IsOptional() @IsString() from_id?: string;
   @IsOptional() @IsString() to_id?: string;
 }
-/** The deletions that the log may still contain. */
+/** The deletions that the log may still contain, with each that was acknowledged before the request. */
 export const listDeletions = query<EventDeletion[]>()('event-store.event.deletions', ListDeletions);
 
 /** A part of a partition of the topic `events`. */
@@ -120,7 +122,7 @@ export class FindWithdrawnEmits {
 /** How long a caller waits for the reply, and the store works on it. Shorter than the shutdown timeout of a process. */
 export const FIND_WITHDRAWN_WITHIN_MS = 5000;
 /**
- * Returns the given emits whose event has been deleted from `$in`, as far as the store has read. They must not be emitted. The store knows the last events on
- * `$in` by their ids, and older ones, which it does not show, by the time since which they wait.
+ * Returns the given emits whose event has been deleted from `$in` by a deletion that was acknowledged before the request. They must not be emitted. The store
+ * knows the last events on `$in` by their ids, and older ones, which it does not show, by the time since which they wait.
  */
 export const findWithdrawnEmits = query<WaitingEmitKey[]>()('event-store.emit.find-withdrawn', FindWithdrawnEmits);

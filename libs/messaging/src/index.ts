@@ -6,7 +6,7 @@ export { deadLetterRecord, refusedOf, type Sender, sendOrSetAside } from './dead
 export { eachSecond } from './each-second.js';
 export { Batch, Consumes, ConsumesBatch, Follows, Handles, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
 export { explainKafkaError, reasonOf } from './kafka-errors.js';
-export { KafkaClient, partitionOf } from './kafka.js';
+export { KafkaClient, METADATA_MAX_AGE_MS, partitionOf } from './kafka.js';
 export { KafkaConfig } from './kafka.config.js';
 export { KeptAdmin } from './kept-admin.js';
 export { LaneIntake, type PartitionProgress, type Uncommitted } from './lane-intake.js';
@@ -18,6 +18,7 @@ export { currentLateHandler, LATE_MS, Messages, recordOf, withLateReplies } from
 export { fieldsOf, payloadOf, PayloadPipe } from './payload.js';
 export { isOutage } from './outcomes.js';
 export { type OutgoingRecord, Publisher, SEND_WITHIN_MS, shares, sizeOf } from './publisher.js';
+export { deadlineOf } from './requests.js';
 export type { GroupPosition, Restores } from './restores.js';
 export { checkTopics, createTopics, limitTopics, type TopicReport, type TopicSettings, wrongTopics } from './topics.js';
 export { TopicsConfig } from './topics.config.js';

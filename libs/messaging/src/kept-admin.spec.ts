@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { Admin } from 'kafkajs';
 import type { KafkaClient } from './kafka.js';
 import { KeptAdmin } from './kept-admin.js';
@@ -43,4 +43,17 @@ it('a kept admin client connects again after it could not connect', async () => 
   await expect(work()).rejects.toThrow('refused');
   await work();
   expect(log).toEqual(['admin 1 disconnects', 'admin 2 connects', 'admin 2 works']);
+});
+
+it('a kept admin client connects again before work that comes later than its maximum age', async () => {
+  const { log, kafka } = fakeClient();
+  let now = 1000;
+  jest.spyOn(performance, 'now').mockImplementation(() => now);
+  const kept = new KeptAdmin(kafka, undefined, 500);
+  for (const at of [1000, 1500, 1501]) {
+    now = at;
+    await kept.withAdmin((admin) => admin.listTopics());
+  }
+  jest.restoreAllMocks();
+  expect(log).toEqual(['admin 1 connects', 'admin 1 works', 'admin 1 works', 'admin 1 disconnects', 'admin 2 connects', 'admin 2 works']);
 });

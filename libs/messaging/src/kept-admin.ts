@@ -1,4 +1,4 @@
-import type { Admin } from 'kafkajs';
+import type { Admin, AdminConfig } from 'kafkajs';
 import type { KafkaClient } from './kafka.js';
 
 /**
@@ -7,11 +7,19 @@ import type { KafkaClient } from './kafka.js';
  */
 export class KeptAdmin implements Pick<KafkaClient, 'withAdmin'> {
   private connected: Promise<Admin> | undefined;
+  /** As from performance.now(). */
+  private connectedAt = 0;
 
-  constructor(private readonly kafka: KafkaClient) {}
+  /** maxAgeMs: an older connection is replaced before it is used, because kafkajs keeps the partitions of a topic for five minutes. */
+  constructor(
+    private readonly kafka: Pick<KafkaClient, 'admin'>,
+    private readonly config?: AdminConfig,
+    private readonly maxAgeMs = Infinity,
+  ) {}
 
   async withAdmin<T>(work: (admin: Admin) => Promise<T>): Promise<T> {
     try {
+      if (performance.now() - this.connectedAt > this.maxAgeMs) await this.close();
       return await work(await (this.connected ??= this.connect()));
     } catch (error) {
       await this.close();
@@ -26,7 +34,8 @@ export class KeptAdmin implements Pick<KafkaClient, 'withAdmin'> {
   }
 
   private async connect(): Promise<Admin> {
-    const admin = this.kafka.admin();
+    const admin = this.kafka.admin(this.config);
+    this.connectedAt = performance.now();
     try {
       await admin.connect();
     } catch (error) {

@@ -6,6 +6,9 @@ import { MAX_REPLY_BYTES, partHeader, partsOf } from './reply-parts.js';
 import type { Handler, TransportOptions } from './transport.js';
 import { errorToWire, HEADER, replyContext, requestContext } from './wire.js';
 
+/** When the caller of a request stops waiting, in ms since the epoch. */
+export const deadlineOf = (record: LogRecord): number => Number(record.header(HEADER.deadline) ?? Infinity);
+
 /**
  * Handles requests (commands and queries), and announced facts, which arrive as requests, too.
  *
@@ -30,7 +33,7 @@ export class Requests {
     const fields = { message, request_id: record.header(HEADER.requestId) };
     if (!replyTo || !correlationId) throw new BadRecord('not a request: it names no topic for the reply');
     const headers: Record<string, string> = { [HEADER.correlationId]: correlationId };
-    const late = Date.now() - Number(record.header(HEADER.deadline) ?? Infinity);
+    const late = Date.now() - deadlineOf(record);
     if (late > 0) {
       log.warn({ ...fields, late_ms: late }, 'request.expired');
       if (late > LATE_MS) return;

@@ -3,6 +3,7 @@ import { EventStoreConfig } from '../event-store.config.js';
 import { AppendController } from './append.controller.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
+import { StoreProgress } from './store-progress.js';
 import { TrimCounter } from './stream-counters.js';
 
 @Module({
@@ -10,9 +11,10 @@ import { TrimCounter } from './stream-counters.js';
   providers: [
     AppendRepository,
     AppendService,
+    StoreProgress,
     { provide: TrimCounter, useFactory: () => new TrimCounter() },
     { provide: EventStoreConfig, useFactory: () => EventStoreConfig.read() },
   ],
-  exports: [AppendRepository, EventStoreConfig],
+  exports: [AppendRepository, EventStoreConfig, StoreProgress],
 })
 export class AppendModule {}

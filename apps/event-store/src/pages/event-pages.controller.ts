@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { Payload } from '@nestjs/microservices';
+import { Ctx, Payload } from '@nestjs/microservices';
 import {
   EmitterReference,
   type EmitterEvents,
@@ -20,7 +20,8 @@ import {
   type StoredEvent,
   type WaitingEmitKey,
 } from '#contracts';
-import { Handles } from '#messaging';
+import { deadlineOf, Handles, LogRecord } from '#messaging';
+import { StoreProgress } from '../append/store-progress.js';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { EventPagesService } from './event-pages.service.js';
 
@@ -29,6 +30,7 @@ export class EventPagesController {
   constructor(
     private readonly pages: EventPagesService,
     private readonly repository: EventPagesRepository,
+    private readonly progress: StoreProgress,
   ) {}
 
   @Handles(listEvents)
@@ -37,13 +39,13 @@ export class EventPagesController {
   }
 
   @Handles(findEvent)
-  find(@Payload() request: FindEvent): Promise<StoredEvent> {
-    return this.pages.find(request);
+  find(@Payload() request: FindEvent, @Ctx() record: LogRecord): Promise<StoredEvent> {
+    return this.pages.find(request, deadlineOf(record));
   }
 
   @Handles(listDeletions)
-  deletions(@Payload() request: ListDeletions): Promise<EventDeletion[]> {
-    return this.pages.deletions(request);
+  deletions(@Payload() request: ListDeletions, @Ctx() record: LogRecord): Promise<EventDeletion[]> {
+    return this.pages.deletions(request, deadlineOf(record));
   }
 
   @Handles(findEmittersBetween)
@@ -53,7 +55,11 @@ export class EventPagesController {
 
   /** Returns which waiting emits are withdrawn. The runtime queries it before it emits them. */
   @Handles(findWithdrawnEmits)
-  withdrawn(@Payload() { emits }: FindWithdrawnEmits): Promise<WaitingEmitKey[]> {
+  async withdrawn(@Payload() { emits }: FindWithdrawnEmits, @Ctx() record: LogRecord): Promise<WaitingEmitKey[]> {
+    await this.progress.reachEnd(
+      emits.map(({ emitter_id }) => emitter_id),
+      deadlineOf(record),
+    );
     return this.repository.withdrawn(emits);
   }
 

@@ -5,6 +5,7 @@ import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
+import type { StoreProgress } from '../append/store-progress.js';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { EventPagesService } from './event-pages.service.js';
 
@@ -16,7 +17,7 @@ describe('listing events', () => {
     db = await freshDatabase(schema);
     const nobody = { request: async () => [] } as unknown as Messages;
     const directory = new EmitterDirectory(db.database, nobody);
-    service = new EventPagesService(directory, new EventPagesRepository(db.database));
+    service = new EventPagesService(directory, new EventPagesRepository(db.database), {} as StoreProgress);
     const state: Omit<EmitterState, 'emitter_id' | 'deleted'> = {
       kind: 'source',
       owner_id: 'u_1',

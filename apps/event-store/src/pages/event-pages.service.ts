@@ -19,6 +19,7 @@ import {
 } from '#contracts';
 import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
+import { StoreProgress } from '../append/store-progress.js';
 import { EventPagesRepository, type PageWindow } from './event-pages.repository.js';
 
 /** A reply is one message, in which a JSON text can grow to twice its size; it has to stay below the topic's limit. */
@@ -30,6 +31,7 @@ export class EventPagesService {
   constructor(
     private readonly directory: EmitterDirectory,
     private readonly pages: EventPagesRepository,
+    private readonly progress: StoreProgress,
   ) {}
 
   async list({ owner_id, emitter_id, stream, expand = false, ...request }: ListEvents): Promise<EventPage> {
@@ -40,10 +42,12 @@ export class EventPagesService {
     return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, event)), ...(cut && { cut }) };
   }
 
-  async find({ owner_id, emitter_id, event_id }: FindEvent): Promise<StoredEvent> {
+  /** deadline: when the caller stops waiting for the store to read the log, in ms since the epoch. */
+  async find({ owner_id, emitter_id, event_id, may_lag = false }: FindEvent, deadline: number): Promise<StoredEvent> {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
     await this.requireOwned(owner_id, emitter_id);
+    if (!may_lag) await this.progress.reachEnd([emitter_id], deadline);
     const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id, place, place)]);
     return {
       event: found ? { stream: found.stream, emit_id: found.emit_id, json: found.event.toString('utf8') } : null,
@@ -51,8 +55,10 @@ export class EventPagesService {
     };
   }
 
-  async deletions({ owner_id, emitter_id, from_id = '', to_id = '' }: ListDeletions): Promise<EventDeletion[]> {
+  /** deadline: as above. */
+  async deletions({ owner_id, emitter_id, from_id = '', to_id = '' }: ListDeletions, deadline: number): Promise<EventDeletion[]> {
     await this.requireOwned(owner_id, emitter_id);
+    await this.progress.reachEnd([emitter_id], deadline);
     return this.pages.deletions(emitter_id, parseEventId(from_id) ?? BEFORE_ALL, parseEventId(to_id) ?? AFTER_ALL);
   }
 

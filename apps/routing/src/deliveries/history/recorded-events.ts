@@ -22,9 +22,9 @@ export class RecordedEvents {
     return event && !deletedBy(deletions)(event.stream, place) ? event : undefined;
   }
 
-  /** The same, without what only the log has where the store has the event: that is faster. */
+  /** The same to show it, without waiting: without what only the log has where the store has the event, and without the latest deletions. */
   async look(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
-    const known = await this.inStore(ownerId, emitterId, place);
+    const known = await this.inStore(ownerId, emitterId, place, { may_lag: true });
     if (!known) return undefined;
     const event = eventOf(emitterId, place, known) ?? (await this.inLog(emitterId, place));
     return event && !deletedBy(known.deletions)(event.stream, place) ? event : undefined;
@@ -37,9 +37,14 @@ export class RecordedEvents {
   }
 
   /** Undefined if the emitter does not exist any more: its events went with it. */
-  private async inStore(owner_id: UserId, emitter_id: EmitterId, place: EventPlace): Promise<StoredEvent | undefined> {
+  private async inStore(
+    owner_id: UserId,
+    emitter_id: EmitterId,
+    place: EventPlace,
+    options: { may_lag?: boolean } = {},
+  ): Promise<StoredEvent | undefined> {
     try {
-      return await this.messages.request(findEvent, { owner_id, emitter_id, event_id: eventIdOf(place) }, { key: emitter_id });
+      return await this.messages.request(findEvent, { owner_id, emitter_id, event_id: eventIdOf(place), ...options }, { key: emitter_id });
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
