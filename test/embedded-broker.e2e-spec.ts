@@ -9,6 +9,8 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { brokerAccess } from '../scripts/stores/broker-access.mjs';
 import { startBroker } from '../scripts/stores/broker.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
+import { KafkaClient, KafkaConfig, Publisher } from '../libs/messaging/src/index.js';
+import { createLog } from '../libs/observability/src/index.js';
 import { needing } from './support/target.js';
 
 const topics = ['events', 'workflows', 'workflow-triggers', 'routing.requests'];
@@ -208,6 +210,41 @@ needing('processes').describe('the embedded broker', () => {
     expect(await asAdmin(await services(), (admin) => admin.fetchTopicOffsets('expanding'))).toMatchObject([{ low: '0', high: '1' }]);
     await asAdmin(await services(), (admin) => admin.deleteTopics({ topics: ['expanding'] }));
   }, 60_000);
+
+  it('writes a deletion once although its response is lost, and then the next one', async () => {
+    await create(await services(), { topic: 'once', numPartitions: 1 });
+    const end = async () => (await asAdmin(await services(), (admin) => admin.fetchTopicOffsets('once')))[0]?.high;
+    let [lose, produced] = [true, 0];
+    const socketFactory = ({ host, port: to, onConnect }: kafkajs.ISocketFactoryArgs) => {
+      const socket = connect({ host, port: to }, onConnect);
+      const [write, emit] = [socket.write.bind(socket), socket.emit.bind(socket)];
+      let isProducing = false;
+      return Object.assign(socket, {
+        write: (data: Buffer, ...rest: never[]) => {
+          // the number of a Produce request is 0
+          isProducing = data.readInt16BE(4) === 0;
+          if (isProducing) produced += 1;
+          return write(data, ...rest);
+        },
+        emit: (event: string, ...rest: unknown[]) => {
+          if (event !== 'data' || !isProducing || !lose) return emit(event, ...rest);
+          lose = false;
+          socket.destroy(new Error('the connection is lost'));
+          return true;
+        },
+      });
+    };
+    const config = KafkaConfig.read(access.environment);
+    const faulty = Object.create(config, { clientOptions: { value: () => ({ ...config.clientOptions(), socketFactory }) } }) as KafkaConfig;
+    const publisher = new Publisher(new KafkaClient(faulty, 'test', createLog('test', 'silent')));
+    const deletion = () => publisher.send([{ topic: 'once', key: 'dc_1', value: '{}' }], { once: true });
+    await deletion();
+    expect([produced, await end()]).toEqual([2, '1']);
+    await deletion();
+    expect([produced, await end()]).toEqual([3, '2']);
+    await publisher.close();
+    await asAdmin(await services(), (admin) => admin.deleteTopics({ topics: ['once'] }));
+  });
 
   it('starts again with the same ports and password', async () => {
     const before = access;

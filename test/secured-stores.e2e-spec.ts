@@ -94,6 +94,8 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
     await eventually(async () =>
       expect((await api.get(`/sources/${relay.id}/event_summaries`)).body.data).toMatchObject([{ event: { relayed: { got: 'x' } } }]),
     );
+    expect((await api.delete(`/sources/${relay.id}/events`)).status).toBe(202);
+    await eventually(async () => expect((await api.get(`/sources/${relay.id}/event_summaries`)).body.data).toEqual([]));
     expect((await api.delete(`/sources/${relay.id}`)).status).toBe(204);
     await receiver.close();
   });

@@ -30,8 +30,8 @@ export interface DeletionSigner {
 const contextOf = (emitterId: EmitterId): string => `deletion ${emitterId}`;
 
 /**
- * Builds the record of a range deletion. Its range ends at most a few minutes from now: a reader of the topic who writes the record again deletes
- * nothing that came later.
+ * Builds the record of a range deletion. It deletes events before its own place in the log, so it must be written once: a second copy deletes the events
+ * between the two. The signed range ends at most ten minutes from now: a reader of the topic who writes the record again deletes nothing that comes later.
  */
 export function deletionRecord(
   { emitterId, startId, endId, stream }: { emitterId: EmitterId; startId?: string; endId?: string; stream?: Stream },

@@ -111,13 +111,16 @@ const NO_METADATA = { partitionErrorCode: 0, leader: 0, replicas: [], isr: [] };
 /** A broker that is down concerns every connection, again and again: the same message is a warning once in this time. */
 const REPEATED_MS = 10_000;
 
+/** A warning about each idempotent producer (publisher.ts). */
+const EXPECTED = /^Limiting retries for the idempotent producer/;
+
 function logger(log: Log): (entry: LogEntry) => void {
   const warnedAt = new Map<string, number>();
   return ({ namespace, level, log: { message, timestamp: _, stack: __, ...fields } }) => {
     const subject = `${message} ${fields.groupId ?? ''}`;
     const now = performance.now();
     // most errors of kafkajs are a broker that is down; the owner of the process logs the error that ends it
-    const isNews = level <= kafkajs.logLevel.WARN && now - (warnedAt.get(subject) ?? -Infinity) >= REPEATED_MS;
+    const isNews = !EXPECTED.test(message) && level <= kafkajs.logLevel.WARN && now - (warnedAt.get(subject) ?? -Infinity) >= REPEATED_MS;
     if (isNews) for (const [each, at] of warnedAt) if (now - at >= REPEATED_MS) warnedAt.delete(each);
     if (isNews) warnedAt.set(subject, now);
     log[isNews ? 'warn' : 'debug']({ ...fields, namespace }, `kafka: ${message}`);

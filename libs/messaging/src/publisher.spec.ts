@@ -125,6 +125,58 @@ describe('a publisher', () => {
   });
 });
 
+describe('a record that must not be written twice', () => {
+  /** The log has what the producers do, in order; the outcome of each idempotent batch is taken from `outcomes`, or is good. */
+  function idempotent(outcomes: (Error | undefined)[] = []) {
+    const log: string[] = [];
+    let count = 0;
+    const producer = ({ idempotent: isIdempotent = false }: { idempotent?: boolean }) => {
+      const name = isIdempotent ? `idempotent ${++count}` : 'usual';
+      const sendBatch = async ({ topicMessages }: { topicMessages: { messages: { key: unknown }[] }[] }) => {
+        log.push(`${name}: ${topicMessages.flatMap(({ messages }) => messages.map(({ key }) => key)).join(' ')}`);
+        const outcome = isIdempotent ? outcomes.shift() : undefined;
+        if (outcome) throw outcome;
+      };
+      return { sendBatch, connect: async () => {}, disconnect: async () => void log.push(`${name} ends`) };
+    };
+    const publisher = new Publisher({ producer, onFatal: () => {} } as unknown as KafkaClient);
+    return { log, publisher, once: (key: string) => publisher.send(record(key), { once: true, account: 'a' }) };
+  }
+
+  it('is sent alone by an idempotent producer, in its order', async () => {
+    const { log, publisher, once } = idempotent();
+    const send = (key: string) => publisher.send(record(key), { account: 'a' });
+    await Promise.all([send('a'), send('b'), once('c'), once('d'), send('e'), send('f')]);
+    expect(log).toEqual(['usual: a b', 'idempotent 1: c', 'idempotent 1: d', 'usual: e f']);
+  });
+
+  it('has another producer than one that failed, because the broker would take it for the repetition of that record', async () => {
+    const { log, publisher, once } = idempotent([new Error('out of order')]);
+    const sent = await Promise.allSettled([once('a'), once('b')]);
+    await publisher.close();
+    expect(sent.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(log.filter((line) => line !== 'usual ends')).toEqual([
+      'idempotent 1: a',
+      'idempotent 1 ends',
+      'idempotent 2: b',
+      'idempotent 2 ends',
+    ]);
+  });
+
+  it('has another producer than one that is old, because the brokers may have lost their data and assign its id again', async () => {
+    const { log, once } = idempotent();
+    let now = 100_000;
+    jest.spyOn(performance, 'now').mockImplementation(() => now);
+    await once('a');
+    now += 20_000;
+    await once('b');
+    now += 20_000;
+    await once('c');
+    jest.restoreAllMocks();
+    expect(log).toEqual(['idempotent 1: a', 'idempotent 1: b', 'idempotent 1 ends', 'idempotent 2: c']);
+  });
+});
+
 describe('records that may wait', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());

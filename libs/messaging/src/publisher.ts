@@ -23,6 +23,8 @@ export interface SendOptions {
   account?: string;
   /** Whether the records may wait a few ms for others: the caller expects more of them soon. */
   mayWait?: boolean;
+  /** A single record whose second copy would do harm: it is in the log at most once, however often the request is repeated. It is a batch by itself. */
+  once?: boolean;
 }
 
 /** A share of the records of one caller. */
@@ -30,6 +32,7 @@ interface Waiting {
   account: string;
   records: OutgoingRecord[];
   bytes: number;
+  once: boolean;
   resolve(): void;
   reject(error: Error): void;
 }
@@ -58,6 +61,7 @@ const COMPRESS_FROM_BYTES = 16 * 1024;
  */
 export class Publisher {
   private readonly producer: Producer;
+  private readonly onceProducer: OnceProducer;
   private readonly waiting = new Turns();
   /** Of the records with a time limit. */
   private limitedBytes = 0;
@@ -77,6 +81,7 @@ export class Publisher {
       allowAutoTopicCreation: false,
       metadataMaxAge: METADATA_MAX_AGE_MS,
     });
+    this.onceProducer = new OnceProducer(kafka);
   }
 
   async connect(): Promise<void> {
@@ -91,8 +96,8 @@ export class Publisher {
    *
    * Throws TooManyRequests while too many records of the account wait.
    */
-  async send(records: OutgoingRecord[], { withinMs, account = '', mayWait = false }: SendOptions = {}): Promise<void> {
-    const parts = shares(records).map((share) => ({ account, records: share, bytes: bytesOf(share) }));
+  async send(records: OutgoingRecord[], { withinMs, account = '', mayWait = false, once = false }: SendOptions = {}): Promise<void> {
+    const parts = shares(records).map((share) => ({ account, records: share, bytes: bytesOf(share), once }));
     const bytes = withinMs === undefined ? 0 : parts.reduce((sum, part) => sum + part.bytes, 0);
     // all shares or none: a caller that repeats the records would send the others twice
     if (this.limitedBytes + bytes > MOST_WAITING_BYTES) throw notTaken('too many records wait for Kafka');
@@ -114,7 +119,7 @@ export class Publisher {
     else this.limitedBytesOf.set(account, left);
   }
 
-  private add(part: Pick<Waiting, 'account' | 'records' | 'bytes'>, withinMs: number | undefined): Promise<void> {
+  private add(part: Omit<Waiting, 'resolve' | 'reject'>, withinMs: number | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { ...part, resolve, reject };
       if (withinMs !== undefined) this.limitTime(waiting, withinMs);
@@ -132,7 +137,7 @@ export class Publisher {
   /** Sends the waiting records, then disconnects. */
   async close(): Promise<void> {
     while (!this.waiting.isEmpty || this.flushing) await new Promise((resolve) => setTimeout(resolve, 5));
-    await this.producer.disconnect();
+    await Promise.all([this.producer.disconnect(), this.onceProducer.close()]);
   }
 
   private limitTime(waiting: Waiting, withinMs: number): void {
@@ -168,11 +173,14 @@ export class Publisher {
   /** A record that Kafka refuses is a failure of its caller, and not of the others. */
   private async sendBatch(batch: Waiting[], bytes: number): Promise<void> {
     try {
-      await this.producer.sendBatch({
-        acks: -1,
-        compression: bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
-        topicMessages: byTopic(batch),
-      });
+      if (batch[0]?.once) await this.onceProducer.send(byTopic(batch));
+      else
+        await this.producer.sendBatch({
+          acks: -1,
+          compression:
+            bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
+          topicMessages: byTopic(batch),
+        });
       for (const { resolve } of batch) resolve();
     } catch (error) {
       if (isRefused(error) && batch.length > 1) {
@@ -190,7 +198,7 @@ export class Publisher {
     const batch: Waiting[] = [];
     let sum = 0;
     for (let next = this.waiting.next; next; next = this.waiting.next) {
-      if (batch.length > 0 && sum + next.bytes > MAX_BATCH_BYTES) break;
+      if (batch.length > 0 && (next.once || batch[0]?.once || sum + next.bytes > MAX_BATCH_BYTES)) break;
       sum += next.bytes;
       batch.push(next);
       this.waiting.take(next);
@@ -198,6 +206,58 @@ export class Publisher {
     // what did not fit gains nothing by waiting
     this.isUrgent = !this.waiting.isEmpty;
     return { batch, bytes: sum };
+  }
+}
+
+/** The number of attempts for a record takes about as long as its caller waits: a later one would surprise. */
+const ONCE_RETRIES = 8;
+/** In ms. An older producer is replaced before it is used: after a loss of the brokers' data, another one could have the same id. */
+const ONCE_MAX_AGE_MS = 30_000;
+
+/**
+ * Sends records one at a time, each at most once: the broker recognises a repeated request by the producer's id and the number of the record.
+ *
+ * The idempotent producer of kafkajs 2.2.4 is reliable only in this way. If one of several brokers does not respond, kafkajs sends the records of the
+ * others again under new numbers. After a failure, the next record gets the number of the failed one: if that was written after all, the broker takes the
+ * next one for its repetition, and acknowledges it without writing it. So each request has one record, and a failure ends the producer.
+ */
+class OnceProducer {
+  private connected: Promise<Producer> | undefined;
+  /** As from performance.now(). */
+  private connectedAt = 0;
+
+  constructor(private readonly kafka: KafkaClient) {}
+
+  async send(topicMessages: { topic: string; messages: Message[] }[]): Promise<void> {
+    if (performance.now() - this.connectedAt > ONCE_MAX_AGE_MS) void this.close();
+    try {
+      const producer = await (this.connected ??= this.connect());
+      await producer.sendBatch({ acks: -1, topicMessages });
+    } catch (error) {
+      void this.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const { connected } = this;
+    this.connected = undefined;
+    await connected?.then((producer) => producer.disconnect()).catch(() => {});
+  }
+
+  private async connect(): Promise<Producer> {
+    this.connectedAt = performance.now();
+    const producer = this.kafka.producer({
+      ...{ createPartitioner: javaPartitioner, allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS },
+      ...{ idempotent: true, retry: { retries: ONCE_RETRIES } },
+    });
+    try {
+      await producer.connect();
+    } catch (error) {
+      await producer.disconnect().catch(() => {});
+      throw error;
+    }
+    return producer;
   }
 }
 

@@ -12,6 +12,7 @@ const SOURCE = 'dc_000000000000000001';
 
 describe('the events of a source', () => {
   let sent: EventToProduce[];
+  let writtenOnce: boolean;
   let source: Pick<Emitter, 'owner_id' | 'deleted'>;
   /** The ids that were looked up in the catalog, because the gateway's table lacks them. */
   let lookedUp: string[];
@@ -28,12 +29,16 @@ describe('the events of a source', () => {
         return new Map();
       },
     };
+    const append = async (_: string, records: EventToProduce[], { once = false } = {}) => {
+      sent.push(...records);
+      writtenOnce = once;
+    };
     const module = await Test.createTestingModule({
       providers: [
         DeletionsService,
         EmitterOwners,
         { provide: EmitterDirectory, useValue: directory },
-        { provide: EventLog, useValue: { append: async (_: string, records: EventToProduce[]) => void sent.push(...records) } },
+        { provide: EventLog, useValue: { append } },
         { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32)]) },
       ],
     }).compile();
@@ -44,6 +49,7 @@ describe('the events of a source', () => {
     await deletions.delete(ME, SOURCE, { start_id: '100-1', end_id: '100-2', event_name: '$errors' });
     expect(sent).toMatchObject([{ key: SOURCE, headers: { ce_sluicesignature: expect.stringContaining(':') } }]);
     expect(lookedUp).toEqual([]);
+    expect(writtenOnce).toBe(true);
   });
 
   it.each([

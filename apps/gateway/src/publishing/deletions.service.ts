@@ -25,6 +25,7 @@ export class DeletionsService {
       throw new Invalid([{ field: 'end_id', message: 'end_id must not be before start_id' }]);
     const stream = event_name === undefined ? undefined : streamOf(event_name);
     const emitterId = await this.owners.emitterOf(ownerId, 'source', id);
-    await this.log.append(ownerId, [deletionRecord({ emitterId, startId: start_id, endId: end_id, stream }, this.box)]);
+    // a second copy would delete the events between the two
+    await this.log.append(ownerId, [deletionRecord({ emitterId, startId: start_id, endId: end_id, stream }, this.box)], { once: true });
   }
 }

@@ -27,12 +27,12 @@ export class EventLog implements OnModuleInit, OnApplicationShutdown {
   /**
    * Resolves when all in-sync replicas have every event. Throws Unavailable if they do not within five seconds, and at once while too many events wait;
    * in the first case, some of the events may be in the log or arrive there later. Throws TooManyRequests while too many of the account wait. Those of one
-   * account keep their order.
+   * account keep their order. once: a single record is not written a second time if Kafka's response is lost.
    */
-  async append(ownerId: UserId, events: EventToProduce[]): Promise<void> {
+  async append(ownerId: UserId, events: EventToProduce[], { once }: { once?: boolean } = {}): Promise<void> {
     const records = events.map((event) => ({ topic: EVENTS_TOPIC, ...event }));
     try {
-      await this.publisher.send(records, { withinMs: SEND_WITHIN_MS, account: ownerId });
+      await this.publisher.send(records, { withinMs: SEND_WITHIN_MS, account: ownerId, once });
     } catch (error) {
       if (error instanceof TooManyRequests) throw error;
       const bytes = events.reduce((sum, { value }) => sum + value.length, 0);
