@@ -7,8 +7,8 @@ function controlled() {
   const batches: { keys: unknown[]; taken(): void }[] = [];
   let begun = Promise.withResolvers<void>();
   const sendBatch = ({ topicMessages }: { topicMessages: { messages: { key: unknown }[] }[] }) => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    batches.push({ keys: topicMessages.flatMap(({ messages }) => messages.map(({ key }) => key)), taken: resolve });
+    const { promise, resolve } = Promise.withResolvers<unknown[]>();
+    batches.push({ keys: topicMessages.flatMap(({ messages }) => messages.map(({ key }) => key)), taken: () => resolve([]) });
     begun.resolve();
     begun = Promise.withResolvers();
     return promise;
@@ -97,6 +97,7 @@ describe('a publisher', () => {
       const keys = topicMessages.flatMap(({ messages }) => messages.map(({ key }) => key));
       batches.push(keys);
       if (keys.includes('large')) throw Object.assign(new Error('too large'), { type: 'MESSAGE_TOO_LARGE' });
+      return [];
     };
     const publisher = new Publisher({ producer: () => ({ sendBatch }) } as unknown as KafkaClient);
     const sent = await Promise.allSettled(['a', 'large', 'b'].map((key) => publisher.send(record(key))));
@@ -136,6 +137,7 @@ describe('a record that must not be written twice', () => {
         log.push(`${name}: ${topicMessages.flatMap(({ messages }) => messages.map(({ key }) => key)).join(' ')}`);
         const outcome = isIdempotent ? outcomes.shift() : undefined;
         if (outcome) throw outcome;
+        return [];
       };
       return { sendBatch, connect: async () => {}, disconnect: async () => void log.push(`${name} ends`) };
     };

@@ -1,4 +1,4 @@
-import type { Message, Producer } from 'kafkajs';
+import type { ICustomPartitioner, Message, Producer, RecordMetadata } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { EVENTS_TOPIC, TooManyRequests, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { explainKafkaError, isRefused } from './kafka-errors.js';
@@ -77,7 +77,7 @@ export class Publisher {
 
   constructor(private readonly kafka: KafkaClient) {
     this.producer = kafka.producer({
-      createPartitioner: javaPartitioner,
+      createPartitioner: notingPartitioner,
       allowAutoTopicCreation: false,
       metadataMaxAge: METADATA_MAX_AGE_MS,
     });
@@ -174,13 +174,7 @@ export class Publisher {
   private async sendBatch(batch: Waiting[], bytes: number): Promise<void> {
     try {
       if (batch[0]?.once) await this.onceProducer.send(byTopic(batch));
-      else
-        await this.producer.sendBatch({
-          acks: -1,
-          compression:
-            bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch) ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None,
-          topicMessages: byTopic(batch),
-        });
+      else await this.produce(byTopic(batch), bytes >= COMPRESS_FROM_BYTES && !isReadOutside(batch));
       for (const { resolve } of batch) resolve();
     } catch (error) {
       if (isRefused(error) && batch.length > 1) {
@@ -192,6 +186,17 @@ export class Publisher {
       if (explanation !== undefined) this.kafka.onFatal(error as Error, batchTopics(batch));
       for (const { reject } of batch) reject(error as Error);
     }
+  }
+
+  /**
+   * If one of several brokers fails, kafkajs 2.2.4 repeats only the requests to brokers that have not responded. A partition that has moved to one that has
+   * is left out, and the batch is acknowledged without its records: these are sent again.
+   */
+  private async produce(topicMessages: TopicMessages[], isCompressed: boolean): Promise<void> {
+    const compression = isCompressed ? kafkajs.CompressionTypes.ZSTD : kafkajs.CompressionTypes.None;
+    let rest = topicMessages;
+    do rest = notAcknowledged(rest, await this.producer.sendBatch({ acks: -1, compression, topicMessages: rest }));
+    while (rest.length > 0);
   }
 
   private take(): { batch: Waiting[]; bytes: number } {
@@ -228,7 +233,7 @@ class OnceProducer {
 
   constructor(private readonly kafka: KafkaClient) {}
 
-  async send(topicMessages: { topic: string; messages: Message[] }[]): Promise<void> {
+  async send(topicMessages: TopicMessages[]): Promise<void> {
     if (performance.now() - this.connectedAt > ONCE_MAX_AGE_MS) void this.close();
     try {
       const producer = await (this.connected ??= this.connect());
@@ -305,8 +310,34 @@ const batchTopics = (batch: Waiting[]): string =>
 const isReadOutside = (batch: Waiting[]): boolean =>
   batch.some(({ records }) => records.some(({ topic }) => topic === EVENTS_TOPIC || topic === WORKFLOW_TRIGGERS_TOPIC));
 
-function byTopic(batch: Waiting[]): { topic: string; messages: Message[] }[] {
-  const topics = new Map<string, Message[]>();
+interface SentMessage extends Message {
+  /** The partition to which it was sent last. */
+  sentTo?: number;
+}
+
+interface TopicMessages {
+  topic: string;
+  messages: SentMessage[];
+}
+
+/** kafkajs asks for the partition of each message before each attempt. */
+const notingPartitioner: ICustomPartitioner = () => {
+  const partitioner = javaPartitioner();
+  return (args) => ((args.message as SentMessage).sentTo = partitioner(args));
+};
+
+/** The messages without those of the partitions that have acknowledged theirs. */
+function notAcknowledged(topicMessages: TopicMessages[], acknowledged: RecordMetadata[]): TopicMessages[] {
+  const partitionsOf = Map.groupBy(acknowledged, ({ topicName }) => topicName);
+  return topicMessages.flatMap(({ topic, messages }) => {
+    const partitions = new Set(partitionsOf.get(topic)?.map(({ partition }) => partition));
+    const rest = messages.filter(({ sentTo }) => sentTo !== undefined && !partitions.has(sentTo));
+    return rest.length > 0 ? [{ topic, messages: rest }] : [];
+  });
+}
+
+function byTopic(batch: Waiting[]): TopicMessages[] {
+  const topics = new Map<string, SentMessage[]>();
   for (const { records } of batch) {
     for (const { topic, key, value, headers } of records) {
       let messages = topics.get(topic);
