@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { ConsumerRunConfig, EachBatchPayload } from 'kafkajs';
 import type { KafkaClient } from './kafka.js';
 import { LogReader, SpareTime } from './log-reader.js';
 
@@ -19,6 +20,30 @@ describe('a log that cannot be read in time', () => {
     await expect(reader.read('routing', 'events', range, () => true, { withinMs })).rejects.toThrow('could not be read in time');
     expect(unhandled).not.toHaveBeenCalled();
   });
+});
+
+it('the records of a range have at least the clock with which it begins', async () => {
+  const messages = [10, 30, 20].map((timestamp, offset) => ({
+    offset: `${offset}`,
+    timestamp: `${timestamp}`,
+    attributes: 0,
+    key: null,
+    value: null,
+    headers: {},
+  }));
+  const batch = { partition: 0, messages, rawMessages: messages, lastOffset: () => '2' };
+  const consumer = {
+    ...{ events: {}, on: () => {}, connect: async () => {}, subscribe: async () => {}, disconnect: async () => {}, pause: () => {} },
+    run: async ({ eachBatch }: ConsumerRunConfig) => void eachBatch!({ batch, heartbeat: async () => {} } as unknown as EachBatchPayload),
+  };
+  const kafka = { consumer: () => consumer, withAdmin: async () => {} } as unknown as KafkaClient;
+  const reader = new LogReader(kafka, { warn: () => {} } as never);
+  const clocks: number[] = [];
+  await reader.read('routing', 'events', new Map([[0, { from: 0, to: 3, clock: 25 }]]), (_, records) => {
+    clocks.push(...records.map(({ clock }) => clock));
+    return true;
+  });
+  expect(clocks).toEqual([25, 30, 30]);
 });
 
 describe('a step of work in spare time', () => {

@@ -14,6 +14,8 @@ import { clockAfter } from './watermark.js';
 export interface LogRange {
   from: number;
   to: number;
+  /** The clock that the records have at least; by default it begins with the first record. */
+  clock?: number;
 }
 
 /** By partition. */
@@ -158,8 +160,8 @@ class Reading {
   }
 
   /** The records of the range. The clock follows all of them. */
-  private recordsOf({ partition, messages }: Batch, { from, to }: { from: number; to: number }): LogRecord[] {
-    let clock = this.clocks.get(partition) ?? 0;
+  private recordsOf({ partition, messages }: Batch, { from, to, clock: before = 0 }: LogRange): LogRecord[] {
+    let clock = this.clocks.get(partition) ?? before;
     const records: LogRecord[] = [];
     for (const message of messages) {
       clock = clockAfter(clock, Number(message.timestamp));

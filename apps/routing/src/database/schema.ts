@@ -27,6 +27,7 @@ import { NameAccountsOfBacklogs1797811200000 } from './migrations/0012-name-acco
 import { NoteResumptions1797811200001 } from './migrations/0013-note-resumptions.js';
 import { IndexPostponedEventsOfPartition1797811200002 } from './migrations/0014-index-postponed-events-of-partition.js';
 import { NoteFailures1797811200003 } from './migrations/0015-note-failures.js';
+import { KeepClocksOfReplays1797897600000 } from './migrations/0016-keep-clocks-of-replays.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -61,5 +62,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     NoteResumptions1797811200001,
     IndexPostponedEventsOfPartition1797811200002,
     NoteFailures1797811200003,
+    KeepClocksOfReplays1797897600000,
   ],
 });

@@ -101,4 +101,27 @@ describe('a replay', () => {
       now.mockRestore();
     }
   });
+
+  it('gives events the ids that they have live, also when it continues far behind the record that is ahead of the others', async () => {
+    // the first leader of the partition is a minute ahead of the second one
+    const timestamps = [100_000, ...Array.from({ length: 999 }, (_, n) => 40_000 + n)];
+    const since = async () => new Map([[0, { from: 0, to: timestamps.length }]]);
+    const read: LogReader['read'] = async (_reader, _topic, ranges, take) => {
+      let { from, clock = 0 } = ranges.get(0)!;
+      const records = timestamps.slice(from).map((timestamp) => {
+        clock = Math.max(clock, timestamp);
+        const message = {
+          ...{ offset: `${from++}`, timestamp: `${timestamp}`, attributes: 0, headers: {} },
+          ...{ key: Buffer.from('dc_1'), value: Buffer.from('1') },
+        };
+        return new LogRecord('events', 0, message, clock);
+      });
+      await take(0, records);
+    };
+    const messages = { request: async () => [] } as unknown as Messages;
+    const log = new ReplayLog(messages, { bounds: since, since, read } as unknown as LogReader, RoutingConfig.read({}));
+    const first = await log.next(PART, 500);
+    const second = await log.next({ ...PART, offsets: first.offsets, clocks: first.clocks }, 500);
+    expect([first, second].flatMap(({ events }) => events).map(({ place }) => place.ms)).toEqual(timestamps.map(() => 100_000));
+  });
 });

@@ -25,12 +25,15 @@ export interface ReplayedPart {
   to_id: string;
   /** The next offset of each partition; a partition that is absent is read from the beginning of the part. */
   offsets: Record<string, number>;
+  /** The clock of the record below each offset: it may be far ahead of the records there, because the leader of the partition has changed. */
+  clocks?: Record<string, number>;
 }
 
 export interface ReplayedChunk {
   events: EmittedEvent[];
   /** As above, behind what was read. */
   offsets: Record<string, number>;
+  clocks: Record<string, number>;
   /** There is nothing behind it. */
   last: boolean;
 }
@@ -87,7 +90,7 @@ export class ReplayLog {
     const { emitter_id, stream } = part;
     const [from, to] = [parseEventId(part.from_id) ?? FIRST, parseEventId(part.to_id) ?? FIRST];
     const isDeleted = await this.deletions(part, part.from_id, part.to_id);
-    const offsets = { ...part.offsets };
+    const [offsets, clocks] = [{ ...part.offsets }, { ...part.clocks }];
     const events: EmittedEvent[] = [];
     let [count, bytes] = [0, 0];
     let newest: EventPlace | undefined;
@@ -103,7 +106,10 @@ export class ReplayLog {
         if (isFull()) return false;
         const event =
           emitterOf(record) === emitter_id && record.offset >= (part.offsets[partition] ?? 0) ? this.eventOf(record) : undefined;
-        offsets[partition] = Math.max(offsets[partition] ?? 0, record.offset + 1);
+        if (record.offset >= (offsets[partition] ?? 0)) {
+          offsets[partition] = record.offset + 1;
+          clocks[partition] = record.clock;
+        }
         if (!event || !isMeant(event)) continue;
         count += 1;
         if (!newest || comparePlaces(newest, event.place) < 0) newest = event.place;
@@ -113,8 +119,8 @@ export class ReplayLog {
       }
       return !isFull();
     };
-    await this.reader.read('routing', EVENTS_TOPIC, await this.ranges(from, to, part.offsets), take, { withinMs });
-    return { events, offsets, count, newest, last: !isFull() };
+    await this.reader.read('routing', EVENTS_TOPIC, await this.ranges(from, to, part), take, { withinMs });
+    return { events, offsets, clocks, count, newest, last: !isFull() };
   }
 
   private eventOf(record: LogRecord): EmittedEvent | undefined {
@@ -122,7 +128,7 @@ export class ReplayLog {
     return event.kind === 'event' ? event : undefined;
   }
 
-  private async ranges(from: EventPlace, to: EventPlace, offsets: Record<string, number>): Promise<LogRanges> {
+  private async ranges(from: EventPlace, to: EventPlace, { offsets, clocks = {} }: ReplayedPart): Promise<LogRanges> {
     const [bounds, since, until] = await Promise.all([
       this.reader.bounds(EVENTS_TOPIC),
       this.reader.since(EVENTS_TOPIC, from.ms),
@@ -132,7 +138,8 @@ export class ReplayLog {
       [...bounds].map(([partition, bound]) => {
         const begin = Math.max(since.get(partition)?.from ?? bound.from, offsets[partition] ?? 0);
         const end = until?.get(partition)?.from ?? bound.to;
-        return [partition, { from: begin >= end ? end : Math.max(bound.from, begin - RECORDS_BEFORE), to: end }];
+        const first = begin >= end ? end : Math.max(bound.from, begin - RECORDS_BEFORE);
+        return [partition, { from: first, to: end, clock: clocks[partition] }];
       }),
     );
   }

@@ -33,10 +33,10 @@ const HOUR_MS = 3_600_000;
 /** A replay that this replica works on. */
 interface Work {
   row: ReplayRow;
-  /** Read, and not delivered yet; `offsets` is behind each. */
+  /** Read, and not delivered yet. */
   ahead: { event: EmittedEvent; offset: number; partition: number }[];
   /** Behind all that is ahead. */
-  behind: Record<string, number>;
+  behind: Pick<ReplayRow, 'offsets' | 'clocks'>;
   last: boolean;
 }
 
@@ -101,7 +101,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   private async carryOut(row: ReplayRow): Promise<void> {
-    const work: Work = { row, ahead: [], behind: row.offsets, last: false };
+    const work: Work = { row, ahead: [], behind: { offsets: row.offsets, clocks: row.clocks }, last: false };
     const until = performance.now() + TURN_MS;
     let waits = MAX_WAITS;
     for (let restMs: number | undefined; restMs === undefined;) {
@@ -138,7 +138,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       }
     }
     if (work.ahead.length === 0) {
-      row.offsets = work.behind;
+      Object.assign(row, work.behind);
       if (work.last) row.status = 'done';
       return 'read';
     }
@@ -158,7 +158,10 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     if (row.cancelled_at) return 'read';
     if (events.length > 0) await this.deliver(row, events);
     work.ahead = work.ahead.slice(BATCH);
-    for (const { partition, offset } of batch) row.offsets = { ...row.offsets, [partition]: offset + 1 };
+    for (const { partition, offset, event } of batch) {
+      row.offsets = { ...row.offsets, [partition]: offset + 1 };
+      row.clocks = { ...row.clocks, [partition]: event.place.ms };
+    }
     return 'delivered';
   }
 
@@ -169,11 +172,11 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   /** False if the emitter was deleted, which the fact of its deletion may have missed: the replay was being created. */
   private async readOn(work: Work): Promise<boolean> {
-    const chunk = await this.log.next({ ...work.row, offsets: work.behind }, CHUNK).catch(ifDeleted);
+    const chunk = await this.log.next({ ...work.row, ...work.behind }, CHUNK).catch(ifDeleted);
     if (!chunk) return false;
-    const { events, offsets, last } = chunk;
+    const { events, offsets, clocks, last } = chunk;
     work.ahead = events.map((event) => ({ event, ...logPlaceOf(event.place) }));
-    work.behind = offsets;
+    work.behind = { offsets, clocks };
     work.last = last;
     return true;
   }

@@ -38,6 +38,15 @@ it('the replays of an account take turns, the one that waits longest first', asy
   expect(turns.slice(3)).toEqual(turns.slice(0, 3));
 });
 
+it('a replay continues with the offsets and clocks that the turn before has stored', async () => {
+  await routing.database.query('TRUNCATE replay');
+  await add(newId('user'));
+  const row = (await replays.claim())!;
+  expect(row).toMatchObject({ offsets: {}, clocks: {} });
+  await replays.save({ ...row, offsets: { 3: 17 }, clocks: { 3: 1_700_000_000_000 } }, { restMs: 0 });
+  expect(await replays.claim()).toMatchObject({ offsets: { 3: 17 }, clocks: { 3: 1_700_000_000_000 } });
+});
+
 /** The accounts of the next turns, each of which ends at once. */
 const turns = async (count: number): Promise<UserId[]> => {
   const owners: UserId[] = [];

@@ -53,6 +53,10 @@ export class ReplayRow {
   @Column('jsonb', { default: {} })
   offsets!: Record<string, number>;
 
+  /** The clock of the record below each offset. */
+  @Column('jsonb', { default: {} })
+  clocks!: Record<string, number>;
+
   /** Parked deliveries of a webhook that are not counted yet, by the ids of their events. */
   @Column('jsonb', { default: [] })
   parked!: string[];
@@ -172,14 +176,17 @@ export class ReplaysRepository {
    * @param restMs ends the lease instead; the next turn begins after this time at the earliest
    */
   async save(row: ReplayRow, { restMs }: { restMs?: number } = {}): Promise<boolean> {
-    const { id, status, delivered, failed, offsets, parked, leased_until } = row;
+    const { id, status, delivered, failed, offsets, clocks, parked, leased_until } = row;
     const { rows } = await this.database.query<Pick<ReplayRow, 'status' | 'cancelled_at' | 'leased_until'>>({
       name: 'replay-save',
-      text: `UPDATE replay SET status = CASE WHEN cancelled_at IS NOT NULL AND $2 = 'done' THEN 'cancelled' ELSE $2 END, delivered = $3, failed = $4, offsets = $5, parked = $6,
-               leased_until = coalesce(now() + $7 * interval '1 ms', ${LEASED_UNTIL})
-             WHERE id = $1 AND status = 'running' AND leased_until = $8
+      text: `UPDATE replay SET status = CASE WHEN cancelled_at IS NOT NULL AND $2 = 'done' THEN 'cancelled' ELSE $2 END, delivered = $3, failed = $4, offsets = $5, clocks = $6,
+               parked = $7, leased_until = coalesce(now() + $8 * interval '1 ms', ${LEASED_UNTIL})
+             WHERE id = $1 AND status = 'running' AND leased_until = $9
              RETURNING status, cancelled_at, leased_until`,
-      values: [id, status, delivered, failed, JSON.stringify(offsets), JSON.stringify(parked), restMs ?? null, leased_until],
+      values: [
+        ...[id, status, delivered, failed],
+        ...[JSON.stringify(offsets), JSON.stringify(clocks), JSON.stringify(parked), restMs ?? null, leased_until],
+      ],
     });
     Object.assign(row, rows[0]);
     return rows.length === 1;
