@@ -11,11 +11,16 @@ import { report, total } from './report.mjs';
 import { attackThroughApi, loadAttacks } from './through-api.mjs';
 import { topicsOf } from './topics.mjs';
 
+/** @typedef {import('../../apps/runtime/src/sandbox/jail/jail.js').Rung} Rung */
+
 const ACCOUNTS = 10;
 const RUN_SECONDS = 3;
-/** Without the system calls that the strongest jail needs, and with them. `jail`: the rung that works then, as the runtime's variable names it. */
+/**
+ * Without the system calls that the strongest jail needs, and with them. `jail`: the rung that works then.
+ * @type {{ profile: string, options: string[], jail: Rung }[]}
+ */
 const PROFILES = [
-  { profile: 'default', options: [], jail: 'setpriv' },
+  { profile: 'default', options: [], jail: 'setpriv-lsm' },
   { profile: 'docker/seccomp-runtime.json', options: ['--security-opt', 'seccomp=docker/seccomp-runtime.json'], jail: 'bwrap' },
 ];
 
@@ -26,7 +31,7 @@ const PROFILES = [
 export async function* attackContainers() {
   const missing = await whyNoContainers();
   for (const { profile, options, jail } of PROFILES) {
-    if (missing) yield { rung: jail === 'setpriv' ? 'setpriv-lsm' : jail, container: true, skipped: missing };
+    if (missing) yield { rung: jail, container: true, skipped: missing };
     else yield await attackContainer(profile, options, jail);
   }
 }
@@ -34,7 +39,7 @@ export async function* attackContainers() {
 /**
  * @param {string} profile
  * @param {string[]} options of `docker run`
- * @param {string} jail
+ * @param {Rung} jail
  */
 async function attackContainer(profile, options, jail) {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-attack-'));
@@ -64,7 +69,7 @@ async function attackSandbox(image, options) {
 
 /**
  * @param {import('../stories/compose.mjs').ComposeSettings} settings
- * @param {string} jail
+ * @param {Rung} jail
  */
 async function attackInstance(settings, jail) {
   const [http, endpoints, kafka] = [settings.httpPorts[0] ?? 0, settings.endpointsPorts[0] ?? 0, await freePort()];
@@ -84,7 +89,7 @@ async function attackInstance(settings, jail) {
   const result = await attackThroughApi({
     ...{ apiUrl: `http://localhost:${http}/v1`, hostileKeys: keys.slice(1), victimKey: keys[0], runSeconds: RUN_SECONDS },
     stopped: whenInterrupted(),
-    attacks: [...attacksOn(jail === 'setpriv' ? 'setpriv-lsm' : 'bwrap'), ...instanceAttacks],
+    attacks: [...attacksOn(jail), ...instanceAttacks],
     targets: {
       // the runtime and its init, as the container numbers them
       ...{ parentPid: 7, otherPid: 1, hostname: (await compose(settings, ['exec', '-T', 'runtime', 'hostname'])).trim() },

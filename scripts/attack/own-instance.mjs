@@ -28,7 +28,7 @@ const [internet, bait] = [await startMockInternet(), await setBait()];
 const ownPorts = [ports.broker, ports.controller, ports.postgres, ports.http, ports.endpoints, ...ports.health.values()];
 const system = await startOwnSystem(
   {
-    RUNNER_JAIL: rung === 'setpriv-lsm' ? 'setpriv' : rung,
+    RUNNER_JAIL: rung,
     SLUICE_MAX_RUN_SECONDS: String(RUN_SECONDS),
     SLUICE_MAX_RUN_CPU_SECONDS: '1',
     // an operator that allows every host; the bait is a server of the installation, too

@@ -33,7 +33,7 @@ export const LAUNCHER_VARIABLES = [
     description:
       'Address on which the REST API and the endpoints of sources listen; 0.0.0.0 opens them to the network. Compose reads it, too.',
   },
-  { name: 'SLUICE_KAFKA_PORT', fallback: '9092', description: 'Port of the embedded Kafka broker, on 127.0.0.1.' },
+  { name: 'SLUICE_KAFKA_PORT', fallback: '9092', description: 'Port of the embedded Kafka broker, on 127.0.0.1. Compose reads it, too.' },
   { name: 'SLUICE_POSTGRES_PORT', fallback: '5433', description: 'Port of the embedded PostgreSQL server, on 127.0.0.1.' },
 ];
 

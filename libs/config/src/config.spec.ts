@@ -45,6 +45,16 @@ it('uses the defaults where a variable is absent or empty', () => {
 
 it('accepts the words of a choice in any case', () => expect(Sample.read({ NAME: 'x', KIND: 'TWO' }).kind).toBe('two'));
 
+it('describes the values that a variable accepts', () => {
+  const most = integer('MOST', { fallback: 10, description });
+  const accepted = [...Sample.variables, most].map(({ name, values }) => [name, values]);
+  expect(Object.fromEntries(accepted)).toEqual({
+    ...{ NAME: undefined, NOTE: undefined, PASSWORD: undefined },
+    ...{ SIZE: '1 to 20', PORT: '1 to 65535', MOST: 'at least 0', ON: '`true`, `false`', KIND: '`one`, `two`' },
+    ...{ WAIT: 'at most 1000d', WAITS: 'each at most 1000d' },
+  });
+});
+
 it('names every bad variable at once', () =>
   expect(problems({ SIZE: '21', PORT: '0', ON: 'yes', KIND: 'three', WAIT: '5', WAITS: '5s,x' })).toEqual([
     'NAME is required',

@@ -5,6 +5,8 @@ export interface Variable<T> {
   readonly description: string;
   /** The default, as one would write it; undefined if there is none. */
   readonly fallback?: string;
+  /** The values that it accepts, as Markdown; undefined where the description names them. */
+  readonly values?: string;
   /** Its value is never shown, and it can be given as a file, named by `<NAME>_FILE`. */
   readonly secret: boolean;
   /**
@@ -27,13 +29,14 @@ interface Description {
 /** A variable with a custom parser. parse: throws an Error whose message completes a sentence that begins with the variable's name. */
 export function variable<T>(
   name: string,
-  { description, secret = false, fallback, parse }: Description & { fallback?: string; parse(text: string): T },
+  { description, secret = false, fallback, values, parse }: Description & { fallback?: string; values?: string; parse(text: string): T },
 ): Variable<T> {
   return {
     name,
     description,
     secret,
     fallback,
+    values,
     parse: (text) => {
       if (text === undefined) throw new BadValue('is required');
       return parse(text);
@@ -55,14 +58,13 @@ export function integer(
   name: string,
   { min = 0, max = Number.MAX_SAFE_INTEGER, fallback, ...options }: Description & { fallback: number; min?: number; max?: number },
 ): Variable<number> {
+  const isOpen = max === Number.MAX_SAFE_INTEGER;
   const parse = (value: string): number => {
     const number = Number(value);
     if (value.trim() !== '' && Number.isInteger(number) && number >= min && number <= max) return number;
-    throw new BadValue(
-      max === Number.MAX_SAFE_INTEGER ? `must be a whole number of at least ${min}` : `must be a whole number from ${min} to ${max}`,
-    );
+    throw new BadValue(`must be a whole number ${isOpen ? `of at least ${min}` : `from ${min} to ${max}`}`);
   };
-  return variable(name, { ...options, fallback: String(fallback), parse });
+  return variable(name, { ...options, fallback: String(fallback), values: isOpen ? `at least ${min}` : `${min} to ${max}`, parse });
 }
 
 export const port = (name: string, options: Description & { fallback: number }): Variable<number> =>
@@ -73,8 +75,10 @@ export function boolean(name: string, { fallback, ...options }: Description & { 
     if (value === 'true' || value === 'false') return value === 'true';
     throw new BadValue('must be true or false');
   };
-  return variable(name, { ...options, fallback: String(fallback), parse });
+  return variable(name, { ...options, fallback: String(fallback), values: listed(['true', 'false']), parse });
 }
+
+const listed = (words: readonly string[]): string => words.map((word) => `\`${word}\``).join(', ');
 
 /** One of a few words, in any case. */
 export function choice<const T extends string>(
@@ -86,7 +90,7 @@ export function choice<const T extends string>(
     if (word !== undefined) return word;
     throw new BadValue(`must be one of ${words.join(', ')}`);
   };
-  return variable(name, { ...options, parse });
+  return variable(name, { ...options, values: listed(words), parse });
 }
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -109,7 +113,7 @@ export function duration(name: string, options: Description & { fallback: string
     if (ms > milliseconds(longest)!) throw new BadValue(`must be at most ${longest}`);
     return ms;
   };
-  return variable(name, { ...options, parse });
+  return variable(name, { ...options, values: `at most ${longest}`, parse });
 }
 
 /** A duration after which a timer ends, in ms. */
@@ -124,5 +128,5 @@ export function durations(name: string, options: Description & { fallback: strin
     if (parts.some((ms) => ms! > milliseconds(LONGEST)!)) throw new BadValue(`must list durations of at most ${LONGEST}`);
     return parts as number[];
   };
-  return variable(name, { ...options, parse });
+  return variable(name, { ...options, values: `each at most ${LONGEST}`, parse });
 }

@@ -20,9 +20,11 @@ export class RunnerConfig extends Config({
         .map((folder) => resolve(folder)),
   }),
   jail: choice('RUNNER_JAIL', {
-    words: ['auto', 'bwrap', 'unshare', 'setpriv', 'none'],
+    words: ['auto', 'bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'none'],
     fallback: 'auto',
-    description: 'Jail of the processes that run components; `auto` chooses the strongest that works on the machine.',
+    description:
+      'Jail of the processes that run components; `auto` chooses the strongest that works on the machine. `setpriv` means `setpriv-lsm` where that works. ' +
+      'docs/security.md compares the jails.',
   }),
   trustsComponents: boolean('RUNNER_TRUST_ALL_COMPONENTS', {
     fallback: false,
@@ -35,7 +37,7 @@ export class RunnerConfig extends Config({
     min: 1,
     max: 300,
     description:
-      'Longest run of a component. When the service stops, runs that need more than 45 s more are stopped, and repeated after the start.',
+      'Longest run of a component. When the service stops, runs that do not end within `SLUICE_SHUTDOWN_TIMEOUT` are stopped, and repeated after the start.',
   }),
   cpuSeconds: integer('SLUICE_MAX_RUN_CPU_SECONDS', {
     fallback: 5,

@@ -5,7 +5,7 @@ import { attacksOn } from './attacks.js';
 // node attack.js [bwrap|unshare|setpriv-lsm]: runs every attack on one rung, by default the strongest that works, and prints one line of JSON. `npm run attack`
 // runs it for each rung.
 const rung = process.argv[2];
-const choice = (rung === 'setpriv-lsm' ? 'setpriv' : (rung ?? 'auto')) as JailChoice;
+const choice = (rung ?? 'auto') as JailChoice;
 const arena = await runArena(choice).catch((error: Error) => error);
 if (arena instanceof Error || arena.jail !== (rung ?? arena.jail)) {
   console.log(JSON.stringify({ rung, skipped: arena instanceof Error ? arena.message : `only ${arena.jail} works here` }));

@@ -2,9 +2,14 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { curatedModules } from '../curated-modules.js';
-import { chooseJail, isSafe } from './choose-jail.js';
+import { RunnerConfig } from '../runner.config.js';
+import { chooseJail, isSafe, ladder } from './choose-jail.js';
 import { buildJailRoot, type JailRoot } from './jail-root.js';
 import { RunnerUsers } from './runner-users.js';
+
+it.each(ladder)('RUNNER_JAIL accepts the rung %s by the name that the documents use', (rung) =>
+  expect(RunnerConfig.read({ RUNNER_JAIL: rung }).jail).toBe(rung),
+);
 
 describe('choosing a jail', () => {
   let root: JailRoot;

@@ -17,7 +17,8 @@ export const ladder: Rung[] = ['bwrap', 'unshare', 'setpriv-lsm', 'setpriv', 'no
 const weakestSafe: Rung = 'setpriv-lsm';
 const probeMs = 30_000;
 
-export type JailChoice = 'auto' | 'bwrap' | 'unshare' | 'setpriv' | 'none';
+/** `setpriv` also chooses `setpriv-lsm`, where that works. */
+export type JailChoice = 'auto' | Rung;
 
 export interface ChosenJail {
   jail: Jail;
