@@ -7,7 +7,7 @@ import { RuntimeConfig } from '../runtime.config.js';
 import { RUNS_GROUP } from './run-lanes.js';
 
 /** Runs of one account at a time, in each replica. One that is alone has half of all: runs that end together are stored together. */
-const PER_ACCOUNT = 8;
+export const RUNS_PER_ACCOUNT = 8;
 /** Runs from Kafka in lanes, of all accounts, per run in progress. The queue limits each account; this limits the memory. */
 const WAITING = 100;
 
@@ -21,8 +21,8 @@ export class RunsController {
     return {
       concurrency,
       reserve: concurrency,
-      groupConcurrency: PER_ACCOUNT,
-      loneGroupConcurrency: Math.max(PER_ACCOUNT, Math.floor(concurrency / 2)),
+      groupConcurrency: RUNS_PER_ACCOUNT,
+      loneGroupConcurrency: Math.max(RUNS_PER_ACCOUNT, Math.floor(concurrency / 2)),
       maxOutstanding: concurrency * WAITING,
     };
   })

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { RUNS_PER_ACCOUNT } from '../runs/runs.controller.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { curatedModules } from './curated-modules.js';
 import { defaultEgressLimits } from './egress/egress-budget.js';
@@ -42,6 +43,10 @@ describe('docs/reference/components.md', () => {
     ['time of a run', `${wallMs / 1000} s, of which ${cpuMs / 1000} s CPU time, at most ${silenceCpuMs / 1000} s of it`],
     ['memory', `${memoryMb} MB for the process, ${heapMb} MB for JavaScript objects`],
     ['temporary files', `${tmpBytes / MiB} MB in \`/tmp\`, ${defaultLimits.temporaryFiles} files and folders`],
+    [
+      'runs of an account at a time',
+      `${RUNS_PER_ACCOUNT} in each replica; half of \`SLUICE_RUNS_AT_ONCE\` (${RuntimeConfig.read({}).concurrency / 2}) while`,
+    ],
     ['emits', `${emits} per run, together at most ${emittedBytes / MiB} MiB`],
     ['an event', `${eventBytes / MiB} MiB of JSON`],
     ['an event', `nested ${eventDepth} levels deep`],
