@@ -20,7 +20,7 @@ export const STREAM_ATTRIBUTE = 'sluicestream';
 /** The largest attributes of an event, in bytes of HTTP headers: common servers accept 8 to 16 KB of headers in all. */
 export const MAX_ATTRIBUTES_BYTES = 8 * 1024;
 /** Each is a header of the record, which every reader of the topic decodes. */
-const MAX_ATTRIBUTES = 64;
+export const MAX_ATTRIBUTES = 64;
 
 export const isAttributeName = (name: string): boolean => ATTRIBUTE_NAME.test(name);
 
