@@ -52,6 +52,7 @@ export const NAME_LENGTH = 255;
 /** Of the name of a source, or of a component, from which it may come. */
 export const SOURCE_NAME_LENGTH = 1024;
 export const DESCRIPTION_LENGTH = 4096;
+export const WEBHOOK_URL_LENGTH = 2048;
 
 export const EXTERNAL_ID_LENGTH = 128;
 

@@ -117,10 +117,39 @@ const PROBLEMS: Record<number, string> = {
 
 const RETRY_AFTER = { 'Retry-After': { description: 'In how many seconds to repeat the request.', schema: { type: 'integer' } } };
 
+/** Those of limitRequests and sendBusy. */
+const RATE_LIMIT = {
+  RateLimit: {
+    description:
+      'What is left of the limit (`r`), and in how many seconds it starts again (`t`): `default` is the limit of requests per minute.',
+    schema: { type: 'string' },
+    example: '"default";r=0;t=17',
+  },
+  'RateLimit-Policy': {
+    description: 'How many requests the limit allows (`q`) in how many seconds (`w`).',
+    schema: { type: 'string' },
+    example: '"default";q=600;w=60',
+  },
+  'RateLimit-Limit': { description: 'Only with a limit of requests per minute: the limit.', schema: { type: 'integer' } },
+  'RateLimit-Remaining': { description: 'Only with a limit of requests per minute: what is left of it.', schema: { type: 'integer' } },
+  'RateLimit-Reset': {
+    description: 'Only with a limit of requests per minute: in how many seconds it starts again.',
+    schema: { type: 'integer' },
+  },
+};
+
+/** Of a POST, unless it is a problem: problems are shared with other methods. */
+export const REPLAYED = {
+  'Idempotency-Replayed': {
+    description: 'This is the response to the first request with this Idempotency-Key; absent otherwise.',
+    schema: { type: 'string', enum: ['true'] },
+  },
+};
+
 /** The response to a problem with this status. */
 export const problemResponse = (status: number) => ({
   description: PROBLEMS[status] ?? 'An error.',
-  headers: { ...REQUEST_ID, ...([409, 429, 503].includes(status) ? RETRY_AFTER : {}) },
+  headers: { ...REQUEST_ID, ...([409, 429, 503].includes(status) ? RETRY_AFTER : {}), ...(status === 429 ? RATE_LIMIT : {}) },
   content: { 'application/problem+json': { schema: { $ref: getSchemaPath(Problem) } } },
 });
 

@@ -46,6 +46,15 @@ describe('docs/openapi.yaml', () => {
     expect(operations.filter(({ responses }) => !responses[400]).map(({ operationId }) => operationId)).toEqual([]);
   });
 
+  it('declares the header of a response that is returned again, and those of a limit', () => {
+    const posts = Object.values<any>(document.paths).flatMap(({ post }) => (post ? Object.entries<any>(post.responses) : []));
+    const created = posts.filter(([status]) => status.startsWith('2')).map(([, { headers }]) => headers);
+    expect(created.length).toBeGreaterThan(8);
+    expect(created.filter((headers) => !headers['Idempotency-Replayed'])).toEqual([]);
+    const { headers } = document.components.responses.Problem429;
+    for (const name of ['Retry-After', 'RateLimit', 'RateLimit-Policy', 'RateLimit-Limit']) expect(headers).toHaveProperty([name]);
+  });
+
   it('requires the URL of a new webhook', () => {
     const { parameters } = operations.find(({ operationId }) => operationId === 'createWebhook');
     expect(parameters.find(({ name }: any) => name === 'url')).toMatchObject({ in: 'query', required: true });

@@ -2,14 +2,15 @@ import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { FastifyInstance } from 'fastify';
 import { dump } from 'js-yaml';
-import { problemResponse, SELECTED_FIELDS } from './api-docs.js';
+import { problemResponse, REPLAYED, SELECTED_FIELDS } from './api-docs.js';
 import { JSON_TYPE } from './list-body.js';
 import { sendProblem } from './problem.js';
 
 const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them; webhooks, sources and workflows receive them.
 
 Every path accepts a trailing slash. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients. Every request can also return 417 if its header \`Expect\` is not \`100-continue\`, and 431 if its URL and headers are too large.
-A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect. While the first one is in progress, it is 409 with \`Retry-After\`. After a 400, a 429 or a 5xx, the key can be used again, also with a corrected request.`;
+A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect. While the first one is in progress, it is 409 with \`Retry-After\`. After a 400, a 429 or a 5xx, the key can be used again, also with a corrected request. A response that is returned again has the header \`Idempotency-Replayed: true\`.
+If the operator limits the requests of an account per minute, every response has the headers \`RateLimit\`, \`RateLimit-Policy\`, \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset\`.`;
 
 /** The OpenAPI document, generated from the controllers. */
 export function openApiDocument(app: INestApplication): OpenAPIObject {
@@ -40,6 +41,9 @@ export function openApiDocument(app: INestApplication): OpenAPIObject {
       description: 'Makes this request safe to repeat: for 24 hours a repeated request returns the first response.',
       schema: { type: 'string', minLength: 1, maxLength: 255 },
     });
+    for (const [status, response] of Object.entries(post.responses)) {
+      if (status.startsWith('2') && response && 'headers' in response) response.headers = { ...response.headers, ...REPLAYED };
+    }
   }
   closeBodies(document);
   return withoutUnusedSchemas(withNamedSchemas(withSharedProblems(withAnyJson(document))));

@@ -155,7 +155,7 @@ export class SourcesController {
   @ApiOperation({
     operationId: 'runSource',
     summary: 'Run a source now',
-    description: 'Runs it with the given event; default: the event of its timer.',
+    description: 'Runs it with the given event; default: the event of its timer, or `{}` if it has none.',
   })
   @Takes(RunSourceBody, RUN_EXAMPLES)
   @RespondsAccepted('AcceptedRun', 'The id of the run.', { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })

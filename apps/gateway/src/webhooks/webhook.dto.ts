@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsBoolean } from 'class-validator';
 import type * as contracts from '#contracts';
-import { DESCRIPTION_LENGTH, MayBeAbsent, MayBeDigits, NAME_LENGTH, WebhookFields } from '#contracts';
+import { DESCRIPTION_LENGTH, MayBeAbsent, MayBeDigits, NAME_LENGTH, WEBHOOK_URL_LENGTH, WebhookFields } from '#contracts';
 import { DescribesExternalId } from '../http/page.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
@@ -19,6 +19,7 @@ export class Webhook implements contracts.Webhook {
 }
 
 const URL = {
+  maxLength: WEBHOOK_URL_LENGTH,
   pattern: '^[Hh][Tt][Tt][Pp][Ss]?:',
   description: 'An http or https URL with a host name; a port and a path are allowed.',
 };

@@ -17,6 +17,7 @@ import {
   type RotateWebhookSecret,
   type UpdateWebhook,
   type Webhook,
+  WEBHOOK_URL_LENGTH,
   type WebhookFields,
   type WebhookReference,
   type WebhookSecret,
@@ -104,13 +105,11 @@ export class WebhooksService {
   }
 }
 
-const MAX_URL_LENGTH = 2048;
-
 /** The problem of a webhook's URL, or null. */
 export function webhookUrlProblem(url: string | null | undefined): string | null {
   if (!url) return 'url is required';
   if (!isText(url)) return `url ${NOT_TEXT}`;
-  if (url.length > MAX_URL_LENGTH) return `url must be at most ${MAX_URL_LENGTH} characters long`;
+  if (url.length > WEBHOOK_URL_LENGTH) return `url must be at most ${WEBHOOK_URL_LENGTH} characters long`;
   if (/[\s\p{Cc}]/u.test(url)) return 'url must not contain spaces or line breaks; write a space as %20';
   // URL itself forgives missing slashes
   if (!/^https?:\/\/[^/?#\\]/i.test(url) || !URL.canParse(url)) {

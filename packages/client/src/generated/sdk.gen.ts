@@ -278,7 +278,7 @@ export class Operations extends HeyApiClient {
     /**
      * Run a source now
      *
-     * Runs it with the given event; default: the event of its timer.
+     * Runs it with the given event; default: the event of its timer, or `{}` if it has none.
      */
     public runSource<ThrowOnError extends boolean = true>(options: Options<RunSourceData, ThrowOnError>): RequestResult<RunSourceResponses, RunSourceErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<RunSourceResponses, RunSourceErrors, ThrowOnError, 'data'>({
