@@ -105,7 +105,7 @@ function addResourceCommands(command: AddCommand): void {
   const resources = () => import('./resources/commands.js');
   command(
     'list [kind]',
-    'list sources (default), webhooks, subscriptions, components, connections or keys',
+    'list sources (default), webhooks, subscriptions, auto-subscriptions, components, connections or keys',
     async () => (await resources()).list,
   )
     .alias('ls')
