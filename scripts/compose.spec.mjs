@@ -32,6 +32,14 @@ describe('docker-compose.yml', () => {
     expect(compose.services.kafka.environment.KAFKA_HEAP_OPTS).toMatch(/} -XX:\+ExitOnOutOfMemoryError$/);
   });
 
+  it('keeps users’ calls from its services, and from the port of Kafka on the machine, beside what the operator adds', () => {
+    for (const app of ['catalog', 'routing', 'runtime']) {
+      expect(compose.services[app].environment.SLUICE_PROTECTED_HOSTS).toBe(
+        `${APPS.join(',')},kafka,postgres,host.docker.internal:\${SLUICE_KAFKA_PORT:-9092},\${SLUICE_PROTECTED_HOSTS:-}`,
+      );
+    }
+  });
+
   it('publishes the API, the endpoints and Kafka on an address that the operator must open explicitly', () => {
     const ports = services.flatMap(([name, { ports = [] }]) => ports.map((/** @type {string} */ port) => `${name} ${port}`));
     expect(ports).toEqual([

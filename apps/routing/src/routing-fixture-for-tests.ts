@@ -47,7 +47,7 @@ export class RoutingFixture {
     };
     const messages = { request: ask } as unknown as Messages;
     this.directory = new EmitterDirectory(database, messages, new EmitterChanges(this.subscriptions, autoSubscriptions));
-    this.service = new SubscriptionsService(database, this.subscriptions, autoSubscriptions, this.webhooks, this.directory);
+    this.service = new SubscriptionsService(database, this.subscriptions, autoSubscriptions, this.webhooks, this.directory, this.config);
   }
 
   static async open(): Promise<RoutingFixture> {

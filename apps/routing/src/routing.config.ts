@@ -32,6 +32,12 @@ export class RoutingConfig extends Config({
     min: 0,
     description: 'Webhooks of an account; further ones are refused. 0: no limit. An installation that is open to strangers should set it.',
   }),
+  maxAutoSubscriptions: integer('SLUICE_MAX_AUTO_SUBSCRIPTIONS', {
+    fallback: 100,
+    min: 0,
+    description:
+      'Auto-subscriptions of an account; further ones are refused. Each makes a subscription for every new emitter. 0: no limit.',
+  }),
   disableAfterMs: duration('SLUICE_DISABLE_WEBHOOKS_AFTER', {
     fallback: '5d',
     description:

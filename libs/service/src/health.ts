@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { consumerStates } from '#messaging';
-import { metrics } from '#observability';
+import { gauge, metrics } from '#observability';
 import { requestTarget } from './http-connections.js';
 import type { ServiceConfig } from './service.config.js';
 import { within } from './within.js';
@@ -9,6 +9,8 @@ import { within } from './within.js';
 const SILENT_MS = 20_000;
 /** How long a probe waits for the database. */
 const DATABASE_WITHIN_MS = 2000;
+
+const ready = gauge('ready', 'Whether the process can work: 1, or 0 while it starts, stops, or has no contact with Kafka or PostgreSQL.');
 
 /**
  * Whether the process should receive work, and if not, why:
@@ -93,7 +95,13 @@ export class HealthServer {
                 : json(503, { status: 'unavailable', reasons, consumers: consumerStates() }),
             );
         case '/metrics':
-          return void metrics.metrics().then((text) => response.writeHead(200, { 'content-type': metrics.contentType }).end(text));
+          return void readiness
+            .reasons()
+            .then((reasons) => {
+              ready.set(reasons.length === 0 ? 1 : 0);
+              return metrics.metrics();
+            })
+            .then((text) => response.writeHead(200, { 'content-type': metrics.contentType }).end(text));
         default:
           return json(404, { status: 'not found' });
       }

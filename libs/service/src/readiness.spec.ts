@@ -1,5 +1,6 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
-import { Readiness } from './health.js';
+import { createServer } from 'node:net';
+import { HealthServer, Readiness } from './health.js';
 
 it('states what a starting service waits for', async () => {
   const readiness = new Readiness();
@@ -65,3 +66,28 @@ it('ends at once when the service stops', async () => {
   readiness.started(() => Promise.resolve());
   expect(await readiness.reasons()).toEqual(['the service is stopping']);
 });
+
+it('the metrics show whether the service is ready', async () => {
+  let isThere = true;
+  const readiness = new Readiness();
+  readiness.started(async () => {
+    if (!isThere) throw new Error('connection refused');
+  });
+  const healthPort = await freePort();
+  const server = await HealthServer.listen({ healthPort, healthHost: '127.0.0.1' }, readiness);
+  const shown = async () => /^sluice_ready .*$/m.exec(await (await fetch(`http://127.0.0.1:${healthPort}/metrics`)).text())?.[0];
+  const before = await shown();
+  isThere = false;
+  expect([before, await shown()]).toEqual(['sluice_ready 1', 'sluice_ready 0']);
+  await server.close();
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', resolve);
+  await promise;
+  const { port } = server.address() as { port: number };
+  server.close();
+  return port;
+}

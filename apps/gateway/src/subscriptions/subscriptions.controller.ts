@@ -80,7 +80,8 @@ export class SubscriptionsController {
   @ApiOperation({
     operationId: 'createAutoSubscription',
     summary: 'Subscribe a listener to every emitter created later',
-    description: 'The parameters can also be fields of a JSON body; the query wins.',
+    description:
+      'The parameters can also be fields of a JSON body; the query wins. Beyond `SLUICE_MAX_AUTO_SUBSCRIPTIONS` auto-subscriptions of the account: 409.',
   })
   @ApiQuery({ type: NewAutoSubscription })
   @RespondsWith(AutoSubscription)

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
-import { type AutoSubscription, newId, type UserId, type WebhookId } from '#contracts';
+import { type AutoSubscription, newId, SluiceError, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, NOW_MS, type Transaction } from '#database';
 
 @Entity('auto_subscription')
@@ -36,9 +36,23 @@ const TURN = "hashtext('auto-subscription'), hashtext($1)";
 export class AutoSubscriptionsRepository {
   constructor(@InjectRepository(AutoSubscriptionRow) private readonly autoSubscriptions: Repository<AutoSubscriptionRow>) {}
 
-  /** Creates the auto-subscription, or finds the one of the same listener and event name. */
-  async create(transaction: Transaction, ownerId: UserId, listenerId: string, eventName: string): Promise<AutoSubscription> {
+  /**
+   * Creates the auto-subscription, or finds the one of the same listener and event name. Throws a conflict if the account has `most` others: each of them
+   * costs a row for every new emitter, in a transaction that the new emitters of others share.
+   */
+  async create(
+    transaction: Transaction,
+    ownerId: UserId,
+    listenerId: string,
+    eventName: string,
+    most = Infinity,
+  ): Promise<AutoSubscription> {
     await transaction.query(`SELECT pg_advisory_xact_lock(${TURN})`, [ownerId]);
+    const named = { owner_id: ownerId, listener_id: listenerId, event_name: eventName } as FindOptionsWhere<AutoSubscriptionRow>;
+    const existing = await transaction.rows(AutoSubscriptionRow).findOneBy(named);
+    if (existing) return existing;
+    const count = most < Infinity ? await transaction.rows(AutoSubscriptionRow).countBy({ owner_id: ownerId }) : 0;
+    if (count >= most) throw new SluiceError('conflict', `this account has ${count} auto-subscriptions; the limit is ${most}`);
     await transaction.query(
       // SQL: the clock is read when this transaction has its turn, so that a new emitter is older than this time or sees this row. It is the clock of
       // the database server, by which the catalog dates emitters too
@@ -46,8 +60,7 @@ export class AutoSubscriptionsRepository {
        VALUES ($1, $2, $3, $4, ${NOW_MS}) ON CONFLICT (owner_id, event_name, listener_id) DO NOTHING`,
       [newId('autoSubscription'), ownerId, listenerId, eventName],
     );
-    const named = { owner_id: ownerId, listener_id: listenerId, event_name: eventName };
-    const created = await transaction.rows(AutoSubscriptionRow).findOneBy(named as FindOptionsWhere<AutoSubscriptionRow>);
+    const created = await transaction.rows(AutoSubscriptionRow).findOneBy(named);
     if (!created) throw new Error('the auto-subscription was deleted while it was created');
     return created;
   }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { newId, type SluiceError, type UserId } from '#contracts';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { RoutingWebhookDependents } from '../routing-webhook-dependents.js';
@@ -123,6 +123,22 @@ describe('an auto-subscription', () => {
     expect(await codeOf(routing.service.deleteAuto({ ...reference, event_name: '' }))).toBe('not_found');
     expect(await routing.service.deleteAuto(reference)).toEqual([made]);
     expect(await routing.service.listAuto(owner)).toEqual([]);
+  });
+
+  it('is refused beyond the limit of its account, also among others at the same time, but can be repeated', async () => {
+    const webhook = await routing.webhook(owner);
+    const create = (event_name: string) => routing.service.createAuto({ owner_id: owner, listener_id: webhook, event_name });
+    await create('first');
+    const limit = jest.replaceProperty(routing.config, 'maxAutoSubscriptions', 3);
+    try {
+      const codes = await Promise.all(Array.from({ length: 10 }, (_, n) => codeOf(create(`e${n}`))));
+      expect(codes.sort()).toEqual([...Array(8).fill('conflict'), ...Array(2).fill('no error')]);
+      await expect(create('next')).rejects.toThrow('this account has 3 auto-subscriptions; the limit is 3');
+      expect(await routing.service.listAuto(owner)).toHaveLength(3);
+      await create('first');
+    } finally {
+      limit.restore();
+    }
   });
 
   it('covers what was created before its deletion, also if its fact arrives later', async () => {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { Database } from '#database';
 import { EmitterDirectory } from '#emitters';
+import { RoutingConfig } from '../routing.config.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
@@ -25,14 +26,19 @@ describe('a subscription', () => {
     lookedUp = [];
     const owns = async (_transaction: unknown, ownerId: string, id: string) => OWNERS[id] === ownerId;
     const create = async (_transaction: unknown, ...row: string[]) => (created.push(row), row);
+    const createAuto = async (_transaction: unknown, ...[ownerId, listenerId, eventName, most]: [string, string, string, number]) => {
+      expect(most).toBe(7);
+      return create(_transaction, ownerId, listenerId, eventName);
+    };
     const deleteOne = async (...row: string[]) => created.filter((each) => each.join() === row.join());
     const module = await Test.createTestingModule({
       providers: [
         SubscriptionsService,
         { provide: Database, useValue: { transaction: (work: (transaction: unknown) => unknown) => work({}) } },
         { provide: SubscriptionsRepository, useValue: { create, delete: deleteOne } },
-        { provide: AutoSubscriptionsRepository, useValue: { create, delete: deleteOne, exist: async () => false } },
+        { provide: AutoSubscriptionsRepository, useValue: { create: createAuto, delete: deleteOne, exist: async () => false } },
         { provide: WebhooksRepository, useValue: { hold: owns } },
+        { provide: RoutingConfig, useValue: RoutingConfig.read({ SLUICE_MAX_AUTO_SUBSCRIPTIONS: '7' }) },
         { provide: EmitterDirectory, useValue: { hold: owns, find: async (ids: string[]) => void lookedUp.push(...ids) } },
       ],
     }).compile();

@@ -15,6 +15,7 @@ import {
 import { Database, type Transaction } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { eventNameProblem } from '#events';
+import { RoutingConfig } from '../routing.config.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
@@ -27,6 +28,7 @@ export class SubscriptionsService {
     private readonly autoSubscriptions: AutoSubscriptionsRepository,
     private readonly webhooks: WebhooksRepository,
     private readonly emitters: EmitterDirectory,
+    private readonly config: RoutingConfig,
   ) {}
 
   async create({ owner_id, emitter_id, listener_id, event_name = '' }: SubscriptionReference): Promise<Subscription> {
@@ -68,7 +70,7 @@ export class SubscriptionsService {
     if (!isId('webhook', listener_id)) await this.emitters.find([listener_id]);
     return this.database.transaction(async (transaction) => {
       await this.holdListener(transaction, owner_id, listener_id);
-      return this.autoSubscriptions.create(transaction, owner_id, listener_id, event_name);
+      return this.autoSubscriptions.create(transaction, owner_id, listener_id, event_name, this.config.maxAutoSubscriptions || Infinity);
     });
   }
 

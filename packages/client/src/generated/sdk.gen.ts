@@ -544,7 +544,7 @@ export class Operations extends HeyApiClient {
     /**
      * Subscribe a listener to every emitter created later
      *
-     * The parameters can also be fields of a JSON body; the query wins.
+     * The parameters can also be fields of a JSON body; the query wins. Beyond `SLUICE_MAX_AUTO_SUBSCRIPTIONS` auto-subscriptions of the account: 409.
      */
     public createAutoSubscription<ThrowOnError extends boolean = true>(options: Options<CreateAutoSubscriptionData, ThrowOnError>): RequestResult<CreateAutoSubscriptionResponses, CreateAutoSubscriptionErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateAutoSubscriptionResponses, CreateAutoSubscriptionErrors, ThrowOnError, 'data'>({
