@@ -47,8 +47,8 @@ const timeLimit = (seconds) => ({
 });
 
 export default {
-  // Two cores, and a broker and a database beside the tests.
-  maxWorkers: 2,
+  // One more than there are cores: tests wait for processes, time limits and the stores.
+  maxWorkers: 3,
   testSequencer: './test/support/stack.longest-first.mjs',
   watchman: false,
   projects: [

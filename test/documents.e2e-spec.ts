@@ -23,6 +23,9 @@ const tutorials = readdirSync(inRoot('docs', 'tutorials')).map((name) => `docs/t
 const documents = ['README.md', ...tutorials, 'docs/reference/components.md'];
 const examples = readdirSync(inRoot('examples'), { withFileTypes: true }).filter((each) => each.isDirectory() && each.name !== 'support');
 
+/** For all documents but one, `npx sluice` starts the command without npm. */
+const QUICK = { PATH: `${inRoot('test', 'support', 'bin')}:${userEnvironment().PATH}` };
+
 // they start servers on this machine and use Kafka without a login
 const { describe: describeLocal } = needing('processes');
 
@@ -55,7 +58,7 @@ describeLocal('documents', () => {
       (reason === null ? it : it.skip)(
         `${document}${reason === null ? '' : ` [skipped: ${reason}]`}`,
         async () => {
-          const shell = new DocumentShell(await settings());
+          const shell = new DocumentShell({ ...(await settings()), ...(document === 'README.md' ? {} : QUICK) });
           try {
             let executed = 0;
             for (const block of codeBlocks(readFileSync(inRoot(document), 'utf8'))) {
