@@ -45,10 +45,10 @@ case "${1-}" in
     export NODE_COMPILE_CACHE="$root/.cache/compiled"
     exec node --disable-sigusr1 --v8-pool-size=1 "$root/dist/bundles/$1.js"
     ;;
-  migrate) run "$root/scripts/migrate.mjs" "$@" ;;
-  account | key) run "$root/dist/apps/gateway/src/cli.js" "$@" ;;
-  registry) run "$root/dist/apps/catalog/src/cli.js" "$@" ;;
-  component) run "$root/dist/apps/runtime/src/cli.js" "$@" ;;
+  migrate) run "$root/dist/bundles/migrate.js" "$@" ;;
+  account | key) run "$root/dist/bundles/gateway-command.js" "$@" ;;
+  registry) run "$root/dist/bundles/catalog-command.js" "$@" ;;
+  component) run "$root/dist/bundles/runtime-command.js" "$@" ;;
   kafka)
     [ "${2-}" = acls ] || misused "kafka ${2-}"
     shift 2

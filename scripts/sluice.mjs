@@ -13,29 +13,30 @@ import { ensureCommandLine } from './setup/command-line.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot } from './shell/paths.mjs';
 import { dataFolderPath, reachableHosts, readSettings } from './launch/settings.mjs';
+import { commandOf } from './setup/bundles.mjs';
 import { ensureBuild, ensureDependencies } from './setup/setup.mjs';
 
 /**
  * The program of each operator's command, whether it uses the stores, and the help of a program that has no arguments.
- * @type {Record<string, { program: string[], usesStores: boolean, help?: string }>}
+ * @type {Record<string, { program: string, usesStores: boolean, help?: string }>}
  */
 const COMMANDS = {
-  account: { program: ['dist', 'apps', 'gateway', 'src', 'cli.js'], usesStores: true },
-  key: { program: ['dist', 'apps', 'gateway', 'src', 'cli.js'], usesStores: true },
-  registry: { program: ['dist', 'apps', 'catalog', 'src', 'cli.js'], usesStores: true },
-  component: { program: ['dist', 'apps', 'runtime', 'src', 'cli.js'], usesStores: false },
+  account: { program: commandOf('gateway-command'), usesStores: true },
+  key: { program: commandOf('gateway-command'), usesStores: true },
+  registry: { program: commandOf('catalog-command'), usesStores: true },
+  component: { program: commandOf('runtime-command'), usesStores: false },
   migrate: {
-    program: ['scripts', 'migrate.mjs'],
+    program: commandOf('migrate'),
     usesStores: true,
     help: 'Usage: npx sluice admin migrate\n\nBrings databases and topics to this version. It can be repeated; npm start does it automatically.',
   },
   secrets: {
-    program: ['scripts', 'rotate-secrets.mjs'],
+    program: inRoot('scripts', 'rotate-secrets.mjs'),
     usesStores: true,
     help: 'Usage: npx sluice admin secrets rotate\n\nEncrypts all secrets under the first key of SLUICE_SECRETS_KEY. It can be repeated, also while the services run.',
   },
-  kafka: { program: ['scripts', 'kafka-acls.mjs'], usesStores: false },
-  'dead-letters': { program: ['scripts', 'dead-letters.mjs'], usesStores: true },
+  kafka: { program: inRoot('scripts', 'kafka-acls.mjs'), usesStores: false },
+  'dead-letters': { program: inRoot('scripts', 'dead-letters.mjs'), usesStores: true },
 };
 
 const USAGE = `Usage: npx sluice admin <command>
@@ -87,7 +88,7 @@ async function runUsers() {
 }
 
 /**
- * @param {{ program: string[], usesStores: boolean }} command
+ * @param {{ program: string, usesStores: boolean }} command
  * @returns {Promise<number>} the exit code
  */
 async function runOperators({ program, usesStores }) {
@@ -95,9 +96,8 @@ async function runOperators({ program, usesStores }) {
   // Standard output belongs to the command: a program may be reading it.
   await ensureDependencies({ say: console.error });
   await ensureBuild({ say: console.error });
-  const file = inRoot(...program);
-  if (!existsSync(file)) throw new ExplainedError(`"${args[0]}" is not part of this installation: ${file} is missing.`);
-  return exitCode(['--enable-source-maps', file, ...args], {
+  if (!existsSync(program)) throw new ExplainedError(`"${args[0]}" is not part of this installation: ${program} is missing.`);
+  return exitCode(['--enable-source-maps', program, ...args], {
     // a component in a file reaches what it will reach with npm start
     ...appEnvironment(usesStores ? addresses() : reachableHosts(readSettings(process.env))),
     SLUICE_API_KEY: process.env.SLUICE_API_KEY,

@@ -14,6 +14,7 @@ import { ensureFirstAccount, keyWorks, readKeptKey } from './launch/first-accoun
 import { checkKeptFiles } from './launch/kept-files.mjs';
 import { lastStart, startHash } from './launch/last-start.mjs';
 import { formatLogLine } from './launch/log-lines.mjs';
+import { commandOf } from './setup/bundles.mjs';
 import { node24 } from './setup/node24.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
 import { hasCluster, postgresEnvironment, postgresLog, startPostgres } from './stores/postgres.mjs';
@@ -207,7 +208,7 @@ async function runPostgres(folder, port) {
  * @param {Record<string, string>} env
  */
 async function migrate(env) {
-  const { code, output } = await run(node24(), [inRoot('scripts', 'migrate.mjs')], { cwd: ROOT, env: appEnvironment(env) });
+  const { code, output } = await run(node24(), [commandOf('migrate')], { cwd: ROOT, env: appEnvironment(env) });
   for (const line of output.split('\n').filter(Boolean)) printLog('migrate', line);
   if (code !== 0) throw new ExplainedError('The databases or the topics could not be migrated, see above.');
 }

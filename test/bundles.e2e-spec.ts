@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { APPS, bundleOf, COMPILED } from '../scripts/setup/bundles.mjs';
+import { APPS, bundleOf, bundles, COMPILED, commandOf } from '../scripts/setup/bundles.mjs';
 import { node24 } from '../scripts/setup/node24.mjs';
 import { inRoot } from '../scripts/shell/paths.mjs';
 import { needing } from './support/target.js';
@@ -22,6 +22,12 @@ needing('processes').describe('the bundle of a service', () => {
     const { stdout } = spawnSync(node24(), ['--require', listing, bundleOf(app)], { env: {}, encoding: 'utf8' });
     expect(stdout).toContain('DATABASE_URL is required');
     expect(JSON.parse(readFileSync(list, 'utf8'))).toEqual([listing]);
+  });
+
+  it.each(['gateway-command', 'catalog-command', 'runtime-command', 'migrate'] as const)('is also built for the command %s', (command) => {
+    expect(bundles()).toContain(commandOf(command));
+    const { stdout, stderr } = spawnSync(node24(), [commandOf(command), '--help'], { env: {}, encoding: 'utf8' });
+    expect(`${stdout}${stderr}`).toMatch(/Usage: |DATABASE_URL is required|has no arguments/);
   });
 
   it.each(APPS)('has been compiled by the build: %s', (app) => {

@@ -4,8 +4,9 @@ import { get } from 'node:http';
 import { appEnvironment } from '../processes/apps.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
+import { commandOf } from '../setup/bundles.mjs';
 import { node24 } from '../setup/node24.mjs';
-import { inRoot, ROOT } from '../shell/paths.mjs';
+import { ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { apiUrl } from './settings.mjs';
 
@@ -19,7 +20,7 @@ import { apiUrl } from './settings.mjs';
  * @returns {Promise<string | null>} its key; null if the account already exists and no key is configured
  */
 export async function ensureFirstAccount({ env, keyFile, apiKey }) {
-  const cli = inRoot('dist', 'apps', 'gateway', 'src', 'cli.js');
+  const cli = commandOf('gateway-command');
   const { code, stdout, output } = await run(node24(), [cli, 'account', 'bootstrap', '--json'], {
     cwd: ROOT,
     env: { ...appEnvironment(env), SLUICE_API_KEY: apiKey },

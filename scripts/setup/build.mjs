@@ -5,7 +5,7 @@ import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
-import { APPS, bundleApps, bundleOf, compileBundles } from './bundles.mjs';
+import { bundleApps, bundles, compileBundles } from './bundles.mjs';
 
 const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
 const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
@@ -26,7 +26,7 @@ export async function ensureBuild({ say = console.log } = {}) {
   const gone = last?.files.filter((file) => !files.includes(file)) ?? [];
   /** @param {string} file */
   const isCompleteWith = (file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file));
-  const complete = (last?.files.every(isCompleteWith) && APPS.every((app) => existsSync(bundleOf(app)))) ?? false;
+  const complete = (last?.files.every(isCompleteWith) && bundles().every((file) => existsSync(file))) ?? false;
   if (complete && last?.state === state) return state;
 
   // The compiler trusts its own records: it would not write deleted output again.
@@ -53,7 +53,14 @@ function listSources() {
   const files = folders.flatMap((folder) =>
     readdirSync(inRoot(folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
   );
-  const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json', 'scripts/setup/bundles.mjs'];
+  const settings = [
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'scripts/setup/bundles.mjs',
+    'scripts/migrate.mjs',
+  ];
   return [...settings, ...files.sort()].flatMap((file) => {
     const entry = statSync(inRoot(file), { throwIfNoEntry: false });
     return entry?.isFile() ? [[file, entry.size, entry.mtimeMs]] : [];

@@ -19,6 +19,23 @@ const FOLDER = inRoot('dist', 'bundles');
  */
 export const bundleOf = (app) => join(FOLDER, `${app}.js`);
 
+/** The operator's commands that read the modules of a service, which take a second to load one by one. */
+const COMMANDS = {
+  'gateway-command': inRoot('dist', 'apps', 'gateway', 'src', 'cli.js'),
+  'catalog-command': inRoot('dist', 'apps', 'catalog', 'src', 'cli.js'),
+  'runtime-command': inRoot('dist', 'apps', 'runtime', 'src', 'cli.js'),
+  migrate: inRoot('scripts', 'migrate.mjs'),
+};
+
+/**
+ * The file of an operator's command, with the packages that it imports.
+ * @param {keyof typeof COMMANDS} command
+ */
+export const commandOf = (command) => join(FOLDER, `${command}.js`);
+
+/** All files that the build writes for these programs. */
+export const bundles = () => [...APPS.map(bundleOf), .../** @type {(keyof typeof COMMANDS)[]} */ (Object.keys(COMMANDS)).map(commandOf)];
+
 /** Where Node finds what it has compiled before (`NODE_COMPILE_CACHE`). */
 export const COMPILED = inRoot('.cache', 'compiled');
 
@@ -47,7 +64,7 @@ const COMMON_JS = `import { createRequire as requireOf } from 'node:module';
 const require = requireOf(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
 
 /**
- * Bundles the compiled apps, each into one file with a source map of our modules.
+ * Bundles the compiled apps and commands, each into one file with a source map of our modules.
  * @throws {ExplainedError} when a module cannot be bundled
  */
 export async function bundleApps() {
@@ -55,7 +72,7 @@ export async function bundleApps() {
   const { build, stop } = await import('esbuild');
   const { warnings } = await build({
     absWorkingDir: ROOT,
-    entryPoints: Object.fromEntries(APPS.map((app) => [app, inRoot('dist', 'apps', app, 'src', 'main.js')])),
+    entryPoints: { ...Object.fromEntries(APPS.map((app) => [app, inRoot('dist', 'apps', app, 'src', 'main.js')])), ...COMMANDS },
     outdir: FOLDER,
     bundle: true,
     platform: 'node',

@@ -30,11 +30,13 @@ const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages o
  */
 export async function ensureDependencies({ say = console.log } = {}) {
   if (!isRepository()) return;
-  await ensureInstalled(SERVICES, say, async () => {
-    await ensureNode24(say);
-    await ensureEmbeddedPostgres();
-  });
-  await ensureInstalled(COMPONENTS, say);
+  await Promise.all([
+    ensureInstalled(SERVICES, say, async () => {
+      await ensureNode24(say);
+      await ensureEmbeddedPostgres();
+    }),
+    ensureInstalled(COMPONENTS, say),
+  ]);
 }
 
 /**

@@ -50,13 +50,13 @@ export async function startOwnSystem(variables = {}, chosen) {
     SLUICE_LOG_LEVEL: 'warn',
     ...variables,
   };
-  await runOurs(env, 'scripts/migrate.mjs');
+  await runOurs(env, 'dist/bundles/migrate.js');
   const envOf = (/** @type {App} */ app) => ({ SLUICE_HEALTH_PORT: String(chosen?.health.get(app) ?? 0) });
   const apps = superviseApps({ env, envOf, log: (app, line) => console.error(app, line) });
   await apps.startAll();
   const newAccount = async (/** @type {string} */ email) =>
     /** @type {string} */ (
-      JSON.parse(await runOurs(env, 'dist/apps/gateway/src/cli.js', 'account', 'create', '--email', email, '--json')).api_key
+      JSON.parse(await runOurs(env, 'dist/bundles/gateway-command.js', 'account', 'create', '--email', email, '--json')).api_key
     );
   /** @type {ReturnType<typeof superviseApps>[]} */
   const replicas = [];

@@ -54,7 +54,7 @@ export async function startLocalSystem({ variables = {}, killsBroker = false }: 
     await Promise.all([broker?.stop(), secured?.stop()]);
   };
   try {
-    await run('migrate', 'scripts/migrate.mjs', []);
+    await run('migrate', 'dist/bundles/migrate.js', []);
     await apps.startAll();
   } catch (error) {
     await stop();
@@ -106,7 +106,7 @@ const commands =
   async (...args: string[]): Promise<unknown> => {
     const owner = OWNERS[args[0] ?? ''];
     if (!owner) throw new Error(`no app owns the command "${args[0]}"`);
-    return JSON.parse(await runScript(`dist/apps/${owner}/src/cli.js`, [...args, '--json'], envOf(owner)));
+    return JSON.parse(await runScript(`dist/bundles/${owner}-command.js`, [...args, '--json'], envOf(owner)));
   };
 
 type Replica = ReturnType<typeof startApp> & { env: Record<string, string> };

@@ -29,7 +29,7 @@ export async function startSharedSystem() {
     },
   });
   try {
-    await promisify(execFile)(node24(), [inRoot('scripts', 'migrate.mjs')], { env: appEnvironment(env) });
+    await promisify(execFile)(node24(), [inRoot('dist', 'bundles', 'migrate.js')], { env: appEnvironment(env) });
     await apps.startAll();
   } catch (error) {
     await apps.stopAll();

@@ -35,11 +35,11 @@ export class System {
   static async start({ replicas = 1, disks, say = () => {} } = {}) {
     const stores = await startOwnStores({ disks });
     const system = new System(stores, say);
-    await runOurs(system.env, 'scripts/migrate.mjs');
+    await runOurs(system.env, 'dist/bundles/migrate.js');
     for (let n = 0; n < replicas; n++) system.apps.push(await system.replica());
     await Promise.all(system.apps.map((apps) => apps.startAll()));
     const account = ['account', 'create', '--email', 'chaos@example.com', '--json'];
-    system.apiKey = JSON.parse(await runOurs(system.env, 'dist/apps/gateway/src/cli.js', ...account)).api_key;
+    system.apiKey = JSON.parse(await runOurs(system.env, 'dist/bundles/gateway-command.js', ...account)).api_key;
     return system;
   }
 

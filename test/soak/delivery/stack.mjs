@@ -39,7 +39,7 @@ export async function startDeliveryStack({ replicas, log }) {
     SLUICE_LOG_LEVEL: 'info',
     SLUICE_RETRY_SCHEDULE: RETRY_SCHEDULE,
   };
-  await runOurs(env, 'scripts/migrate.mjs');
+  await runOurs(env, 'dist/bundles/migrate.js');
   const routings = Array.from(
     { length: replicas },
     (_, number) =>
