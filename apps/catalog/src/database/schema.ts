@@ -4,7 +4,7 @@ import { outboxSchema } from '#outbox';
 import { Code, ComponentRow, StoredCode } from '../components/component.entity.js';
 import { ConnectionRow } from '../sources/connection.entity.js';
 import { RestoreRow } from '../emitters/restores.repository.js';
-import { SourceRow } from '../sources/source.entity.js';
+import { SourceRow, SuspendedAccountRow } from '../sources/source.entity.js';
 import { WorkflowRow } from '../workflows/workflows.repository.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
 import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-packages.js';
@@ -12,9 +12,10 @@ import { CountStoredCode1795910400003 } from './migrations/0003-count-stored-cod
 import { VersionsGrowWithTime1795996800004 } from './migrations/0004-versions-grow-with-time.js';
 import { SuspendAccounts1796947200002 } from './migrations/0005-suspend-accounts.js';
 import { NoteRestores1796947200006 } from './migrations/0006-note-restores.js';
+import { KnowSuspendedAccounts1797897600001 } from './migrations/0007-know-suspended-accounts.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
-  entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, WorkflowRow],
+  entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, SuspendedAccountRow, WorkflowRow],
   sealed: [
     { table: 'connection', key: ['id'], column: 'credentials', context: connectionContext },
     { table: 'source', key: ['id'], column: 'configured_props', json: true, context: propsContext },
@@ -26,5 +27,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     VersionsGrowWithTime1795996800004,
     SuspendAccounts1796947200002,
     NoteRestores1796947200006,
+    KnowSuspendedAccounts1797897600001,
   ],
 });

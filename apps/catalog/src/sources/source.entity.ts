@@ -141,6 +141,13 @@ const endpointOf = ({ endpoint_key }: SourceRow, endpointsUrl: string) => ({
   endpoint_url: endpoint_key === null ? null : endpointUrl(endpointsUrl, endpoint_key),
 });
 
+/** An account that is suspended: sources that a request in progress creates are suspended, too. */
+@Entity('suspended_account')
+export class SuspendedAccountRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  owner_id!: UserId;
+}
+
 /** The columns of a state without its deployment. */
 export type BareStateRow = Pick<SourceRow, 'id' | 'owner_id' | 'active' | 'suspended' | 'version' | 'name' | 'created_at'>;
 

@@ -166,6 +166,16 @@ describe('the sources', () => {
     expect(await sources.suspend(newId('user'), true, 10)).toEqual([]);
   });
 
+  it('are suspended from the beginning if their account was suspended while they were being created, and continue with it', async () => {
+    await sources.suspend(owner, true, 10);
+    const made = [await create({ slug: 'a' }), await sources.create(owner, newId('source'), change({ slug: 'b' }), 5)];
+    expect(made).toMatchObject([{ suspended: true }, { suspended: true }]);
+    expect((await facts()).slice(-2).map(({ active }) => active)).toEqual([false, false]);
+    expect(await sources.create(newId('user'), newId('source'), change())).toMatchObject({ suspended: false });
+    expect((await sources.suspend(owner, false, 10)).map(({ active }) => active)).toEqual([true, true]);
+    expect(await create({ slug: 'c' })).toMatchObject({ suspended: false });
+  });
+
   it('leave no secrets in the fact of their deletion', async () => {
     const { id } = await create({ configured_props: { z: 'planted' } });
     await sources.delete(owner, id);

@@ -39,6 +39,7 @@ import {
   type SourceChange,
   SourceRow,
   sourceState,
+  SuspendedAccountRow,
   usesConnections,
 } from './source.entity.js';
 
@@ -128,7 +129,7 @@ export class SourcesRepository {
     });
   }
 
-  /** For a source of an account with a limit, or that uses connections, or, if it has been tried, whose id, slug or external id is taken. */
+  /** For a source of an account with a limit, or that uses connections, or, if it has been tried, whose id, slug or external id is taken or whose account is suspended. */
   private async createInSteps(
     ownerId: UserId,
     id: SourceId,
@@ -222,9 +223,15 @@ export class SourcesRepository {
     });
   }
 
-  /** Suspends, or lets continue, the next sources of an account, at most `limit`. Returns the states of those that it has changed. */
+  /**
+   * Suspends, or lets continue, the next sources of an account, at most `limit`, and those that it gets until it is resumed. Returns the states of those
+   * that it has changed.
+   */
   async suspend(ownerId: UserId, suspended: boolean, limit: number): Promise<EmitterState[]> {
     return this.database.transaction(async (transaction) => {
+      const accounts = transaction.rows(SuspendedAccountRow);
+      if (suspended) await accounts.createQueryBuilder().insert().values({ owner_id: ownerId }).orIgnore().execute();
+      else await accounts.delete({ owner_id: ownerId });
       const changed = await transaction.query<BareRow>(
         `UPDATE source SET suspended = $2, version = ${nextVersion('source')}
          WHERE id IN (SELECT id FROM source WHERE owner_id = $1 AND suspended <> $2 ORDER BY id LIMIT $3) RETURNING *`,
@@ -366,7 +373,7 @@ export class SourcesRepository {
     const { topic, headers, value } = newSourceRecord(ownerId, id, change, component);
     const { rows } = await this.database.query<BareRow>({
       name: 'source-insert-with-fact',
-      text: `WITH made AS (${INSERT}),
+      text: `WITH made AS (${INSERT_UNLESS_SUSPENDED}),
              fact AS (
                SELECT $11::text AS topic, id AS key, owner_id AS account_id, $12::text AS headers, 1 AS n,
                  convert_to(left($13, -1) || ',"version":' || version || ',"created_at_ms":' || ${CREATED_AT_MS} || '}', 'UTF8') AS value
@@ -506,10 +513,17 @@ export class SourcesRepository {
   }
 }
 
-/** The row is missing if its id or slug is taken. */
-const INSERT = `
-  INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING *`;
+const IS_SUSPENDED = 'EXISTS (SELECT FROM suspended_account WHERE owner_id = $2)';
+/** A source that a request has begun to create before its account was suspended is suspended, too. The row is missing if its id or slug is taken. */
+const INSERT = insertOf(`VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${IS_SUSPENDED})`);
+/** The row is also missing if the account is suspended. */
+const INSERT_UNLESS_SUSPENDED = insertOf(`SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, false WHERE NOT ${IS_SUSPENDED}`);
+
+function insertOf(row: string): string {
+  return `
+    INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id, suspended)
+    ${row} ON CONFLICT DO NOTHING RETURNING *`;
+}
 
 /** SQL: what `Date.getTime` returns for a row that was read. */
 export const CREATED_AT_MS = 'floor(extract(epoch FROM created_at) * 1000)';
