@@ -3,6 +3,7 @@ import kafkajs from 'kafkajs';
 import { EVENTS_TOPIC, TooManyRequests, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
 import { explainKafkaError, isRefused } from './kafka-errors.js';
 import { javaPartitioner, type KafkaClient, METADATA_MAX_AGE_MS } from './kafka.js';
+import { KeptClient } from './kept-client.js';
 
 /** A record to send. Each has a key, because order is kept per key. */
 export interface OutgoingRecord {
@@ -227,16 +228,18 @@ const ONCE_MAX_AGE_MS = 30_000;
  * next one for its repetition, and acknowledges it without writing it. So each request has one record, and a failure ends the producer.
  */
 class OnceProducer {
-  private connected: Promise<Producer> | undefined;
-  /** As from performance.now(). */
-  private connectedAt = 0;
+  private readonly kept: KeptClient<Producer>;
 
-  constructor(private readonly kafka: KafkaClient) {}
+  constructor(kafka: KafkaClient) {
+    const options = { createPartitioner: javaPartitioner, allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS };
+    this.kept = new KeptClient(() => kafka.producer({ ...options, idempotent: true, retry: { retries: ONCE_RETRIES } }), ONCE_MAX_AGE_MS);
+  }
 
   async send(topicMessages: TopicMessages[]): Promise<void> {
-    if (performance.now() - this.connectedAt > ONCE_MAX_AGE_MS) void this.close();
+    // the next records wait for this one, so it waits for no connection that ends
+    if (this.kept.isOld) void this.close();
     try {
-      const producer = await (this.connected ??= this.connect());
+      const producer = await this.kept.get();
       await producer.sendBatch({ acks: -1, topicMessages });
     } catch (error) {
       void this.close();
@@ -244,25 +247,8 @@ class OnceProducer {
     }
   }
 
-  async close(): Promise<void> {
-    const { connected } = this;
-    this.connected = undefined;
-    await connected?.then((producer) => producer.disconnect()).catch(() => {});
-  }
-
-  private async connect(): Promise<Producer> {
-    this.connectedAt = performance.now();
-    const producer = this.kafka.producer({
-      ...{ createPartitioner: javaPartitioner, allowAutoTopicCreation: false, metadataMaxAge: METADATA_MAX_AGE_MS },
-      ...{ idempotent: true, retry: { retries: ONCE_RETRIES } },
-    });
-    try {
-      await producer.connect();
-    } catch (error) {
-      await producer.disconnect().catch(() => {});
-      throw error;
-    }
-    return producer;
+  close(): Promise<void> {
+    return this.kept.close();
   }
 }
 
