@@ -4,8 +4,8 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { type App, appEnvironment, APPS, startApp } from '../scripts/processes/apps.mjs';
+import { commandOf } from '../scripts/setup/bundles.mjs';
 import { node24 } from '../scripts/setup/node24.mjs';
-import { inRoot } from '../scripts/shell/paths.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import { makeTestCertificate } from '../libs/testing/src/test-certificate.js';
 import { Api } from './support/api.js';
@@ -43,7 +43,7 @@ async function failure(app: App, more: Record<string, string>): Promise<{ lines:
 async function migrate(more: Record<string, string> = {}): Promise<{ code: number; output: string }> {
   const env = appEnvironment(environment('migrate', more));
   try {
-    const { stdout } = await run(node24(), [inRoot('dist/bundles/migrate.js')], { env });
+    const { stdout } = await run(node24(), [commandOf('migrate')], { env });
     return { code: 0, output: stdout };
   } catch (error) {
     const { code, stdout } = error as { code: number; stdout: string };
@@ -79,7 +79,7 @@ describe('Kafka with SASL_SSL, SCRAM and only the generated permissions, and Pos
     const receiver = await Receiver.start();
     running.push(...APPS.map((app) => startApp({ app, env: environment(app) })));
     expect(await Promise.all(running.map((app) => app.ready))).toEqual(APPS.map(() => true));
-    const cli = [inRoot('dist/bundles/gateway-command.js'), 'account', 'create', '--email', 'someone@example.com', '--json'];
+    const cli = [commandOf('gateway-command'), 'account', 'create', '--email', 'someone@example.com', '--json'];
     const { stdout } = await run(node24(), cli, { env: appEnvironment(environment('gateway')) });
     const api = new Api(`http://127.0.0.1:${ports.http}/v1`, JSON.parse(stdout) as Api['account']);
 

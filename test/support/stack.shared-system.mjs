@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { appEnvironment, superviseApps } from '../../scripts/processes/apps.mjs';
+import { commandOf } from '../../scripts/setup/bundles.mjs';
 import { node24 } from '../../scripts/setup/node24.mjs';
-import { inRoot } from '../../scripts/shell/paths.mjs';
 import { freePort } from '../../scripts/shell/ports.mjs';
 import { SECRETS_KEY } from './secrets-key.mjs';
 
@@ -29,7 +29,7 @@ export async function startSharedSystem() {
     },
   });
   try {
-    await promisify(execFile)(node24(), [inRoot('dist', 'bundles', 'migrate.js')], { env: appEnvironment(env) });
+    await promisify(execFile)(node24(), [commandOf('migrate')], { env: appEnvironment(env) });
     await apps.startAll();
   } catch (error) {
     await apps.stopAll();

@@ -48,21 +48,19 @@ export class AutoSubscriptionsRepository {
     most = Infinity,
   ): Promise<AutoSubscription> {
     await transaction.query(`SELECT pg_advisory_xact_lock(${TURN})`, [ownerId]);
-    const named = { owner_id: ownerId, listener_id: listenerId, event_name: eventName } as FindOptionsWhere<AutoSubscriptionRow>;
-    const existing = await transaction.rows(AutoSubscriptionRow).findOneBy(named);
+    const named = { owner_id: ownerId, listener_id: listenerId, event_name: eventName };
+    const existing = await transaction.rows(AutoSubscriptionRow).findOneBy(named as FindOptionsWhere<AutoSubscriptionRow>);
     if (existing) return existing;
     const count = most < Infinity ? await transaction.rows(AutoSubscriptionRow).countBy({ owner_id: ownerId }) : 0;
     if (count >= most) throw new SluiceError('conflict', `this account has ${count} auto-subscriptions; the limit is ${most}`);
-    await transaction.query(
+    const { rows } = await transaction.query<AutoSubscription>(
       // SQL: the clock is read when this transaction has its turn, so that a new emitter is older than this time or sees this row. It is the clock of
       // the database server, by which the catalog dates emitters too
       `INSERT INTO auto_subscription (id, owner_id, listener_id, event_name, created_at_ms)
-       VALUES ($1, $2, $3, $4, ${NOW_MS}) ON CONFLICT (owner_id, event_name, listener_id) DO NOTHING`,
+       VALUES ($1, $2, $3, $4, ${NOW_MS}) RETURNING ${COLUMNS.join(', ')}`,
       [newId('autoSubscription'), ownerId, listenerId, eventName],
     );
-    const created = await transaction.rows(AutoSubscriptionRow).findOneBy(named);
-    if (!created) throw new Error('the auto-subscription was deleted while it was created');
-    return created;
+    return rows[0]!;
   }
 
   async list(ownerId: UserId): Promise<AutoSubscription[]> {
