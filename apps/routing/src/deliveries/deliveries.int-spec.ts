@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type EmitterId, newId, type SluiceError, TooManyRequests, type UserId, type WebhookDelivery, type WebhookId } from '#contracts';
 import type { FullAccounts } from '#waiting-data';
 import type { DeletedRange, EmittedEvent, EventPlace } from '#events';
@@ -14,7 +14,7 @@ import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository
 import { UNSHARED } from './store/delivery-store-in-memory-for-tests.js';
 import type { PostgresDeliveryStore } from './store/delivery-store.js';
 import { postgresDeliveryStore } from './store/postgres-delivery-store-for-tests.js';
-import { disabledReports, OwnerNotices } from './notices.js';
+import { disabledReports, failureReportOf, OwnerNotices } from './notices.js';
 import { Targets } from './receivers/targets.js';
 
 const LONG = 3_600_000;
@@ -564,13 +564,27 @@ describe('the owner', () => {
     if (!found) throw new Error('no target');
     return found;
   };
+  const givingUp = (each: Delivery) => ({ delivery: each, delivered: false as const, attempts: [ATTEMPT], tries: 1, pauseMs: null });
+  const giveUp = async (each: Delivery, statement: 'settle' | 'parkFailed' = 'settle') => {
+    const failed = givingUp(each);
+    const report = failureReportOf(await target(), [failed]);
+    if (statement === 'settle') await store.settle(webhook, [failed], { report });
+    else await store.parkFailed(failed, report);
+  };
+  const givenUp = async () => {
+    const { rows } = await routing.database.query<{ seq: number }>(
+      'SELECT seq FROM parked_delivery WHERE webhook_id = $1 AND due_at IS NULL',
+      [webhook],
+    );
+    return rows.map((row) => row.seq);
+  };
 
   it('gets an event on $errors about a delivery that was given up, once per webhook and hour', async () => {
     const notices = new OwnerNotices(log, routing.database, routing.webhooks);
     await outbox();
-    const each = delivery({ emitterId: 'p_1', stream: 'x' });
-    await notices.gaveUp(await target(), each, ATTEMPT);
-    await notices.gaveUp(await target(), delivery(), ATTEMPT);
+    await giveUp(delivery({ emitterId: 'p_1', stream: 'x' }));
+    await giveUp(delivery());
+    await notices.expired(await target(), delivery(), ATTEMPT);
     expect(await outbox()).toEqual([
       {
         topic: 'events',
@@ -584,16 +598,44 @@ describe('the owner', () => {
     ]);
   });
 
-  it('gets no event about the failed delivery of such an event', async () => {
+  it('gets an event on $errors about a delivery that has waited too long', async () => {
     const notices = new OwnerNotices(log, routing.database, routing.webhooks);
     await outbox();
-    await notices.gaveUp(
-      await target(),
-      delivery({ stream: '$errors', json: Buffer.from('{"error":{"code":"DeliveryFailed"}}') }),
-      undefined,
-    );
+    await notices.expired(await target(), delivery(), undefined);
+    await notices.expired(await target(), delivery(), undefined);
+    expect((await outbox()).map(({ topic, key }) => [topic, key])).toEqual([['events', 'dc_1']]);
+  });
+
+  it('gets no event about the failed delivery of such an event', async () => {
+    await outbox();
+    await giveUp(delivery({ stream: '$errors', json: Buffer.from('{"error":{"code":"DeliveryFailed"}}') }));
     expect(await outbox()).toEqual([]);
-    await notices.gaveUp(await target(), delivery({ stream: '$errors', json: Buffer.from('null') }), undefined);
+    await giveUp(delivery({ stream: '$errors', json: Buffer.from('null') }));
+    expect(await outbox()).toHaveLength(1);
+  });
+
+  it.each(['settle', 'parkFailed'] as const)(
+    'gets the event on $errors and the delivery is given up, or neither, if the statement %s fails',
+    async (statement) => {
+      await outbox();
+      const each = delivery();
+      if (statement === 'settle') await park(0, each);
+      jest.spyOn(ParkedDeliveriesRepository.prototype, statement).mockRejectedValueOnce(new Error('the connection is lost'));
+      await expect(giveUp(each, statement)).rejects.toThrow('the connection is lost');
+      expect([await outbox(), await givenUp()]).toEqual([[], []]);
+      await giveUp(each, statement);
+      expect([(await outbox()).length, await givenUp()]).toEqual([1, [each.place.seq]]);
+    },
+  );
+
+  it('has a delivery given up whose event on $errors cannot be stored', async () => {
+    await outbox();
+    const each = delivery();
+    const report = failureReportOf(await target(), [givingUp(each)])!;
+    await store.parkFailed(givingUp(each), { ...report, headers: { text: '\0' } });
+    expect([await outbox(), await givenUp()]).toEqual([[], [each.place.seq]]);
+    // not counted as a report
+    await giveUp(delivery());
     expect(await outbox()).toHaveLength(1);
   });
 

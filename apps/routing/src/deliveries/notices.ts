@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { errorRaised, EVENTS_TOPIC, ksuid, type UserId } from '#contracts';
 import { Database } from '#database';
-import { eventIdOf, type EventToProduce, isErrorEvent, originalEvent } from '#events';
+import { eventIdOf, isErrorEvent, originalEvent } from '#events';
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { type AccountRecord, addToOutbox } from '#outbox';
@@ -9,14 +9,17 @@ import { errorReport, WEBHOOK_DISABLED } from '../error-records.js';
 import type { Target } from './receivers/targets.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import type { Attempt, Delivery } from './delivery.js';
+import { REPORT_EVERY_MS, type Settlement } from './store/delivery-store.js';
 
 /** Why a webhook was disabled: its receiver has returned 410, or has failed for days. */
 export type DisabledWhy = 'gone' | 'failing';
 
 /** Reports deliveries that have failed for good. Never throws, so that deliveries continue. */
 export abstract class Notices {
-  /** A delivery was given up: reported on its emitter's `$errors`, at most once per webhook and hour. */
-  abstract gaveUp(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void>;
+  /** A delivery was given up after an attempt, together with its report (`failureReportOf`). */
+  abstract gaveUp(target: Target, delivery: Delivery): void;
+  /** A delivery was given up because it has waited too long: reported on its emitter's `$errors`, at most once per webhook and hour. */
+  abstract expired(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void>;
   /** A webhook was disabled, together with its `disabledReports`. */
   abstract disabled(target: Target, why: DisabledWhy): void;
 }
@@ -24,8 +27,6 @@ export abstract class Notices {
 const disabledTotal = counter('webhooks_disabled_total', 'Webhooks that were disabled because their receiver failed or is gone.', [
   'reason',
 ]);
-
-const REPORT_EVERY_MS = 3_600_000;
 
 /** Reports by an event on `$errors`. */
 @Injectable()
@@ -38,30 +39,26 @@ export class OwnerNotices extends Notices {
     super();
   }
 
-  async gaveUp({ ownerId }: Target, delivery: Delivery, last: Attempt | undefined): Promise<void> {
-    const { webhookId, emitterId, place } = delivery;
+  gaveUp({ ownerId }: Target, { webhookId, emitterId, place }: Delivery): void {
     this.log.warn({ webhook_id: webhookId, owner_id: ownerId, emitter_id: emitterId, event_id: eventIdOf(place) }, 'delivery.given-up');
-    const report = failureReport(delivery, ownerId, last);
+  }
+
+  async expired(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void> {
+    this.gaveUp(target, delivery);
+    const report = failureReport(target, delivery, last);
     if (!report) return;
-    await this.report(webhookId, async () => {
+    try {
       await this.database.transaction(async (transaction) => {
-        if (await this.webhooks.beginFailureReport(transaction, webhookId, REPORT_EVERY_MS))
-          await addToOutbox(transaction, [{ topic: EVENTS_TOPIC, ...report, account: ownerId }]);
+        if (await this.webhooks.beginFailureReport(transaction, target.id, REPORT_EVERY_MS)) await addToOutbox(transaction, [report]);
       });
-    });
+    } catch (error) {
+      this.log.warn({ webhook_id: target.id, err: error }, 'notice.not-sent');
+    }
   }
 
   disabled({ id, ownerId }: Target, why: DisabledWhy): void {
     disabledTotal.inc({ reason: why });
     this.log.warn({ webhook_id: id, owner_id: ownerId, reason: why }, 'webhook.disabled');
-  }
-
-  private async report(webhookId: string, send: () => Promise<void>): Promise<void> {
-    try {
-      await send();
-    } catch (error) {
-      this.log.warn({ webhook_id: webhookId, err: error }, 'notice.not-sent');
-    }
   }
 }
 
@@ -74,10 +71,7 @@ export function disabledReports({ id, ownerId, origin }: Target, why: DisabledWh
   const message = `The webhook ${id} (${origin}) was disabled: ${reason}.`;
   const fact = { id: ksuid(), owner_id: ownerId, subject_id: id, code: WEBHOOK_DISABLED, message, raised_at_ms: Date.now() };
   const event = deliveryReport(delivery, ownerId, WEBHOOK_DISABLED, message);
-  return [
-    { ...recordOf(errorRaised, fact, ownerId), account: ownerId },
-    { topic: EVENTS_TOPIC, ...event, account: ownerId },
-  ];
+  return [{ ...recordOf(errorRaised, fact, ownerId), account: ownerId }, event];
 }
 
 const CODE = 'DeliveryFailed';
@@ -86,17 +80,27 @@ const CODE = 'DeliveryFailed';
  * The event on the emitter's `$errors` about a delivery that was given up. Undefined if the delivery carries such a report: a failing listener on
  * `$errors` would receive its own failures forever.
  */
-export function failureReport(delivery: Delivery, ownerId: UserId, last: Attempt | undefined): EventToProduce | undefined {
+function failureReport({ ownerId }: Target, delivery: Delivery, last: Attempt | undefined): AccountRecord | undefined {
   if (isErrorEvent(delivery, CODE)) return undefined;
   const reason = last ? (last.error ?? `the receiver returned ${last.status_code}`) : 'no attempt could be made in time';
   const message = `the event ${eventIdOf(delivery.place)} could not be delivered to ${delivery.webhookId}: ${reason}`;
   return deliveryReport(delivery, ownerId, CODE, message);
 }
 
+/** The report about the first of these deliveries that is given up and has one, to be stored with their outcomes. */
+export function failureReportOf(target: Target, settlements: Settlement[]): AccountRecord | undefined {
+  for (const settlement of settlements) {
+    if (settlement.delivered || settlement.pauseMs !== null) continue;
+    const report = failureReport(target, settlement.delivery, settlement.attempts.at(-1));
+    if (report) return report;
+  }
+  return undefined;
+}
+
 /** An error event about a delivery, on the `$errors` of its emitter. */
-function deliveryReport(delivery: Delivery, ownerId: UserId, code: string, message: string): EventToProduce {
+function deliveryReport(delivery: Delivery, ownerId: UserId, code: string, message: string): AccountRecord {
   const { webhookId, emitterId, place, stream, emitId, json } = delivery;
-  return errorReport({
+  const event = errorReport({
     emitterId,
     code,
     message,
@@ -112,4 +116,5 @@ function deliveryReport(delivery: Delivery, ownerId: UserId, code: string, messa
     },
     ownerId,
   });
+  return { topic: EVENTS_TOPIC, ...event, account: ownerId };
 }

@@ -155,13 +155,13 @@ it.each([
     ...{ webhookId: webhook, place: { ms: 1, seq: 1 }, emitterId: newId('source'), stream: '', emitId: 'e', json: Buffer.from('1') },
   };
   const failed = { delivery, delivered: false as const, attempts: [], tries, pauseMs };
-  await parked.parkFailed(failed);
+  await parked.parkFailed(routing.database, failed);
   const outcomes = () => replays.outcomes({ listener_id: webhook, parked: ['1-1'] } as ReplayRow);
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
   await parked.parkAgain(owner, delivery, { attempts: [], fresh: true });
   expect(await outcomes()).toEqual({ waiting: 1, failed: 0, delivered: 0 });
   expect((await parked.take(webhook, 10)).parked).toMatchObject([{ tries: 0 }]);
-  await parked.settle(webhook, [{ ...failed, tries: 1, pauseMs: 5000 }]);
+  await parked.settle(routing.database, webhook, [{ ...failed, tries: 1, pauseMs: 5000 }]);
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
 });
 
@@ -170,7 +170,7 @@ it('a replay does not deliver an event that was deleted meanwhile', async () => 
   const webhook = await routing.webhook(owner);
   const emitterId = newId('source');
   const delivery = { ...{ webhookId: webhook, place: { ms: 1, seq: 1 }, emitterId, stream: '', emitId: 'e', json: Buffer.from('1') } };
-  await parked.parkFailed({ delivery, delivered: false, attempts: [], tries: 2, pauseMs: 1000 });
+  await parked.parkFailed(routing.database, { delivery, delivered: false, attempts: [], tries: 2, pauseMs: 1000 });
   await parked.withdraw({ kind: 'delete', place: { ms: 2, seq: 2 }, emitterId, start: null, end: null, stream: null });
   expect(await parked.parkAgain(owner, delivery, { attempts: [], fresh: true })).toMatchObject({ due_at: null });
   expect((await parked.take(webhook, 10)).parked).toEqual([]);

@@ -10,7 +10,7 @@ import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, keptAttempts, type Outcome } from '../delivery.js';
 import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
-import { disabledReports, Notices } from '../notices.js';
+import { disabledReports, failureReportOf, Notices } from '../notices.js';
 import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { DeliveryMemory, type Reservation } from './delivery-memory.js';
 import { Lease } from './lease.js';
@@ -198,7 +198,7 @@ export class Drainer {
     let gone: { target: Target; delivery: Delivery } | undefined;
     const batch = new SettlementBatch(
       this.log,
-      (settlements) => this.store.settle(webhookId, settlements, claim.leaseId),
+      (settlements) => this.settle(claim, target, settlements),
       async (settlements) => {
         disabled = (await this.settled(target, settlements)) || disabled;
       },
@@ -291,7 +291,7 @@ export class Drainer {
     receiver.count(parked.delivery, outcome, !parked.fresh);
     if (outcome.verdict === 'gone') await this.gone(target, parked.delivery);
     const settlements = [settlementOfProbe(parked, outcome)];
-    await this.store.settle(webhookId, settlements, claim.leaseId);
+    await this.settle(claim, target, settlements);
     const disabled = await this.settled(target, settlements);
     if (disabled || outcome.verdict === 'gone') return true;
     if (outcome.verdict === 'delivered') {
@@ -303,11 +303,15 @@ export class Drainer {
     return false;
   }
 
+  private settle({ webhookId, leaseId }: Claim, target: Target, settlements: Settlement[]): Promise<void> {
+    return this.store.settle(webhookId, settlements, { leaseId, report: failureReportOf(target, settlements) });
+  }
+
   /** These outcomes are stored. Returns whether the webhook was disabled, because its receiver has been failing for too long. */
   private async settled(target: Target, settlements: Settlement[]): Promise<boolean> {
     for (const settlement of settlements) {
       if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);
-      else if (settlement.pauseMs === null) await this.notices.gaveUp(target, settlement.delivery, settlement.attempts.at(-1));
+      else if (settlement.pauseMs === null) this.notices.gaveUp(target, settlement.delivery);
     }
     const failed = settlements.findLast(({ delivered }) => !delivered);
     if (!failed) return false;

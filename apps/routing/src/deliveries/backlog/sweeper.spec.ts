@@ -29,9 +29,9 @@ function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {
     },
   } as unknown as ParkedDeliveriesRepository;
   const targets = { get: async (id: string) => (id === 'wh_deleted' ? undefined : { id }) } as unknown as Targets;
-  const gaveUp = async (_: object, { webhookId }: Delivery, last?: Attempt) =>
+  const expire = async (_: object, { webhookId }: Delivery, last?: Attempt) =>
     void reported.push(last ? `${webhookId} ${last.status_code}` : webhookId);
-  const notices = { gaveUp } as unknown as Notices;
+  const notices = { expired: expire } as unknown as Notices;
   const sweeper = new Sweeper(createLog('sweeper', 'silent'), config, parked, targets, notices);
   return { sweeper, waitedMs, keptMs, reported };
 }

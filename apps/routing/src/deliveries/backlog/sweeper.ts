@@ -47,7 +47,7 @@ export class Sweeper implements OnApplicationShutdown {
         if (expired.count > 0) this.log.warn({ deliveries: expired.count, webhooks: expired.examples.length }, 'deliveries.expired');
         for (const delivery of expired.examples) {
           const target = await this.targets.get(delivery.webhookId);
-          if (target) await this.notices.gaveUp(target, delivery, delivery.attempts.at(-1));
+          if (target) await this.notices.expired(target, delivery, delivery.attempts.at(-1));
         }
       }
       while (!this.stopping && (await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);

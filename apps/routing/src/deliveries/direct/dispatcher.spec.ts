@@ -70,7 +70,7 @@ describe('a dispatcher', () => {
   });
 
   it('gives up the deliveries that wait for a webhook whose receiver is gone', async () => {
-    const { store, dispatcher } = dispatching({ make: async () => GONE }, { gaveUp: async () => {}, disabled: () => {} });
+    const { store, dispatcher } = dispatching({ make: async () => GONE }, { gaveUp: () => {}, disabled: () => {} });
     const tasks = Array.from({ length: 300 }, (_, seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
     await tasks[0]!.run(() => {});
     expect(await store.giveUp(WEBHOOK)).toBe(299);
@@ -121,7 +121,7 @@ describe('a dispatcher', () => {
 
   it('reports a webhook whose receiver is gone once, however many attempts were in flight', async () => {
     const disabled: string[] = [];
-    const notices = { gaveUp: async () => {}, disabled: (_: object, why: string) => void disabled.push(why) };
+    const notices = { gaveUp: () => {}, disabled: (_: object, why: string) => void disabled.push(why) };
     const ended = Promise.withResolvers<void>();
     const make = async () => {
       await ended.promise;
@@ -133,7 +133,8 @@ describe('a dispatcher', () => {
     ended.resolve();
     await Promise.all(runs);
     expect(disabled).toEqual(['gone']);
-    expect(store.published.map(({ topic }) => topic)).toEqual(['routing.error.raised', 'events']);
+    // the webhook, twice, and a delivery that was given up
+    expect(store.published.map(({ topic }) => topic)).toEqual(['routing.error.raised', 'events', 'events']);
     expect(store.hooks.get(WEBHOOK)).toMatchObject({ active: false });
   });
 

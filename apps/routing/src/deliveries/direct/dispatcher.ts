@@ -9,7 +9,7 @@ import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, detached, type Outcome } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
-import { disabledReports, Notices } from '../notices.js';
+import { disabledReports, failureReportOf, Notices } from '../notices.js';
 import { RunningClock } from '../attempt/running-clock.js';
 import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { type Target, Targets } from '../receivers/targets.js';
@@ -225,8 +225,9 @@ export class Dispatcher implements OnApplicationShutdown {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
     await this.judge(receiver, target, delivery, outcome, opens);
     const { attempt, tries, pauseMs } = outcome;
-    await this.store.parkFailed({ delivery, delivered: false, attempts: [attempt], tries, pauseMs });
-    if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
+    const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs };
+    await this.store.parkFailed(failed, failureReportOf(target, [failed]));
+    if (pauseMs === null) this.notices.gaveUp(target, delivery);
   }
 
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
@@ -240,8 +241,9 @@ export class Dispatcher implements OnApplicationShutdown {
         } else {
           await this.judge(receiver, target, delivery, outcome, opens);
           const { attempt, tries, pauseMs } = outcome;
-          await this.store.settle(delivery.webhookId, [{ delivery, delivered: false, attempts: [attempt], tries, pauseMs }]);
-          if (pauseMs === null) await this.notices.gaveUp(target, delivery, attempt);
+          const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs };
+          await this.store.settle(delivery.webhookId, [failed], { report: failureReportOf(target, [failed]) });
+          if (pauseMs === null) this.notices.gaveUp(target, delivery);
         }
         return;
       } catch (error) {

@@ -61,7 +61,8 @@ class SimulatedPoster extends Poster {
 }
 
 class NoNotices extends Notices {
-  async gaveUp(): Promise<void> {}
+  gaveUp(): void {}
+  async expired(): Promise<void> {}
   disabled(): void {}
 }
 

@@ -9,6 +9,8 @@ import {
   type Parked,
   type Probe,
   type Renewed,
+  REPORT_EVERY_MS,
+  type SettleOptions,
   type Settlement,
   type Shares,
 } from './delivery-store.js';
@@ -19,6 +21,7 @@ interface Hook extends TargetRow {
   closingUntil: number;
   failingSince: number | null;
   lastFailedAt: number;
+  reportedAt: number;
 }
 
 interface Row {
@@ -58,7 +61,7 @@ export const UNSHARED: Shares = { most: 1000, taken: new Map() };
 /** The store without a database: for tests, and for a simulation whose time is not the clock's. */
 export class DeliveryStoreInMemory extends DeliveryStore {
   readonly hooks = new Map<WebhookId, Hook>();
-  /** Published about webhooks that were disabled. */
+  /** Published about webhooks that were disabled, and deliveries that were given up. */
   readonly published: AccountRecord[] = [];
   readonly parked = new Map<WebhookId, Map<string, Row>>();
   readonly backlogs = new Map<WebhookId, Backlog>();
@@ -84,6 +87,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       closingUntil: 0,
       failingSince: null,
       lastFailedAt: 0,
+      reportedAt: -Infinity,
       ...change,
     };
     this.hooks.set(id, hook);
@@ -114,8 +118,9 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     this.wake(delivery.webhookId);
   }
 
-  async parkFailed({ delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }): Promise<void> {
+  async parkFailed({ delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }, report?: AccountRecord): Promise<void> {
     if (!this.hooks.has(delivery.webhookId)) return;
+    this.publish(delivery.webhookId, report);
     const dueAt = pauseMs === null ? null : Date.now() + pauseMs;
     if (!this.add(delivery, { fresh: false, attempts, tries, dueAt, inFlightUntil: 0 }) || dueAt === null) return;
     const backlog = this.backlogs.get(delivery.webhookId);
@@ -131,7 +136,8 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0 });
   }
 
-  async settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
+  async settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<void> {
+    this.publish(webhookId, report);
     const owned = leaseId === undefined || this.leased({ webhookId, leaseId }) !== undefined;
     const rows = this.parked.get(webhookId);
     for (const settlement of settlements) {
@@ -298,6 +304,13 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (backlog.wakes !== claim.wakes) return void (backlog.nextDue = Date.now());
     if (next.when !== 'unchanged') backlog.nextDue = Date.now() + next.inMs;
     if (next.when === 'probe') backlog.failedProbes = next.failedProbes;
+  }
+
+  private publish(webhookId: WebhookId, report: AccountRecord | undefined): void {
+    const hook = this.hooks.get(webhookId);
+    if (!report || !hook || Date.now() - hook.reportedAt < REPORT_EVERY_MS) return;
+    hook.reportedAt = Date.now();
+    this.published.push(report);
   }
 
   private rows(webhookId: WebhookId): Row[] {

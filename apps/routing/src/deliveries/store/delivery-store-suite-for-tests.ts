@@ -228,9 +228,9 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFailed({ ...failed(one, 0), tries: 3 });
       await store.parkFailed(failed(two, 0));
       const own = await claimed(id);
-      await store.settle(id, [failed(one, LONG), delivered(two)], 'another');
+      await store.settle(id, [failed(one, LONG), delivered(two)], { leaseId: 'another' });
       expect((await store.take(id, 10)).parked.map(({ delivery, tries }) => [delivery, tries])).toEqual([[one, 3]]);
-      await store.settle(id, [failed(one, LONG)], own.leaseId);
+      await store.settle(id, [failed(one, LONG)], own);
       expect(await taken(id)).toEqual([]);
     });
 

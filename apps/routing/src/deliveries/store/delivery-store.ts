@@ -1,7 +1,8 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { UserId, WebhookId } from '#contracts';
-import { Database } from '#database';
+import { Database, type Session, type Transaction } from '#database';
 import type { EventPlace } from '#events';
+import { LOG, type Log } from '#observability';
 import { type AccountRecord, addToOutbox } from '#outbox';
 import type { Attempt, Delivery } from '../delivery.js';
 import { type Attempted, type Mode, type TargetRow, WebhooksRepository } from '../../webhooks/webhooks.repository.js';
@@ -31,6 +32,11 @@ export interface Probe extends Parked {
 export type Settlement =
   | { delivery: Delivery; delivered: true; attempts: Attempt[] }
   | { delivery: Delivery; delivered: false; attempts: Attempt[]; tries: number; pauseMs: number | null };
+
+export interface SettleOptions {
+  leaseId?: string;
+  report?: AccountRecord;
+}
 
 /** A lease of a webhook's backlog. */
 export interface Claim {
@@ -63,6 +69,9 @@ export type NextLook =
   /** The receiver is failing: one delivery is attempted then. */
   | { when: 'probe'; inMs: number; failedProbes: number };
 
+/** The shortest time between two reports about deliveries to a webhook that were given up. */
+export const REPORT_EVERY_MS = 3_600_000;
+
 /**
  * Stores deliveries that could not be made at once, and the state of receivers that all replicas share. Each method is one transaction. An abstract
  * class, because an interface cannot be an injection token.
@@ -74,15 +83,17 @@ export abstract class DeliveryStore {
   abstract parkFresh(webhookId: WebhookId, deliveries: Delivery[]): Promise<Mode | 'gone'>;
   /** Parks a delivery whose first attempt is in flight and takes long, and spills its webhook. */
   abstract parkInFlight(delivery: Delivery, leaseMs: number): Promise<void>;
-  /** Parks a delivery whose first attempt has failed. A delivery that is already parked is not changed. */
-  abstract parkFailed(failed: Settlement & { delivered: false }): Promise<void>;
+  /** Parks a delivery whose first attempt has failed. A delivery that is already parked is not changed. `report`: as for `settle`. */
+  abstract parkFailed(failed: Settlement & { delivered: false }, report?: AccountRecord): Promise<void>;
   /** From now on new deliveries to the webhook are parked. With `probeInMs` its breaker is open: the next attempt is a probe. */
   abstract spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void>;
   /**
    * Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped; those that were given up meanwhile stay so. Failures count
    * only while the lease of the backlog holds, if one is given: otherwise another replica may have scheduled the deliveries.
+   *
+   * @param options.report about one that is given up: published, unless such a report about the webhook was published within the last hour
    */
-  abstract settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void>;
+  abstract settle(webhookId: WebhookId, settlements: Settlement[], options?: SettleOptions): Promise<void>;
   /** The receiver has failed: it begins to fail unless it did so within `pauseMs` before. Nothing happens if its webhook has another URL by now. */
   abstract markFailing(receiver: Attempted, pauseMs: number): Promise<void>;
   /**
@@ -133,6 +144,7 @@ export abstract class DeliveryStore {
 @Injectable()
 export class PostgresDeliveryStore extends DeliveryStore {
   constructor(
+    @Inject(LOG) private readonly log: Log,
     private readonly database: Database,
     private readonly webhooks: WebhooksRepository,
     private readonly parked: ParkedDeliveriesRepository,
@@ -158,8 +170,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     });
   }
 
-  parkFailed(failed: Settlement & { delivered: false }): Promise<void> {
-    return this.parked.parkFailed(failed);
+  parkFailed(failed: Settlement & { delivered: false }, report?: AccountRecord): Promise<void> {
+    return this.reporting(failed.delivery.webhookId, report, (session) => this.parked.parkFailed(session, failed));
   }
 
   async spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void> {
@@ -170,8 +182,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     });
   }
 
-  settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
-    return this.parked.settle(webhookId, settlements, leaseId);
+  settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<void> {
+    return this.reporting(webhookId, report, (session) => this.parked.settle(session, webhookId, settlements, leaseId));
   }
 
   markFailing(receiver: Attempted, pauseMs: number): Promise<void> {
@@ -249,5 +261,30 @@ export class PostgresDeliveryStore extends DeliveryStore {
   async release(claim: Claim, next: NextLook): Promise<void> {
     if (next.when !== 'next due') return this.backlogs.release(claim, next);
     await this.database.transaction((transaction) => this.backlogs.releaseUntilDue(transaction, claim));
+  }
+
+  /** Runs `store` in one transaction with the report, if there is one. */
+  private async reporting(
+    webhookId: WebhookId,
+    report: AccountRecord | undefined,
+    store: (session: Session) => Promise<void>,
+  ): Promise<void> {
+    if (!report) return store(this.database);
+    await this.database.transaction(async (transaction) => {
+      // first, because the webhook is locked before its deliveries
+      await this.report(transaction, webhookId, report);
+      await store(transaction);
+    });
+  }
+
+  /** A report that cannot be stored does not prevent that the deliveries are. */
+  private async report(transaction: Transaction, webhookId: WebhookId, report: AccountRecord): Promise<void> {
+    await transaction.query('SAVEPOINT report');
+    try {
+      if (await this.webhooks.beginFailureReport(transaction, webhookId, REPORT_EVERY_MS)) await addToOutbox(transaction, [report]);
+    } catch (error) {
+      await transaction.query('ROLLBACK TO SAVEPOINT report');
+      this.log.warn({ webhook_id: webhookId, err: error }, 'notice.not-sent');
+    }
   }
 }

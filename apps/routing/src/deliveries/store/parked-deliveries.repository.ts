@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { type DeletedRange, type EventContext, type EventPlace, EVERY_STREAM } from '#events';
-import { Database, type Transaction } from '#database';
+import { Database, type Session, type Transaction } from '#database';
 import { counter } from '#observability';
 import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
@@ -155,9 +155,9 @@ export class ParkedDeliveriesRepository {
     );
   }
 
-  async parkFailed({ delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }): Promise<void> {
+  async parkFailed(session: Session, { delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }): Promise<void> {
     const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
-    await this.database.query({
+    await session.query({
       name: 'delivery-park-failed',
       text: `
         WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE id = $1 FOR SHARE), parked AS (
@@ -173,13 +173,13 @@ export class ParkedDeliveriesRepository {
       ],
     });
     if (pauseMs === null) givenUp.inc();
-    else this.backlogs.scheduled(this.database, pauseMs);
+    else this.backlogs.scheduled(session, pauseMs);
   }
 
-  async settle(webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
+  async settle(session: Session, webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
     const delivered = settlements.filter((settlement) => settlement.delivered);
     const failed = settlements.filter((settlement) => !settlement.delivered);
-    const { rowCount: woken } = await this.database.query({
+    const { rowCount: woken } = await session.query({
       name: 'delivery-settle',
       text: `
         WITH delivered AS (
@@ -210,7 +210,7 @@ export class ParkedDeliveriesRepository {
       ],
     });
     givenUp.inc(failed.filter(({ pauseMs }) => pauseMs === null).length);
-    if (woken) this.backlogs.scheduled(this.database);
+    if (woken) this.backlogs.scheduled(session);
   }
 
   async take(webhookId: WebhookId, limit: number, bytes = Infinity): Promise<{ parked: Parked[]; inFlight: boolean }> {

@@ -1,4 +1,5 @@
 import type { Database } from '#database';
+import { createLog } from '#observability';
 import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
 import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
@@ -6,5 +7,11 @@ import { PostgresDeliveryStore } from './delivery-store.js';
 
 export const postgresDeliveryStore = (database: Database, webhooks: WebhooksRepository): PostgresDeliveryStore => {
   const backlogs = new BacklogsRepository(database);
-  return new PostgresDeliveryStore(database, webhooks, new ParkedDeliveriesRepository(database, backlogs), backlogs);
+  return new PostgresDeliveryStore(
+    createLog('store', 'silent'),
+    database,
+    webhooks,
+    new ParkedDeliveriesRepository(database, backlogs),
+    backlogs,
+  );
 };
