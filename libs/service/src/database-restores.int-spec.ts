@@ -88,6 +88,22 @@ describe('a database that was restored', () => {
     expect(await restores.storedPosition(at)).toEqual(POSITION);
   });
 
+  it('keeps the positions of partitions that the process lost while it extended its period', async () => {
+    positions = [move(10)];
+    const restores = await started();
+    await restores.extendPeriod();
+    const kept = { ...move(20), partition: 3 };
+    positions = [move(20), kept];
+    const extended = restores.extendPeriod();
+    positions = [{ ...kept, offset: 21 }];
+    await extended;
+    const { rows } = await db.database.query('SELECT partition, next_offset FROM consumer_position ORDER BY partition');
+    expect(rows).toEqual([
+      { partition: 2, next_offset: 10 },
+      { partition: 3, next_offset: 20 },
+    ]);
+  });
+
   it('recognises a commit that was made soon after the backup, when later processes have used the database for longer', async () => {
     positions = [move(10)];
     const lost = await started();

@@ -92,7 +92,7 @@ export class DatabaseRestores implements Restores {
     if (!this.database) return;
     // what is done by now is in the database before the end of the period
     const positions = this.consumers.storedPositions();
-    if (this.databaseMs > 0 && (await this.tryExtend())) return this.store(positions);
+    if (this.databaseMs > 0 && (await this.tryExtend())) return this.store(this.stillOwned(positions));
     if (this.databaseMs > 0) {
       await this.report({ expected_ms: this.databaseMs });
       this.consumers.rewind(await this.positions());
@@ -105,6 +105,12 @@ export class DatabaseRestores implements Restores {
       values: [this.period],
     });
     this.databaseMs = rows[0]?.to_ms ?? 0;
+  }
+
+  /** Without the partitions that this process may have lost since: it may have stood still for long during a statement. */
+  private stillOwned(positions: GroupPosition[]): GroupPosition[] {
+    const owned = new Set(this.consumers.storedPositions().map(keyOf));
+    return positions.filter((position) => owned.has(keyOf(position)));
   }
 
   private async tryExtend(): Promise<boolean> {
