@@ -62,15 +62,22 @@ type Row = Pick<PostponedEventRow, 'ms' | 'seq' | 'emitter_id' | 'headers' | 'va
 
 /** The columns of `postponed_event_of_partition`. A comparison of these rows, in this order, can use no other index. */
 const IN_PARTITION = `seq % ${PARTITIONS}, ms, seq`;
+/** The columns of a `LogPosition`, to be compared with these. */
+const POSITION = `(partition, clock, "offset" * ${PARTITIONS} + partition)`;
 /** SQL: of each partition, no events are read but those that may be returned. */
 export const NEXT = `
   SELECT ms::float8 AS ms, seq::float8 AS seq, emitter_id, headers, value FROM (
     SELECT *, sum(length(value)) OVER (ORDER BY ms, seq) - length(value) AS before FROM (
       SELECT event.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS position (partition, clock, "offset") CROSS JOIN LATERAL (
-        SELECT ms, seq, emitter_id, headers, value FROM postponed_event
-        WHERE owner_id = $1 AND (${IN_PARTITION}) >= (partition, 0, 0)
-          AND (${IN_PARTITION}) < (partition, clock, "offset" * ${PARTITIONS} + partition) AND seq <> ALL ($2::bigint[])
-        ORDER BY ${IN_PARTITION} LIMIT $6
+        (SELECT ms, seq, emitter_id, headers, value FROM postponed_event
+         WHERE owner_id = $1 AND (${IN_PARTITION}) >= (partition, 0, 0) AND (${IN_PARTITION}) < ${POSITION} AND seq <> ALL ($2::bigint[])
+         ORDER BY ${IN_PARTITION} LIMIT $6)
+        UNION ALL
+        -- those from before the clock stepped back
+        (SELECT ms, seq, emitter_id, headers, value FROM postponed_event
+         WHERE owner_id = $1 AND (${IN_PARTITION}) > ${POSITION} AND (${IN_PARTITION}) < (partition + 1, 0, 0)
+           AND seq < "offset" * ${PARTITIONS} + partition AND seq <> ALL ($2::bigint[])
+         ORDER BY ${IN_PARTITION} LIMIT $6)
       ) AS event ORDER BY ms, seq LIMIT $6
     ) AS first
   ) AS summed WHERE before < $7 ORDER BY ms, seq`;
