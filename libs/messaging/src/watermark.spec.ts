@@ -66,6 +66,7 @@ it.each([
   ['does not step back to a machine that has lost its clock', NOW, 0, NOW],
   ['stays where it is while it is less than five minutes ahead', NOW + AHEAD_MS, NOW, NOW + AHEAD_MS],
   ['forgets a record from the future', Date.UTC(2100), NOW, NOW],
+  ['stays where it is while the timestamps are an hour behind', NOW, NOW - 3_600_000, NOW],
 ])('the clock %s', (_, clock, timestamp, expected) => expect(clockAfter(clock, timestamp, NOW)).toBe(expected));
 
 it('merges the progress of two sources', () => {

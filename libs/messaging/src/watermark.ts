@@ -10,9 +10,9 @@ export interface Position {
 export const AHEAD_MS = 5 * 60_000;
 
 /**
- * The clock after a record: its timestamp, made monotonic. A clock that is more than five minutes ahead comes from a record with a wrong timestamp and
- * is not kept: it would hide all later events. `now` is this machine's time, which decides only whether the clock is plausible, so that all readers
- * compute the same one.
+ * The clock after a record: its timestamp, made monotonic. A clock that is more than five minutes ahead of `now`, this machine's time, comes from a record
+ * with a wrong timestamp and is not kept: it would hide all later events. A reader that is so late that the clock is plausible by then keeps it, and computes
+ * another clock than the readers before it. Two timestamps alone cannot show which of them is wrong: see ADR 17.
  */
 export const clockAfter = (clock: number, timestamp: number, now = Date.now()): number =>
   clock > now + AHEAD_MS ? timestamp : Math.max(clock, timestamp);
