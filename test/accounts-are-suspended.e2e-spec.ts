@@ -117,6 +117,8 @@ needing('accounts', 'receiver').describe('an account', () => {
 
     await expect(system.sluice('account', 'delete', id)).rejects.toThrow('repeat the command with --yes');
     expect(await status(one.api)).toBe(200);
+    // an operator may have suspended it before
+    await system.sluice('account', 'suspend', id);
     expect(await system.sluice('account', 'delete', id, '--yes')).toEqual({
       ...{ id, deleted: true, sources: 1, workflows: 1, webhooks: 1, components: 1, connections: 1, subscriptions: 1, keys: 1 },
     });

@@ -32,6 +32,7 @@ export class AccountsController {
 
   @Handles(removeFromCatalog)
   async remove(@Payload() { owner_id }: AccountRemoval): Promise<{ components: number; workflows: number }> {
+    await this.sources.forgetSuspension(owner_id);
     const workflows = await this.workflows.removeAll(owner_id);
     await announceChanges(this.messages, workflows, 'deleted');
     const components = await this.database.transaction((transaction) => this.components.removeAll(transaction, owner_id));

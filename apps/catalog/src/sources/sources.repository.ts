@@ -241,6 +241,11 @@ export class SourcesRepository {
     });
   }
 
+  /** For an account that is deleted. */
+  async forgetSuspension(ownerId: UserId): Promise<void> {
+    await this.database.rows(SuspendedAccountRow).delete({ owner_id: ownerId });
+  }
+
   /**
    * Publishes the state of all sources again, under new versions: after a rotation of the keys, the copies in the runtime and in the compacted topic
    * are encrypted under the new key. Returns their number.

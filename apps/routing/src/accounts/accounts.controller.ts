@@ -21,9 +21,10 @@ export class AccountsController {
 
   @Handles(suspendWebhooks)
   async suspend(@Payload() { owner_id, suspended }: AccountSuspension): Promise<{ webhooks: number }> {
-    // a replay delivers to workflows, too
+    const webhooks = await this.webhooks.suspend(owner_id, suspended);
+    // a replay delivers to workflows, too; one that is created from now on is cancelled
     if (suspended) await this.replays.cancelAll(owner_id);
-    return { webhooks: await this.webhooks.suspend(owner_id, suspended) };
+    return { webhooks };
   }
 
   @Handles(listFullInRouting)
@@ -33,6 +34,7 @@ export class AccountsController {
 
   @Handles(removeFromRouting)
   async remove(@Payload() { owner_id }: AccountRemoval): Promise<{ subscriptions: number }> {
+    await this.webhooks.forgetSuspension(owner_id);
     await this.replays.deleteAll(owner_id);
     // first, because they make subscriptions
     const automatic = await this.autoSubscriptions.deleteAll(owner_id);

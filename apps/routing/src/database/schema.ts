@@ -11,7 +11,7 @@ import { AutoSubscriptionRow } from '../subscriptions/auto-subscriptions.reposit
 import { PostponedEventRow } from '../routes/postponed-events.repository.js';
 import { SubscriptionRow } from '../subscriptions/subscriptions.repository.js';
 import { secretContext } from '../webhooks/signing-secret.js';
-import { PreviousSecret, WebhookRow } from '../webhooks/webhook.entity.js';
+import { PreviousSecret, SuspendedAccountRow, WebhookRow } from '../webhooks/webhook.entity.js';
 import { CreateRouting1795305600005 } from './migrations/0001-create-routing.js';
 import { IndexSubscriptionsOfOwner1795651200000 } from './migrations/0002-index-subscriptions-of-owner.js';
 import { IndexReplaysOfEmitter1795737600005 } from './migrations/0003-index-replays-of-emitter.js';
@@ -28,11 +28,13 @@ import { NoteResumptions1797811200001 } from './migrations/0013-note-resumptions
 import { IndexPostponedEventsOfPartition1797811200002 } from './migrations/0014-index-postponed-events-of-partition.js';
 import { NoteFailures1797811200003 } from './migrations/0015-note-failures.js';
 import { KeepClocksOfReplays1797897600000 } from './migrations/0016-keep-clocks-of-replays.js';
+import { KnowSuspendedAccounts1797897600002 } from './migrations/0017-know-suspended-accounts.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
     WebhookRow,
     PreviousSecret,
+    SuspendedAccountRow,
     SubscriptionRow,
     AutoSubscriptionRow,
     ParkedDelivery,
@@ -63,5 +65,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     IndexPostponedEventsOfPartition1797811200002,
     NoteFailures1797811200003,
     KeepClocksOfReplays1797897600000,
+    KnowSuspendedAccounts1797897600002,
   ],
 });

@@ -115,6 +115,18 @@ it('counts the replays of an account that have not ended', async () => {
   expect(await replays.countRunning(owner)).toBe(1);
 });
 
+it('a replay is cancelled from the beginning if its account was suspended while its events were counted', async () => {
+  const [owner, other] = [newId('user'), newId('user')];
+  await routing.webhooks.suspend(owner, true);
+  const ids = [await add(owner), await add(other)] as const;
+  expect([await replays.progress(owner, ids[0]), await replays.progress(other, ids[1])]).toMatchObject([
+    { status: 'cancelled' },
+    { status: 'running' },
+  ]);
+  await routing.webhooks.suspend(owner, false);
+  expect(await replays.progress(owner, await add(owner))).toMatchObject({ status: 'running' });
+});
+
 it('counts what is parked, also of a cancelled replay, which then ends', async () => {
   await routing.database.query('TRUNCATE replay');
   const owner = newId('user');

@@ -108,10 +108,17 @@ export class ReplaysRepository {
     @InjectRepository(ReplayRow) private readonly replays: Repository<ReplayRow>,
   ) {}
 
+  /** The replay of an account that is suspended is cancelled: its events may have been counted since before the suspension. */
   async add(
     row: Pick<ReplayRow, 'id' | 'owner_id' | 'emitter_id' | 'stream' | 'listener_id' | 'from_id' | 'to_id' | 'events'>,
   ): Promise<void> {
-    await this.replays.createQueryBuilder().insert().values(row).orIgnore().execute();
+    await this.replays
+      .createQueryBuilder()
+      .insert()
+      .values({ ...row, cancelled_at: () => 'CASE WHEN EXISTS (SELECT FROM suspended_account WHERE owner_id = :owner) THEN now() END' })
+      .setParameter('owner', row.owner_id)
+      .orIgnore()
+      .execute();
   }
 
   /** Deletes the replays of an account, also those that run. */

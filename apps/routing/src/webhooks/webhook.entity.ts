@@ -104,6 +104,13 @@ export class PreviousSecret {
   expires_at!: Date;
 }
 
+/** An account that is suspended: webhooks and replays that a request in progress creates are suspended and cancelled, too. */
+@Entity('suspended_account')
+export class SuspendedAccountRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  owner_id!: UserId;
+}
+
 export interface SecretRow {
   secret: string;
 }

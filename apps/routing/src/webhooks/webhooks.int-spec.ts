@@ -53,6 +53,25 @@ describe('a webhook', () => {
     }
   });
 
+  it('is suspended from the beginning if its account was suspended while it was being created, and continues with it', async () => {
+    const active = async (id: WebhookId) => (await routing.webhooks.findTargets([id]))[0]?.active;
+    await routing.webhooks.suspend(owner, true);
+    const { id } = await create();
+    expect([await active(id), await active((await create({ owner_id: newId('user') })).id)]).toEqual([false, true]);
+    await routing.webhooksService.update({ owner_id: owner, id, active: true, url: 'https://example.com/changed' });
+    expect([await active(id), await routing.webhooks.suspend(owner, true)]).toEqual([false, 0]);
+    expect([await routing.webhooks.suspend(owner, false), await active(id)]).toEqual([1, true]);
+    expect(await active((await create()).id)).toBe(true);
+  });
+
+  it('is suspended if its account is suspended while its creation is being stored', async () => {
+    const webhooks = await Promise.all(
+      Array.from({ length: 20 }, async (_, n) => (n === 10 ? routing.webhooks.suspend(owner, true) : create())),
+    );
+    const ids = webhooks.flatMap((webhook) => (typeof webhook === 'number' ? [] : [webhook.id]));
+    expect((await routing.webhooks.findTargets(ids)).filter(({ active }) => active)).toEqual([]);
+  });
+
   it('is refused with every bad field named', async () => {
     const error = await errorOf(create({ url: 'nowhere', name: 'x'.repeat(256), description: 'a\0b' }));
     expect(error?.details.errors?.map(({ field }) => field)).toEqual(['url', 'name', 'description']);

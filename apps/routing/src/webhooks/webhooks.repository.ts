@@ -4,7 +4,7 @@ import { Not, Repository } from 'typeorm';
 import { SluiceError, type UserId, type WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { counter } from '#observability';
-import { PreviousSecret, type RotatedSecretRow, type SecretRow, WebhookRow } from './webhook.entity.js';
+import { PreviousSecret, type RotatedSecretRow, type SecretRow, SuspendedAccountRow, WebhookRow } from './webhook.entity.js';
 
 /** The actions of other features when a webhook changes; it keeps this feature independent of them. */
 export abstract class WebhookDependents {
@@ -77,7 +77,7 @@ export class WebhooksRepository {
   }
 
   /**
-   * Creates the webhook, unless it exists. Undefined if its id belongs to another account. Throws a conflict if its external id is taken, or the account
+   * Creates the webhook, unless it exists; suspended if its account is. Undefined if its id belongs to another account. Throws a conflict if its external id is taken, or the account
    * has `most` webhooks beside this one.
    */
   async create(
@@ -86,12 +86,14 @@ export class WebhooksRepository {
     most = Infinity,
   ): Promise<WebhookRow | undefined> {
     await this.database.transaction(async (transaction) => {
+      await lockAccount(transaction, ownerId);
       if (most < Infinity) await this.requireFewer(transaction, ownerId, webhook.id, most);
+      const suspended = await transaction.rows(SuspendedAccountRow).existsBy({ owner_id: ownerId });
       await transaction
         .rows(WebhookRow)
         .createQueryBuilder()
         .insert()
-        .values({ ...webhook, owner_id: ownerId, spilled: webhook.rate_limit !== null })
+        .values({ ...webhook, owner_id: ownerId, suspended, spilled: webhook.rate_limit !== null })
         .orIgnore()
         .execute();
       await this.dependents.webhookChanged(transaction, webhook.id);
@@ -106,9 +108,7 @@ export class WebhooksRepository {
     return (await this.webhooks.findOneBy({ owner_id: ownerId, id })) ?? undefined;
   }
 
-  /** Until the transaction ends, another one that calls this waits, so that the count stays correct. */
   private async requireFewer(transaction: Transaction, ownerId: UserId, id: WebhookId, most: number): Promise<void> {
-    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('webhooks'), hashtext($1))", [ownerId]);
     const others = await transaction.rows(WebhookRow).countBy({ owner_id: ownerId, id: Not(id) });
     if (others >= most) throw new SluiceError('conflict', `this account has ${others} webhooks; the limit is ${most}`);
   }
@@ -164,11 +164,15 @@ export class WebhooksRepository {
   }
 
   /**
-   * Suspends, or lets continue, all webhooks of an account. Returns how many were changed. The time of the change shows which events they may have
-   * missed. A receiver that was failing counts as failing from its next failure on.
+   * Suspends, or lets continue, all webhooks of an account, and those that it gets until it is resumed. Returns how many were changed. The time of the
+   * change shows which events they may have missed. A receiver that was failing counts as failing from its next failure on.
    */
   async suspend(ownerId: UserId, suspended: boolean): Promise<number> {
     const ids = await this.database.transaction(async (transaction) => {
+      await lockAccount(transaction, ownerId);
+      const accounts = transaction.rows(SuspendedAccountRow);
+      if (suspended) await accounts.createQueryBuilder().insert().values({ owner_id: ownerId }).orIgnore().execute();
+      else await accounts.delete({ owner_id: ownerId });
       const { rows } = await transaction.query<{ id: WebhookId }>(
         `UPDATE webhook SET suspended = $2, version = version + 1, updated_at = now(),
            resumed_at = CASE WHEN $2 THEN resumed_at ELSE now() END, failing_since = CASE WHEN $2 THEN failing_since END
@@ -180,6 +184,11 @@ export class WebhooksRepository {
     });
     for (const id of ids) this.changed(id);
     return ids.length;
+  }
+
+  /** For an account that is deleted. */
+  async forgetSuspension(ownerId: UserId): Promise<void> {
+    await this.database.rows(SuspendedAccountRow).delete({ owner_id: ownerId });
   }
 
   async findSecret(ownerId: UserId, id: WebhookId): Promise<SecretRow | undefined> {
@@ -323,6 +332,11 @@ export class WebhooksRepository {
     );
     return rowCount === 1;
   }
+}
+
+/** Until the transaction ends, another one waits that creates or suspends webhooks of the account: it counts and suspends these, too. */
+async function lockAccount(transaction: Transaction, ownerId: UserId): Promise<void> {
+  await transaction.query("SELECT pg_advisory_xact_lock(hashtext('webhooks'), hashtext($1))", [ownerId]);
 }
 
 const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your webhooks has this external_id');
