@@ -3,6 +3,7 @@ import { newId } from '#contracts';
 import { OutboxRecord } from '#outbox';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
+import { SuspendedAccountRow } from '../sources/source.entity.js';
 import { WorkflowRow, WorkflowsRepository } from './workflows.repository.js';
 
 let db: FreshDatabase;
@@ -41,26 +42,44 @@ it('the workflows of an account are suspended, resumed and removed together', as
     (await workflows.states([on!, off!, foreign!]))
       .sort((a, b) => (a.emitter_id < b.emitter_id ? -1 : 1))
       .map(({ active, suspended }) => [active, suspended]);
+  const suspend = async (suspended: boolean) => {
+    const accounts = db.database.rows(SuspendedAccountRow);
+    await (suspended ? accounts.save({ owner_id: owner }) : accounts.delete({ owner_id: owner }));
+    return (await workflows.suspend(owner, suspended)).length;
+  };
   const [isOn, isOff, isSuspended] = [
     [true, undefined],
     [false, undefined],
     [false, true],
   ];
-  expect([(await workflows.suspend(owner, true)).length, (await workflows.suspend(owner, true)).length]).toEqual([2, 0]);
+  expect([await suspend(true), await suspend(true)]).toEqual([2, 0]);
   // a record of the topic does not let it continue
   await workflows.put(on!, owner, 'Renamed', true);
   expect(await states()).toEqual([isSuspended, isOff, isOn]);
-  await workflows.suspend(owner, false);
+  await suspend(false);
   expect(await states()).toEqual([isOn, isOff, isOn]);
   // one that is removed and returns remains suspended as long as its account is, and no longer
-  await workflows.suspend(owner, true);
+  await suspend(true);
   await workflows.remove(on!);
   await workflows.put(on!, owner, 'Mail', true);
   expect(await states()).toEqual([isSuspended, isOff, isOn]);
   await workflows.remove(on!);
-  await workflows.suspend(owner, false);
+  await suspend(false);
   await workflows.put(on!, owner, 'Mail', true);
   expect(await states()).toEqual([isOn, isOff, isOn]);
+  // one that is registered, or returns, while its account is suspended is suspended, too
+  await workflows.remove(on!);
+  await suspend(true);
+  await workflows.put(on!, owner, 'Mail', true);
+  const late = newId('workflow');
+  await workflows.put(late, owner, 'Mail', true);
+  expect([await states(), await workflows.states([late])]).toMatchObject([
+    [isSuspended, isOff, isOn],
+    [{ active: false, suspended: true }],
+  ]);
+  expect(await suspend(false)).toBe(3);
+  expect([await states(), await workflows.states([late])]).toMatchObject([[isOn, isOff, isOn], [{ active: true }]]);
+  await workflows.remove(late);
   expect([(await workflows.removeAll(owner)).length, (await workflows.removeAll(owner)).length]).toEqual([2, 0]);
   expect(await states()).toEqual([isOn]);
 });

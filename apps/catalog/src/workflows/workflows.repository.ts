@@ -63,9 +63,10 @@ export class WorkflowsRepository {
       // SQL, for the conditions of the upsert: ten thousand workflows of a registry arrive as fast as this statement runs
       const { rows } = await transaction.query<WorkflowRow>({
         name: 'workflow-put',
-        // for auto-subscriptions, a workflow that was removed and returns is a new emitter
-        text: `INSERT INTO workflow (id, owner_id, name, active) VALUES ($1, $2, $3, $4)
-               ON CONFLICT (id) DO UPDATE SET name = excluded.name, active = excluded.active, deleted = false, version = ${nextVersion('workflow')},
+        // a workflow that is registered while its account is suspended is suspended, too; for auto-subscriptions, a workflow that was removed and returns is a new emitter
+        text: `INSERT INTO workflow (id, owner_id, name, active, suspended)
+               VALUES ($1, $2, $3, $4, EXISTS (SELECT FROM suspended_account WHERE owner_id = $2))
+               ON CONFLICT (id) DO UPDATE SET name = excluded.name, active = excluded.active, suspended = excluded.suspended, deleted = false, version = ${nextVersion('workflow')},
                  created_at = CASE WHEN workflow.deleted THEN now() ELSE workflow.created_at END
                WHERE workflow.owner_id = excluded.owner_id AND (workflow.name, workflow.active, workflow.deleted) IS DISTINCT FROM (excluded.name, excluded.active, false)
                RETURNING *`,
@@ -92,8 +93,6 @@ export class WorkflowsRepository {
 
   /** Suspends, or lets continue, all workflows of an account. Returns the states of those that it has changed. */
   async suspend(ownerId: UserId, suspended: boolean): Promise<EmitterState[]> {
-    // those that were removed meanwhile may return
-    if (!suspended) await this.workflows.update({ owner_id: ownerId, deleted: true, suspended: true }, { suspended });
     return this.change(
       `UPDATE workflow SET suspended = $2, version = ${nextVersion('workflow')} WHERE owner_id = $1 AND suspended <> $2 AND NOT deleted`,
       [ownerId, suspended],
