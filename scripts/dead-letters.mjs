@@ -52,14 +52,20 @@ try {
   const counts = new Map();
   /** @type {DeadLetter[]} */
   let newest = [];
+  let total = 0;
+  setInterval(() => console.error(`… ${total} records read`), 10_000).unref();
   for (const service of services) {
     const topic = deadLetterTopic(/** @type {any} */ (service));
-    await reader.read('operator', topic, await reader.since(topic, since), (_, records) => {
+    /** @param {import('../dist/libs/messaging/src/index.js').LogRecord[]} records */
+    const take = (_, records) => {
       const read = records.map((record) => deadLetterOf(service, record));
       for (const each of read) count(counts, each);
       newest = [...newest, ...read].sort((one, other) => (one.time < other.time ? 1 : -1)).slice(0, lines);
+      total += read.length;
       return true;
-    });
+    };
+    // millions take minutes
+    await reader.read('operator', topic, await reader.since(topic, since), take, { limits: 'batch' });
   }
   if (options.output === 'ndjson') for (const each of newest.reverse()) console.log(JSON.stringify(asJson(each)));
   else if (options.output === 'json') console.log(JSON.stringify([...counts.values()], null, 2));

@@ -22,6 +22,41 @@ describe('a log that cannot be read in time', () => {
   });
 });
 
+describe('a log that takes longer to read than the time limit', () => {
+  const batchOf = (offset: number) => {
+    const message = { offset: `${offset}`, timestamp: '0', attributes: 0, key: null, value: null, headers: {} };
+    return { partition: 0, messages: [message], rawMessages: [message], lastOffset: () => `${offset}` };
+  };
+  /** Its batches come after these times, in ms. */
+  const logOf = (pauses: number[]) => {
+    const consumer = {
+      ...{ events: {}, on: () => {}, connect: async () => {}, subscribe: async () => {}, disconnect: async () => {}, pause: () => {} },
+      run: async ({ eachBatch }: ConsumerRunConfig) => {
+        for (const [offset, pause] of pauses.entries()) {
+          await sleep(pause);
+          await eachBatch!({ batch: batchOf(offset), heartbeat: async () => {} } as unknown as EachBatchPayload);
+        }
+      },
+    };
+    const reader = new LogReader(
+      { consumer: () => consumer, withAdmin: async () => {} } as unknown as KafkaClient,
+      { warn: () => {} } as never,
+    );
+    return (limits: 'all' | 'batch') =>
+      reader.read('operator', 'x', new Map([[0, { from: 0, to: pauses.length }]]), () => true, { withinMs: 200, limits });
+  };
+
+  it('is read to the end if the time limit is for each batch', async () => {
+    const read = logOf(Array.from({ length: 15 }, () => 20));
+    await read('batch');
+    await expect(read('all')).rejects.toThrow('could not be read in time');
+  });
+
+  it('is an error if a batch does not come', async () => {
+    await expect(logOf([0, 1000])('batch')).rejects.toThrow('could not be read in time');
+  });
+});
+
 it('the records of a range have at least the clock with which it begins', async () => {
   const messages = [10, 30, 20].map((timestamp, offset) => ({
     offset: `${offset}`,

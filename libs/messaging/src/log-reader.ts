@@ -18,6 +18,13 @@ export interface LogRange {
   clock?: number;
 }
 
+/** The time that a read may take. */
+interface TimeLimit {
+  withinMs?: number;
+  /** Limits the time for `all` records, or for each `batch`: for a caller that waits for the end, however far it is. */
+  limits?: 'all' | 'batch';
+}
+
 /** By partition. */
 export type LogRanges = Map<number, LogRange>;
 
@@ -64,7 +71,13 @@ export class LogReader {
    *
    * @param reader the service whose consumer groups the temporary one is among
    */
-  async read(reader: Service | 'operator', topic: string, ranges: LogRanges, take: Take, { withinMs = READ_MS } = {}): Promise<void> {
+  async read(
+    reader: Service | 'operator',
+    topic: string,
+    ranges: LogRanges,
+    take: Take,
+    { withinMs = READ_MS, limits = 'all' }: TimeLimit = {},
+  ): Promise<void> {
     const group = kafkaName(`${reader}.reader-${randomUUID()}`);
     const consumer = this.kafka.consumer({
       ...{ groupId: group, allowAutoTopicCreation: false, maxWaitTimeInMs: 200, maxBytesPerPartition: READ_BYTES, maxBytes: READ_BYTES },
@@ -74,7 +87,7 @@ export class LogReader {
     if (reading.isComplete) return;
     if (withinMs <= 0) throw tooLate();
     try {
-      await reading.run(withinMs);
+      await reading.run({ withinMs, limits });
     } finally {
       await consumer.disconnect().catch((error: Error) => this.log.warn({ err: error }, 'log-reader.not-closed'));
       await deleteGroups(this.kafka, this.log, [group]);
@@ -109,7 +122,7 @@ class Reading {
   }
 
   /** Resolves when everything has been read. */
-  async run(withinMs: number): Promise<void> {
+  async run({ withinMs, limits }: Required<TimeLimit>): Promise<void> {
     const { consumer, topic, done } = this;
     // it may be rejected before it is awaited
     done.promise.catch(() => {});
@@ -122,7 +135,10 @@ class Reading {
       await consumer.run({
         autoCommit: false,
         eachBatchAutoResolve: true,
-        eachBatch: withEmptyBatches((payload) => this.eachBatch(payload)),
+        eachBatch: withEmptyBatches((payload) => {
+          if (limits === 'batch') late.refresh();
+          return this.eachBatch(payload);
+        }),
       });
       await done.promise;
     } finally {
