@@ -13,9 +13,10 @@ import { isSecured, needing, topic } from './support/target.js';
 const DATABASES = ['gateway', 'catalog', 'routing', 'event_store', 'runtime'];
 const MASK = '••••••••';
 
-/** Planted texts that occur nowhere else. */
+/** Planted texts, all of them values of props or credentials, that occur nowhere else. */
 const planted = {
   prop: 'planted-prop-secret-6f1e',
+  notSecret: 'planted-prop-that-is-not-secret-2b8d',
   auth: 'planted-auth-secret-93ab',
   changed: 'planted-changed-secret-77c0',
   connection: 'planted-connection-secret-18d4',
@@ -26,7 +27,7 @@ const CODE = `
   const app = { type: 'app', app: 'demo' };
   export default {
     name: 'Keeper',
-    props: { token: { type: 'string', secret: true }, demo: app, http: '$.interface.http', open: 'string' },
+    props: { token: { type: 'string', secret: true }, demo: app, http: '$.interface.http', open: 'string', more: { type: 'string', optional: true } },
     hooks: { async activate() {} },
     run() { this.$emit({ lengths: [this.token.length, this.demo.$auth.key.length], open: this.open }); },
   };`;
@@ -40,7 +41,7 @@ beforeAll(async () => {
   system = await joinSystem();
   api = await system.account();
   source = await api.source(CODE, {
-    configured_props: { token: planted.prop, demo: { $auth: { key: planted.auth } }, open: 'visible' },
+    configured_props: { token: planted.prop, demo: { $auth: { key: planted.auth } }, open: 'visible', more: planted.notSecret },
   });
 });
 afterAll(() => system?.stop());
@@ -50,7 +51,7 @@ const lengthsOf = async (): Promise<unknown[]> =>
 
 describe('a source with secrets', () => {
   it('shows masks in every response', async () => {
-    expect(source.configured_props).toMatchObject({ token: MASK, demo: { $auth: { key: MASK } }, open: 'visible' });
+    expect(source.configured_props).toMatchObject({ token: MASK, demo: { $auth: { key: MASK } }, more: planted.notSecret });
     const listed = (await api.get('/users/me/sources')).body.data[0];
     for (const { configured_props } of [(await api.get(`/sources/${source.id}`)).body.data, listed])
       expect(configured_props).toMatchObject({ token: MASK, demo: { $auth: { key: MASK } } });
@@ -97,7 +98,7 @@ needing('processes', 'databases').describe('a dump of the databases and of Kafka
     const where = (text: string) => dumps.filter(({ dump }) => dump.includes(text)).map(({ name }) => name);
     // what is looked for is found where it is in clear
     expect(where(source.id)).toEqual(
-      expect.arrayContaining(['catalog', 'runtime', topic('catalog.emitter.changed'), topic('catalog.requests')]),
+      expect.arrayContaining(['catalog', 'runtime', topic('catalog.emitter.changed'), topic('event-store.requests')]),
     );
     expect(where(webhook)).toEqual(expect.arrayContaining(['routing', topic('gateway.replies')]));
     for (const secret of seen) expect({ secret, where: where(secret) }).toEqual({ secret, where: [] });

@@ -1,6 +1,6 @@
 import { IsBoolean } from 'class-validator';
 import { command, query } from './contract.js';
-import { IsId, type UserId } from './ids.js';
+import { IsId, type SourceId, type UserId } from './ids.js';
 
 /** An account whose resources a service suspends, or lets continue. */
 export class AccountSuspension {
@@ -24,6 +24,8 @@ export class AccountRemoval {
   @IsId('user') owner_id!: UserId;
 }
 
+/** The next of the sources, at most 100, without their props: the operator's command cannot decrypt these. */
+export const listSourcesToDelete = query<{ data: { id: SourceId }[] }>()('catalog.account.list-sources', AccountRemoval);
 /** Deletes subscriptions, auto-subscriptions and replays, so that nothing more is delivered. Returns how many subscriptions of both kinds there were. */
 export const removeFromRouting = command<{ subscriptions: number }>()('routing.account.remove', AccountRemoval);
 /** Deletes the counted usage. Returns how many hooks of deleted sources still have to run: their code must stay until then. */

@@ -99,7 +99,7 @@ export class GetSource extends SourceReference {
   /** Omits the URLs of endpoints, which are secrets: anyone who knows one can run the source. */
   @IsOptional() @IsBoolean() without_endpoints?: boolean;
 }
-export const getSource = query<Source>()('catalog.source.get', GetSource);
+export const getSource = query<Source>()('catalog.source.get', GetSource, { secret: true });
 export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
 
 export class ListSources extends PageRequest {
@@ -108,7 +108,7 @@ export class ListSources extends PageRequest {
   /** As of `GetSource`. */
   @IsOptional() @IsBoolean() without_endpoints?: boolean;
 }
-export const listSources = query<Page<Source>>()('catalog.source.list', ListSources);
+export const listSources = query<Page<Source>>()('catalog.source.list', ListSources, { secret: true });
 
 export class SwitchOffSource extends SourceReference {
   /** One line for the log. */

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Batch, ConsumerRunConfig } from 'kafkajs';
-import { createWebhook, executeRun, getSource, repliesTopic, Unavailable } from '#contracts';
+import { createWebhook, executeRun, getWebhook, repliesTopic, Unavailable } from '#contracts';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import type { KafkaClient } from './kafka.js';
@@ -57,7 +57,7 @@ it('a request may wait for others before it is sent while several wait for their
   const sent: (boolean | undefined)[] = [];
   const publisher = { send: async (_: object[], { mayWait }: SendOptions) => void sent.push(mayWait) } as unknown as Publisher;
   const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
-  const replies = Array.from({ length: 4 }, () => messages.request(getSource, {} as never, { key: 'user' }));
+  const replies = Array.from({ length: 4 }, () => messages.request(getWebhook, {} as never, { key: 'user' }));
   const ended = Promise.allSettled(replies);
   await messages.close();
   await ended;
@@ -68,7 +68,7 @@ it('a request that Kafka refuses because of its size is too large, and not unava
   const refusal = Object.assign(new Error('too large'), { name: 'KafkaJSProtocolError', type: 'MESSAGE_TOO_LARGE' });
   const publisher = { send: () => Promise.reject(refusal) } as unknown as Publisher;
   const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
-  const request = messages.request(getSource, {} as never, { key: 'user' });
+  const request = messages.request(getWebhook, {} as never, { key: 'user' });
   await expect(request).rejects.toMatchObject({ code: 'too_large', message: 'the request is too large' });
 });
 
@@ -113,15 +113,15 @@ it('reports the size of each reply with its request', async () => {
   await messages.connect();
   const replies: [request: object, bytes: number][] = [];
   messages.onReply((request, bytes) => replies.push([request, bytes]));
-  const request = { owner_id: 'u_1', id: 'dc_1' } as const;
-  const reply = messages.request(getSource, request, { key: 'k' });
-  const value = Buffer.from(JSON.stringify({ id: 'dc_1', name: 'ä' }));
+  const request = { owner_id: 'u_1', id: 'wh_1' } as const;
+  const reply = messages.request(getWebhook, request, { key: 'k' });
+  const value = Buffer.from(JSON.stringify({ id: 'wh_1', name: 'ä' }));
   const half = value.length / 2;
   for (const [index, part] of [value.subarray(0, half), value.subarray(half)].entries()) {
     const headers = { [HEADER.correlationId]: correlationIds[0], [HEADER.part]: `r/${index}/2` };
     await consumer.receive(0, String(index), [{ headers, value: part }]);
   }
-  expect(await reply).toEqual({ id: 'dc_1', name: 'ä' });
+  expect(await reply).toEqual({ id: 'wh_1', name: 'ä' });
   expect(replies).toEqual([[request, value.length]]);
 });
 

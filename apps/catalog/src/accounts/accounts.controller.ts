@@ -1,6 +1,14 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { AccountRemoval, AccountSuspension, removeFromCatalog, type SuspendedEmitters, suspendEmitters } from '#contracts';
+import {
+  AccountRemoval,
+  AccountSuspension,
+  listSourcesToDelete,
+  removeFromCatalog,
+  type SourceId,
+  type SuspendedEmitters,
+  suspendEmitters,
+} from '#contracts';
 import { Database } from '#database';
 import { Handles, Messages } from '#messaging';
 import { ComponentsRepository } from '../components/components.repository.js';
@@ -10,6 +18,8 @@ import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 
 /** The sources that one command changes: all of them are announced within its time. */
 const SOURCES_PER_COMMAND = 50;
+/** The sources of one list. */
+const LISTED = 100;
 
 /** Suspends and removes what accounts have. */
 @Controller()
@@ -28,6 +38,11 @@ export class AccountsController {
     const workflows = await this.workflows.suspend(owner_id, suspended);
     await announceChanges(this.messages, [...sources, ...workflows], 'switched');
     return { sources: sources.length, workflows: workflows.length, more: sources.length === SOURCES_PER_COMMAND };
+  }
+
+  @Handles(listSourcesToDelete)
+  async list(@Payload() { owner_id }: AccountRemoval): Promise<{ data: { id: SourceId }[] }> {
+    return { data: await this.sources.ids(owner_id, LISTED) };
   }
 
   @Handles(removeFromCatalog)

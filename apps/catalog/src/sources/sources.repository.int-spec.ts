@@ -176,6 +176,13 @@ describe('the sources', () => {
     expect(await create({ slug: 'c' })).toMatchObject({ suspended: false });
   });
 
+  it('are listed by their ids, the oldest first', async () => {
+    const [first, second] = [await create({ slug: 'a' }), await create({ slug: 'b' })];
+    expect(await sources.ids(owner, 10)).toEqual([{ id: first.id }, { id: second.id }]);
+    expect(await sources.ids(owner, 1)).toEqual([{ id: first.id }]);
+    expect(await sources.ids(newId('user'), 10)).toEqual([]);
+  });
+
   it('leave no secrets in the fact of their deletion', async () => {
     const { id } = await create({ configured_props: { z: 'planted' } });
     await sources.delete(owner, id);

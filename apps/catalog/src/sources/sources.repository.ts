@@ -241,6 +241,11 @@ export class SourcesRepository {
     });
   }
 
+  /** The oldest sources of an account, at most `limit`, by their ids alone. */
+  ids(ownerId: UserId, limit: number): Promise<Pick<SourceRow, 'id'>[]> {
+    return this.sources.find({ select: { id: true }, where: { owner_id: ownerId }, order: { id: 'ASC' }, take: limit });
+  }
+
   /** For an account that is deleted. */
   async forgetSuspension(ownerId: UserId): Promise<void> {
     await this.database.rows(SuspendedAccountRow).delete({ owner_id: ownerId });

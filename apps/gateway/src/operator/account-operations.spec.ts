@@ -4,7 +4,7 @@ import {
   deleteSource,
   deleteWebhook,
   listConnections,
-  listSources,
+  listSourcesToDelete,
   listWebhooks,
   NotFound,
   removeFromCatalog,
@@ -46,7 +46,7 @@ describe('the commands for whole accounts', () => {
         ids.splice(ids.indexOf(id), 1);
       };
     messages
-      .replyTo(listSources, () => page(sources))
+      .replyTo(listSourcesToDelete, () => page(sources))
       .replyTo(deleteSource, removeOf(sources))
       .replyTo(listWebhooks, () => page(webhooks))
       .replyTo(deleteWebhook, removeOf(webhooks))

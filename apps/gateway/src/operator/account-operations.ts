@@ -6,10 +6,9 @@ import {
   isId,
   isNotFound,
   listConnections,
-  listSources,
+  listSourcesToDelete,
   listWebhooks,
   NotFound,
-  type Page,
   removeFromCatalog,
   removeFromRouting,
   removeFromRuntime,
@@ -88,7 +87,7 @@ export class AccountOperations {
       (webhook) => messages.request(deleteWebhook, { ...owner, id: webhook }, keyed),
     );
     const sources = await deleteAll(
-      () => messages.request(listSources, page, keyed),
+      () => messages.request(listSourcesToDelete, owner, keyed),
       (source) => messages.request(deleteSource, { ...owner, id: source }, keyed),
     );
     const connections = await deleteAll(
@@ -117,7 +116,7 @@ export class AccountOperations {
 }
 
 /** Deletes page after page, until there is nothing more. Returns how many this call has deleted. */
-async function deleteAll<Id>(list: () => Promise<Page<{ id: Id }>>, remove: (id: Id) => Promise<void>): Promise<number> {
+async function deleteAll<Id>(list: () => Promise<{ data: { id: Id }[] }>, remove: (id: Id) => Promise<void>): Promise<number> {
   for (let deleted = 0; ;) {
     const ids = (await list()).data.map(({ id }) => id);
     if (ids.length === 0) return deleted;
