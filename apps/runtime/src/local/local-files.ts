@@ -7,9 +7,14 @@ import type { ComponentFiles } from '../sandbox/sandbox.js';
 /** The same limit as for a component by URL. */
 const MOST_FILES = 50;
 
-/** Reads a component's file and its relative imports from disk. The bundler reports missing files, with the line of the import. */
+/**
+ * Reads a component's file and its relative imports from disk. Throws Invalid if the file cannot be read. The bundler reports missing imports, with the line.
+ */
 export async function localFiles(entry: string): Promise<ComponentFiles> {
-  const codes = new Map([[resolve(entry), await readFile(entry, 'utf8')]]);
+  const text = await readFile(entry, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new Invalid(error.code === 'ENOENT' ? `there is no file ${entry}` : `${entry} cannot be read: ${error.message}`);
+  });
+  const codes = new Map([[resolve(entry), text]]);
   // grows while it is read
   for (const [file, code] of codes) {
     for (const specifier of relativeImports(code)) {
