@@ -13,6 +13,7 @@ import { VersionsGrowWithTime1795996800004 } from './migrations/0004-versions-gr
 import { SuspendAccounts1796947200002 } from './migrations/0005-suspend-accounts.js';
 import { NoteRestores1796947200006 } from './migrations/0006-note-restores.js';
 import { KnowSuspendedAccounts1797897600001 } from './migrations/0007-know-suspended-accounts.js';
+import { SuspendAccountsOfWorkflows1797897600003 } from './migrations/0008-suspend-accounts-of-workflows.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, SuspendedAccountRow, WorkflowRow],
@@ -28,5 +29,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     SuspendAccounts1796947200002,
     NoteRestores1796947200006,
     KnowSuspendedAccounts1797897600001,
+    SuspendAccountsOfWorkflows1797897600003,
   ],
 });

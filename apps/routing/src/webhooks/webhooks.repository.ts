@@ -77,8 +77,8 @@ export class WebhooksRepository {
   }
 
   /**
-   * Creates the webhook, unless it exists; suspended if its account is. Undefined if its id belongs to another account. Throws a conflict if its external id is taken, or the account
-   * has `most` webhooks beside this one.
+   * Creates the webhook, unless it exists; suspended if its account is. Undefined if its id belongs to another account. Throws a conflict if its external id
+   * is taken, or the account has `most` webhooks beside this one.
    */
   async create(
     ownerId: UserId,
