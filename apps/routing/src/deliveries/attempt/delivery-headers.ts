@@ -1,5 +1,6 @@
-import { createHmac, hash, type KeyObject } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { ceTypeOf, emitKeyOf, type EventContext, eventIdOf, isJsonContentType, isTime, percentEncoded, traceToPassOn } from '#events';
+import type { SigningKey } from '../../webhooks/signing-secret.js';
 import type { Delivery } from '../delivery.js';
 import { readFileSync } from 'node:fs';
 import { findPackageJSON } from 'node:module';
@@ -9,7 +10,7 @@ const JSON_CONTENT = 'application/json';
 /** The headers of a delivery: Standard Webhooks, and CloudEvents in binary mode with the producer's own attributes. */
 export function deliveryHeaders(
   delivery: Delivery,
-  { nowMs, keys, userAgent }: { nowMs: number; keys: KeyObject[]; userAgent: string },
+  { nowMs, keys, userAgent }: { nowMs: number; keys: SigningKey[]; userAgent: string },
 ): Record<string, string> {
   const id = messageId(delivery);
   const timestamp = Math.floor(nowMs / 1000);
@@ -53,7 +54,15 @@ function setTrace(headers: Record<string, string>, name: string, value: string |
 }
 
 /** When the event happened, as its emitter states; otherwise the time of the record. An earlier version may have parked a delivery with another text. */
-const timeOf = ({ time, place }: Delivery): string => (time !== undefined && isTime(time) ? time : new Date(place.ms).toISOString());
+const timeOf = ({ time, place }: Delivery): string => (time !== undefined && isTime(time) ? time : textOf(place.ms));
+
+let latest = { ms: NaN, text: '' };
+
+/** The time as RFC 3339 writes it. The last one is kept: all deliveries of an event have the same. */
+function textOf(ms: number): string {
+  if (latest.ms !== ms) latest = { ms, text: new Date(ms).toISOString() };
+  return latest.text;
+}
 
 /**
  * The `webhook-id`: the receiver's idempotency key. It is derived from the emit rather than from the event's position, so it is the same in all
@@ -68,8 +77,8 @@ export const messageId = (delivery: Pick<Delivery, 'emitterId' | 'stream' | 'emi
  *
  * @param timestamp Unix seconds, as the header `webhook-timestamp` has it
  */
-export const signatureHeader = (id: string, timestamp: number, body: Buffer, keys: KeyObject[]): string =>
-  keys.map((key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`).join(' ');
+export const signatureHeader = (id: string, timestamp: number, body: Buffer, keys: SigningKey[]): string =>
+  keys.map((key) => `v1,${key.sign(Buffer.from(`${id}.${timestamp}.`), body)}`).join(' ');
 
 const file = findPackageJSON(import.meta.url);
 const { version } = JSON.parse(file === undefined ? '{}' : readFileSync(file, 'utf8')) as { version?: string };

@@ -1,10 +1,9 @@
-import type { KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { UserId, WebhookId } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { SecretBox, SecretsKeyProblem } from '#secrets';
-import { keyOfSecret, openedSecret } from '../../webhooks/signing-secret.js';
+import { keyOfSecret, openedSecret, type SigningKey } from '../../webhooks/signing-secret.js';
 import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 
@@ -26,7 +25,7 @@ export interface Target {
   /** From a user name and password in the URL. */
   authorization?: string;
   /** To sign with, the newest first; `until` in ms. */
-  keys: { key: KeyObject; until: number }[];
+  keys: { key: SigningKey; until: number }[];
   /** Why nothing can be signed; then every attempt fails, as at a failing receiver. */
   problem?: SecretsKeyProblem;
 }
