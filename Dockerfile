@@ -53,6 +53,7 @@ COPY --from=jail /image /
 WORKDIR /app
 COPY package.json ./
 COPY components components
+COPY docs/openapi.yaml docs/
 COPY scripts scripts
 COPY --from=build /app/dist dist
 COPY --chmod=0755 docker/sluice.sh /usr/local/bin/sluice

@@ -20,7 +20,8 @@ export interface Operation {
 }
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
-const document = load(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8')) as Schema;
+/** The description of the API. */
+export const document = load(readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8')) as Schema;
 
 /** The operations in the description of the API. */
 export const operations: Operation[] = Object.entries<Schema>(document.paths).flatMap(([path, item]) =>

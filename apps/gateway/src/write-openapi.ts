@@ -8,7 +8,7 @@ import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { DatabaseRestores, ServiceModule } from '#service';
 import { GatewayModule } from './gateway.module.js';
-import { openApiDocument } from './http/openapi.js';
+import { openApiDocument } from './http/openapi-document.js';
 
 /** Writes the OpenAPI document to a file. Creates the app without starting or connecting anything. */
 process.env.DATABASE_URL ??= 'postgres://nowhere';

@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersInline, RespondsWithList, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
+import { AnswersInline, Documented, Problems, RespondsWithList, RespondsWithPage, SelectsFields } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { JSON_TYPE } from '../http/list-body.js';
@@ -52,6 +52,7 @@ export class EventsController {
     operationId: 'pollSourceEvents',
     summary: 'List the last events of a source in full, in the format that older clients poll',
   })
+  @SelectsFields()
   @AnswersInline(200, 'PolledEvents', 'Newest first.', {
     type: 'array',
     items: {

@@ -13,7 +13,7 @@ const json = (description: string, schema: Schema) => ({ description, headers: R
 
 const reference = (model: Type): Schema => ({ $ref: getSchemaPath(model) });
 
-/** The schema of a value of any type. Nest would make `{}` a `type: object`; openapi.ts makes this one `{}`, which generators know. */
+/** The schema of a value of any type. Nest would make `{}` a `type: object`; openapi-document.ts makes this one `{}`, which generators know. */
 export const ANY_JSON = { anyOf: [{}] };
 
 const MAX_EVENT_NAME = 128;
@@ -48,7 +48,7 @@ const fieldsParameter = (name: keyof typeof SELECTED_FIELDS) => {
 export const SelectsFields = (): MethodDecorator & ClassDecorator =>
   applyDecorators(fieldsParameter('include'), fieldsParameter('exclude'));
 
-/** `{data: …}`. The title becomes the name of the schema (see openapi.ts). */
+/** `{data: …}`. The title becomes the name of the schema (see openapi-document.ts). */
 const dataOf = (title: string, data: Schema): Schema => ({ title, type: 'object', required: ['data'], properties: { data } });
 
 /** The response is `{data: <model>}`. */
@@ -115,6 +115,8 @@ const PROBLEMS: Record<number, string> = {
   504: 'The request timed out. It may still take effect.',
 };
 
+const AUTHENTICATE = { 'WWW-Authenticate': { description: 'How to send the API key.', schema: { type: 'string' }, example: 'Bearer' } };
+
 const RETRY_AFTER = { 'Retry-After': { description: 'In how many seconds to repeat the request.', schema: { type: 'integer' } } };
 
 /** Those of limitRequests and sendBusy. */
@@ -149,7 +151,12 @@ export const REPLAYED = {
 /** The response to a problem with this status. */
 export const problemResponse = (status: number) => ({
   description: PROBLEMS[status] ?? 'An error.',
-  headers: { ...REQUEST_ID, ...([409, 429, 503].includes(status) ? RETRY_AFTER : {}), ...(status === 429 ? RATE_LIMIT : {}) },
+  headers: {
+    ...REQUEST_ID,
+    ...(status === 401 ? AUTHENTICATE : {}),
+    ...([409, 429, 503].includes(status) ? RETRY_AFTER : {}),
+    ...(status === 429 ? RATE_LIMIT : {}),
+  },
   content: { 'application/problem+json': { schema: { $ref: getSchemaPath(Problem) } } },
 });
 

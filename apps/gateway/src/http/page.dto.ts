@@ -7,10 +7,10 @@ export class PageQuery extends PageRequest {
   @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'The number of items per page.' })
   override limit!: number;
 
-  @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones.' })
+  @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones. An empty one counts as absent.' })
   override after?: string;
 
-  @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones.' })
+  @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones. An empty one counts as absent.' })
   override before?: string;
 }
 

@@ -53,7 +53,7 @@ export class DeliveriesController {
     operationId: 'retryDelivery',
     summary: 'Retry a delivery now',
     description:
-      'You can also retry a delivery that succeeded, while its event is still in the topic or the event store. The `webhook-id` stays the same. Returns 409 if the event is gone.',
+      'You can also retry a delivery that succeeded, while its event is still in the topic or the event store. The `webhook-id` stays the same. If the webhook is inactive, the delivery waits until it is active. Returns 409 if the event is gone.',
   })
   @RespondsAccepted('AcceptedRetry', 'The delivery is due now.', { $ref: getSchemaPath(WebhookDelivery) })
   @Problems(404, 409, 413, 415, 422)
@@ -83,7 +83,11 @@ export class DeliveriesController {
 
   @Post('recover')
   @HttpCode(202)
-  @ApiOperation({ operationId: 'recoverDeliveries', summary: 'Retry all deliveries that have failed since a given time' })
+  @ApiOperation({
+    operationId: 'recoverDeliveries',
+    summary: 'Retry all deliveries that have failed since a given time',
+    description: 'If the webhook is inactive, they wait until it is active.',
+  })
   @RespondsAccepted('AcceptedRecovery', 'The number of deliveries that are now due.', {
     type: 'object',
     required: ['count'],

@@ -698,7 +698,7 @@ export class Operations extends HeyApiClient {
     /**
      * Retry a delivery now
      *
-     * You can also retry a delivery that succeeded, while its event is still in the topic or the event store. The `webhook-id` stays the same. Returns 409 if the event is gone.
+     * You can also retry a delivery that succeeded, while its event is still in the topic or the event store. The `webhook-id` stays the same. If the webhook is inactive, the delivery waits until it is active. Returns 409 if the event is gone.
      */
     public retryDelivery<ThrowOnError extends boolean = true>(options: Options<RetryDeliveryData, ThrowOnError>): RequestResult<RetryDeliveryResponses, RetryDeliveryErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<RetryDeliveryResponses, RetryDeliveryErrors, ThrowOnError, 'data'>({
@@ -725,6 +725,8 @@ export class Operations extends HeyApiClient {
     
     /**
      * Retry all deliveries that have failed since a given time
+     *
+     * If the webhook is inactive, they wait until it is active.
      */
     public recoverDeliveries<ThrowOnError extends boolean = true>(options: Options<RecoverDeliveriesData, ThrowOnError>): RequestResult<RecoverDeliveriesResponses, RecoverDeliveriesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<RecoverDeliveriesResponses, RecoverDeliveriesErrors, ThrowOnError, 'data'>({

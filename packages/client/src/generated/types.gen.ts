@@ -1292,11 +1292,11 @@ export type ListRegistryData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -1362,11 +1362,11 @@ export type ListConnectionsData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -1715,11 +1715,11 @@ export type ListSourcesData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -2240,11 +2240,11 @@ export type ListRunsData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -2490,11 +2490,11 @@ export type ListSourceEventsData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -2574,11 +2574,11 @@ export type ListSourceLogsData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -2738,11 +2738,11 @@ export type PollSourceEventsData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -2753,6 +2753,14 @@ export type PollSourceEventsData = {
          * A stream other than the default one: `$errors`, `$logs`, `$in`, a custom name, or `*` for the default one and all custom ones together.
          */
         event_name?: string;
+        /**
+         * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
+         */
+        include?: string;
+        /**
+         * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
+         */
+        exclude?: string;
     };
     url: '/v1/sources/{id}/events';
 };
@@ -2931,11 +2939,11 @@ export type ListWorkflowEventsData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -3015,11 +3023,11 @@ export type ListWorkflowErrorsData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -3909,11 +3917,11 @@ export type ListWebhooksData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -4414,11 +4422,11 @@ export type ListDeliveriesData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
@@ -5237,11 +5245,11 @@ export type ListKeysData = {
          */
         limit?: number;
         /**
-         * A cursor: return only items after it, that is, older ones.
+         * A cursor: return only items after it, that is, older ones. An empty one counts as absent.
          */
         after?: string;
         /**
-         * A cursor: return only items before it, that is, newer ones.
+         * A cursor: return only items before it, that is, newer ones. An empty one counts as absent.
          */
         before?: string;
         /**
