@@ -453,6 +453,11 @@ describe('the HTTP side of the gateway', () => {
       expect(messages.requests).toEqual([]);
     });
 
+    it.each(['json', ';', 'a/b/c', 'text/json'])('is refused with the types that are possible, if its type is %j', async (type) => {
+      const { body } = await send('POST', '/v1/sources', { body: '{}', headers: { 'content-type': type } });
+      expect(body).toMatchObject({ status: 415, detail: `the body must be application/json, not ${type}` });
+    });
+
     it('counts as absent when it is empty, regardless of its type', async () => {
       for (const type of ['application/json', 'application/json-seq', 'text/plain'])
         expect((await send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);

@@ -15,7 +15,7 @@ import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId } from '../idempotency/new-ids.js';
-import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
+import { MERGE_PATCH_TYPES } from '../http/content-types.js';
 import { PageQuery } from '../http/page.dto.js';
 import { Connection, CreateConnectionBody, PatchConnectionBody } from './connection.dto.js';
 

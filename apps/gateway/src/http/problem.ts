@@ -6,6 +6,7 @@ import type * as contracts from '#contracts';
 import { type ErrorCode, SluiceError, Unavailable } from '#contracts';
 import { isTransient, outageOf } from '#database';
 import { LOG, type Log } from '#observability';
+import { typeProblem } from './content-types.js';
 
 export class FieldProblem implements contracts.FieldProblem {
   @ApiProperty() field!: string;
@@ -99,6 +100,13 @@ function addTo(reply: FastifyReply, header: string, item: string): void {
 /** The URL of a request without the values of its query: that of a webhook may contain a password. */
 export const loggedUrl = ({ url }: FastifyRequest): string => url.replace(/(?<==)[^&]*/g, '…');
 
+/** The status of an error of Nest, or of Fastify: a body that is too large, malformed or of another type. */
+function statusOf(exception: unknown): number | undefined {
+  if (exception instanceof HttpException) return exception.getStatus();
+  const status = (exception as { statusCode?: unknown } | null)?.statusCode;
+  return typeof status === 'number' && status >= 400 && status < 500 ? status : undefined;
+}
+
 /** Handles the errors of all routes. An unexpected error is a bug: it is logged with its stack, and the client gets only a 500. */
 @Catch()
 export class ProblemFilter implements ExceptionFilter {
@@ -116,11 +124,11 @@ export class ProblemFilter implements ExceptionFilter {
       if (problem.status === 503) reply.header('retry-after', String(RETRY_S));
       return void sendProblem(reply, problem);
     }
-    if (exception instanceof HttpException) return void sendProblem(reply, { status: exception.getStatus(), detail: exception.message });
-    const statusCode = (exception as { statusCode?: unknown } | null)?.statusCode;
-    // errors of Fastify: a body that is too large, malformed or of another type
-    if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
-      return void sendProblem(reply, { status: statusCode, detail: (exception as Error).message });
+    const status = statusOf(exception);
+    if (status !== undefined) {
+      // Fastify's text about a content type that it cannot parse does not help
+      const detail = (status === 415 && typeProblem(reply.request)) || (exception as Error).message;
+      return void sendProblem(reply, { status, detail });
     }
     if (isTransient(exception)) {
       log.warn({ request_id: id, method, url, err: exception }, 'request.failed');

@@ -1,37 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Invalid, jsonParts, MAX_JSON_DEPTH, MAX_JSON_PARTS, nestsTooDeeply, type SluiceError, type UserId } from '#contracts';
+import { takesEvents, typeProblem } from './content-types.js';
 import { scopeProblem } from './scopes.js';
-
-export const STRUCTURED_TYPE = 'application/cloudevents+json';
-export const BATCH_TYPE = 'application/cloudevents-batch+json';
-const EVENT_TYPES = ['application/json', STRUCTURED_TYPE, BATCH_TYPE];
-
-/** A content type without its parameters, in lower case. */
-export const mediaTypeOf = (contentType: string | undefined): string => (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
-
-/** The configuration of a route whose body is events: the handler gets the bytes as sent. */
-export const EVENT_BODY = { eventBody: true };
-
-/** Whether the route accepts events. */
-const takesEvents = ({ routeOptions }: FastifyRequest): boolean =>
-  (routeOptions.config as Partial<typeof EVENT_BODY> | undefined)?.eventBody === true;
-
-/** A PATCH is a merge patch (RFC 7396); other kinds of patches are refused rather than misread. */
-export const MERGE_PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
-
-function typesFor(request: FastifyRequest): string[] {
-  if (takesEvents(request)) return EVENT_TYPES;
-  return request.method === 'PATCH' ? MERGE_PATCH_TYPES : ['application/json'];
-}
-
-/** Why a body is not of a type that the route accepts, or null. */
-function typeProblem(request: FastifyRequest): string | null {
-  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
-  const types = typesFor(request);
-  if (!types.includes(mediaTypeOf(type))) return `the body must be ${types.join(' or ')}, not ${type || 'without a content type'}`;
-  return encoding === 'identity' ? null : `the content encoding ${encoding} is not supported`;
-}
 
 /**
  * Bodies are JSON objects, or events where a route accepts those. An empty body counts as absent regardless of its content type: clients send

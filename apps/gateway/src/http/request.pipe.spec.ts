@@ -28,6 +28,13 @@ describe('a request body', () => {
   it('is stricter than a query, whose unknown parameters are ignored', async () => {
     await expect(read({ nmae: 'a' }, 'query')).resolves.toEqual({});
   });
+
+  it('says which parameter of a query occurs more than once', async () => {
+    const errors = [{ field: 'name', message: 'name must be given only once' }];
+    await expect(read({ name: ['a', 'a'] }, 'query')).rejects.toMatchObject({ details: { errors } });
+    await expect(read({ name: ['a', 'a'] })).rejects.not.toMatchObject({ details: { errors } });
+    await expect(read({ name: 'a', other: ['a', 'a'] }, 'query')).resolves.toEqual({ name: 'a' });
+  });
 });
 
 describe('parameters', () => {
@@ -46,5 +53,10 @@ describe('parameters', () => {
     expect(() => read({ method: 'DELETE', query: { nmae: 'a' } })).toThrow('unknown field "nmae"; did you mean name?');
     expect(() => read({ method: 'DELETE', query: {}, body: { nmae: 'a' } })).toThrow('unknown field "nmae"; did you mean name?');
     expect(read({ method: 'DELETE', query: { name: 'a', exclude: 'b' } })).toEqual({ name: 'a', exclude: 'b' });
+  });
+
+  it('are refused if they occur more than once in a query, unless their name is unknown', () => {
+    expect(() => read({ method: 'POST', query: { name: ['a', 'b'] }, body: { name: 'a' } })).toThrow('name must be given only once');
+    expect(read({ method: 'POST', query: { nmae: ['a', 'b'] } })).toEqual({ nmae: ['a', 'b'] });
   });
 });

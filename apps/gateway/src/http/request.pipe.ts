@@ -13,6 +13,7 @@ const MOST_PROBLEMS = 10;
 /** Validates what a route receives. A body with a field that the route does not know is refused, because a typo would otherwise be ignored silently. */
 export class RequestPipe extends PayloadPipe {
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+    if (metadata.type === 'query') return super.transform(value, metadata).catch((error: unknown) => namesRepeated(error, value as Fields));
     const unknown = metadata.type === 'body' && metadata.metatype ? unknownFields(metadata.metatype as Contract, value) : [];
     if (unknown.length === 0) return super.transform(value, metadata);
     try {
@@ -24,6 +25,16 @@ export class RequestPipe extends PayloadPipe {
     throw new Invalid(unknown);
   }
 }
+
+/** Throws the error; it then says which parameters of the query are invalid because they occur more than once. */
+function namesRepeated(error: unknown, query: Fields): never {
+  if (!(error instanceof Invalid) || !error.details.errors) throw error;
+  throw new Invalid(error.details.errors.map((problem) => (Array.isArray(query[problem.field]) ? givenTwice(problem.field) : problem)));
+}
+
+type Fields = Record<string, unknown>;
+
+const givenTwice = (field: string): FieldProblem => ({ field, message: `${field} must be given only once` });
 
 /** A problem for each field of a body that its class does not name. */
 function unknownFields(contract: Contract, body: unknown): FieldProblem[] {
@@ -45,7 +56,9 @@ export const Parameters = createParamDecorator(
   (contract: abstract new (...args: never[]) => unknown, context: ExecutionContext): Record<string, unknown> => {
     const { method, body, query } = context.switchToHttp().getRequest<FastifyRequest>();
     const unknown = [body, method === 'DELETE' && query].flatMap((fields) => unknownFields(contract, fields));
-    if (unknown.length > 0) throw new Invalid(unknown);
+    const repeated = fieldsOf(contract).filter((name) => Array.isArray((query as Fields)[name]));
+    const problems = [...unknown, ...repeated.map(givenTwice)];
+    if (problems.length > 0) throw new Invalid(problems);
     return { ...(body as object | undefined), ...(query as object) };
   },
 );

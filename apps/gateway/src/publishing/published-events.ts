@@ -25,7 +25,7 @@ import {
 } from '#events';
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { repeatableKsuid } from '../idempotency/new-ids.js';
-import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/request-bodies.js';
+import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/content-types.js';
 
 /** A request to publish. `event_name` and `id` of the query win over the CloudEvents attributes. */
 export interface PublishRequest {

@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, Documented, EVENT_NAME, Problems } from '../http/api-docs.js';
-import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from '../http/request-bodies.js';
+import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from '../http/content-types.js';
 import { UNQUEUED } from '../limits/request-queues.js';
 import { type Acknowledged, PublishingService } from './publishing.service.js';
 

@@ -22,7 +22,7 @@ import { type Caller, mayReadSecrets, Me, OwnerId } from '../accounts/account.de
 import { RespondsAccepted, RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
+import { MERGE_PATCH_TYPES } from '../http/content-types.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
 import { SLOW } from '../limits/request-queues.js';
 import { NewId, NewKsuid } from '../idempotency/new-ids.js';

@@ -19,7 +19,7 @@ import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems
 import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId, NewKsuid } from '../idempotency/new-ids.js';
-import { MERGE_PATCH_TYPES } from '../http/request-bodies.js';
+import { MERGE_PATCH_TYPES } from '../http/content-types.js';
 import { SHOWS_SECRET } from '../http/scopes.js';
 import { Parameters } from '../http/request.pipe.js';
 import { NewWebhookParameters, RotatedWebhookSecret, UpdateWebhookBody, Webhook, WebhookSecret } from './webhook.dto.js';

@@ -123,6 +123,8 @@ const placeOf = ({ stack = '' }: Error): Place => firstPlace(withAuthorLines(sta
 
 function asComponent(value: unknown): Component {
   if (value === null || typeof value !== 'object' || Array.isArray(value) || Object.keys(value).length === 0)
-    throw new NoComponent('The code exports no component: write `export default {…}` or `module.exports = {…}`');
+    throw new NoComponent(
+      'The code exports no component: it has to export an object with a `name`, by `export default {…}` or `module.exports = {…}`',
+    );
   return value as Component;
 }
