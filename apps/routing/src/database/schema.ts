@@ -29,6 +29,7 @@ import { IndexPostponedEventsOfPartition1797811200002 } from './migrations/0014-
 import { NoteFailures1797811200003 } from './migrations/0015-note-failures.js';
 import { KeepClocksOfReplays1797897600000 } from './migrations/0016-keep-clocks-of-replays.js';
 import { KnowSuspendedAccounts1797897600002 } from './migrations/0017-know-suspended-accounts.js';
+import { NoteSwitchesOfWebhooks1797897600004 } from './migrations/0018-note-switches-of-webhooks.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -66,5 +67,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     NoteFailures1797811200003,
     KeepClocksOfReplays1797897600000,
     KnowSuspendedAccounts1797897600002,
+    NoteSwitchesOfWebhooks1797897600004,
   ],
 });

@@ -26,12 +26,52 @@ it('finds the listeners of a stream with their oldest subscription, and when the
     { listener_id: source, subscription_id: first.id, active: false, activated_at_ms: 0, deactivated_at_ms: expect.any(Number) },
   ]);
   expect(Math.abs(of(source)[0]!.deactivated_at_ms - Date.now())).toBeLessThan(10_000);
-  const { updated_at } = (await routing.webhooks.find(owner, webhook))!;
+  const { created_at } = (await routing.webhooks.find(owner, webhook))!;
   const changed = of(webhook)[0]!.activated_at_ms;
-  expect(Math.abs(changed - updated_at.getTime())).toBeLessThanOrEqual(1);
+  expect(Math.abs(changed - created_at.getTime())).toBeLessThanOrEqual(1);
   expect(of(webhook)).toEqual([
     { listener_id: webhook, subscription_id: second.id, active: true, activated_at_ms: changed, deactivated_at_ms: changed },
   ]);
+});
+
+it('a webhook has the times at which it was last switched on and off, also by the suspension of its account', async () => {
+  const account: UserId = newId('user');
+  const [emitter, webhook] = [await routing.source(account), await routing.webhook(account)];
+  await routing.service.create({ owner_id: account, emitter_id: emitter, listener_id: webhook });
+  const update = (change: object) => routing.webhooks.update(account, webhook, change);
+  const target = async () => (await routing.webhooks.findTargets([webhook]))[0]!;
+  const disable = async () => {
+    const { id, url } = await target();
+    await routing.database.transaction((transaction) => routing.webhooks.disable(transaction, { id, url }));
+  };
+  const suspend = (suspended: boolean) => routing.webhooks.suspend(account, suspended);
+  let before = (await repository.subscribers(account, emitter, ''))[0]!;
+  expect(before.activated_at_ms).toBe(before.deactivated_at_ms);
+  /** Which times a step has changed. */
+  const changedBy = async (step: () => Promise<unknown>) => {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await step();
+    const after = (await repository.subscribers(account, emitter, ''))[0]!;
+    const changed = [after.activated_at_ms > before.activated_at_ms && 'on', after.deactivated_at_ms > before.deactivated_at_ms && 'off'];
+    before = after;
+    return changed.filter(Boolean).join();
+  };
+  for (const [step, changed] of [
+    [() => update({ name: 'renamed' }), ''],
+    [() => update({ active: true }), ''],
+    [() => update({ active: false }), 'off'],
+    [() => update({ active: false, name: 'again' }), ''],
+    [() => update({ active: true }), 'on'],
+    [() => disable(), 'off'],
+    [() => update({ active: true }), 'on'],
+    [() => suspend(true), 'off'],
+    [() => update({ active: false }), ''],
+    [() => suspend(false), ''],
+    [() => suspend(true), ''],
+    [() => update({ active: true }), ''],
+    [() => suspend(false), 'on'],
+  ] as const)
+    expect([String(step), await changedBy(step)]).toEqual([String(step), changed]);
 });
 
 it('finds whether an event is postponed', async () => {

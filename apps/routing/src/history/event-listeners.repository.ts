@@ -75,14 +75,13 @@ export class EventListenersRepository {
     const { rows } = await this.database.query<Subscriber>({
       name: 'event-subscribers',
       text: `SELECT s.listener_id, min(s.id) AS subscription_id, coalesce(webhook.active AND NOT webhook.suspended, listener.active) AS active,
-                    coalesce(changed.at_ms, listener.activated_at_ms) AS activated_at_ms,
-                    coalesce(changed.at_ms, listener.deactivated_at_ms) AS deactivated_at_ms
+                    coalesce(ceil(extract(epoch FROM webhook.activated_at) * 1000)::bigint, listener.activated_at_ms) AS activated_at_ms,
+                    coalesce(ceil(extract(epoch FROM webhook.deactivated_at) * 1000)::bigint, listener.deactivated_at_ms) AS deactivated_at_ms
              FROM subscription s LEFT JOIN webhook ON webhook.id = s.listener_id
              LEFT JOIN emitter AS listener ON listener.id = s.listener_id AND NOT listener.deleted
-             CROSS JOIN LATERAL (SELECT ceil(extract(epoch FROM webhook.updated_at) * 1000)::bigint AS at_ms) AS changed
              WHERE s.owner_id = $1 AND s.emitter_id = ANY (ARRAY[$2, $3, $1]) AND s.stream = ANY ($4)
                AND (s.emitter_id = $2 OR s.listener_id <> $2) AND (webhook.id IS NOT NULL OR listener.id IS NOT NULL)
-             GROUP BY s.listener_id, webhook.active, webhook.suspended, changed.at_ms, listener.id
+             GROUP BY s.listener_id, webhook.id, listener.id
              ORDER BY s.listener_id`,
       values: [
         ownerId,

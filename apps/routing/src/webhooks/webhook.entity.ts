@@ -35,6 +35,14 @@ export class WebhookRow {
   @Column('timestamptz', { nullable: true, select: false })
   resumed_at!: Date | null;
 
+  /** When it was switched on for the last time, by its owner or by the resumption of its account. */
+  @Column({ ...CREATED_AT, select: false })
+  activated_at!: Date;
+
+  /** When it was switched off for the last time: by its owner, because of its failures, or by the suspension of its account. */
+  @Column({ ...CREATED_AT, select: false })
+  deactivated_at!: Date;
+
   /** Deliveries per second; null: no limit. */
   @Column('integer', { nullable: true })
   rate_limit!: number | null;

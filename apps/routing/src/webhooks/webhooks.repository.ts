@@ -136,7 +136,12 @@ export class WebhooksRepository {
       const found = { owner_id: ownerId, id };
       // the new receiver has not failed
       if (change.url !== undefined) await webhooks.update({ ...found, url: Not(change.url) }, { failing_since: null });
-      const { affected } = await webhooks.update(found, { ...change, updated_at: () => 'now()', version: () => 'version + 1' });
+      const { affected } = await webhooks.update(found, {
+        ...change,
+        ...switched(change.active),
+        updated_at: () => 'now()',
+        version: () => 'version + 1',
+      });
       if (affected !== 1) return undefined;
       const row = await webhooks.findOneByOrFail(found);
       // only one replica can enforce the rate: every delivery goes through the backlog, which one replica leases at a time
@@ -175,6 +180,8 @@ export class WebhooksRepository {
       else await accounts.delete({ owner_id: ownerId });
       const { rows } = await transaction.query<{ id: WebhookId }>(
         `UPDATE webhook SET suspended = $2, version = version + 1, updated_at = now(),
+           activated_at = CASE WHEN active AND NOT $2 THEN now() ELSE activated_at END,
+           deactivated_at = CASE WHEN active AND $2 THEN now() ELSE deactivated_at END,
            resumed_at = CASE WHEN $2 THEN resumed_at ELSE now() END, failing_since = CASE WHEN $2 THEN failing_since END
          WHERE owner_id = $1 AND suspended <> $2 RETURNING id`,
         [ownerId, suspended],
@@ -311,7 +318,8 @@ export class WebhooksRepository {
   /** Disables the webhook, and begins to give up its deliveries; with `ifFailingForMs` only if it has been failing for that long. Returns whether it did. */
   async disable(transaction: Transaction, { id, url }: Attempted, ifFailingForMs?: number): Promise<boolean> {
     const { rowCount } = await transaction.query(
-      `UPDATE webhook SET active = false, giving_up = true, version = version + 1, updated_at = now()
+      `UPDATE webhook SET active = false, giving_up = true, version = version + 1, updated_at = now(),
+         deactivated_at = CASE WHEN suspended THEN deactivated_at ELSE now() END
        WHERE id = $1 AND url = $2 AND active AND ($3::float8 IS NULL OR failing_since < now() - $3 * ${MS})`,
       [id, url, ifFailingForMs ?? null],
     );
@@ -332,6 +340,14 @@ export class WebhooksRepository {
     );
     return rowCount === 1;
   }
+}
+
+/** The time at which the owner switches a webhook on or off. One that is suspended is off already, and stays so. */
+function switched(active: boolean | undefined): Partial<Record<'activated_at' | 'deactivated_at', () => string>> {
+  if (active === undefined) return {};
+  return active
+    ? { activated_at: () => 'CASE WHEN active OR suspended THEN activated_at ELSE now() END' }
+    : { deactivated_at: () => 'CASE WHEN active AND NOT suspended THEN now() ELSE deactivated_at END' };
 }
 
 /** Until the transaction ends, another one waits that creates or suspends webhooks of the account: it counts and suspends these, too. */
