@@ -49,7 +49,9 @@ it.each([
 ])('%p says whether %s is missing or not a string', async (metatype, field) => {
   const given = { emitter_id: 'dc_1', listener_id: 'wh_1', event_name: 'default' };
   const problem = (value: unknown) =>
-    new RequestPipe().transform({ ...given, [field]: value }, { type: 'query', metatype }).catch(({ details }) => details.errors);
+    new RequestPipe({ validateCustomDecorators: true })
+      .transform({ ...given, [field]: value }, { type: 'custom', metatype })
+      .catch(({ details }) => details.errors);
   for (const absent of [undefined, null])
     expect(await problem(absent)).toEqual([{ field, message: expect.stringMatching(/ is required\b/) }]);
   for (const value of [5, true, ['dc_1'], { id: 'dc_1' }])

@@ -20,7 +20,7 @@ export interface Subscriber {
   /** Its oldest subscription. */
   subscription_id: SubscriptionId;
   active: boolean;
-  /** When it last became active, and inactive; of a webhook both are the time of its last change, whatever that was. */
+  /** When it last became active, and inactive. */
   activated_at_ms: number;
   deactivated_at_ms: number;
 }
