@@ -4,12 +4,12 @@ import { Database } from '#database';
 import { eventIdOf, isErrorEvent, originalEvent } from '#events';
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
-import { type AccountRecord, addToOutbox } from '#outbox';
+import type { AccountRecord } from '#outbox';
 import { errorReport, WEBHOOK_DISABLED } from '../error-records.js';
 import type { Target } from './receivers/targets.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import type { Attempt, Delivery } from './delivery.js';
-import { REPORT_EVERY_MS, type Settlement } from './store/delivery-store.js';
+import type { Settlement } from './store/delivery-store.js';
 
 /** Why a webhook was disabled: its receiver has returned 410, or has failed for days. */
 export type DisabledWhy = 'gone' | 'failing';
@@ -48,9 +48,7 @@ export class OwnerNotices extends Notices {
     const report = failureReport(target, delivery, last);
     if (!report) return;
     try {
-      await this.database.transaction(async (transaction) => {
-        if (await this.webhooks.beginFailureReport(transaction, target.id, REPORT_EVERY_MS)) await addToOutbox(transaction, [report]);
-      });
+      await this.database.transaction((transaction) => this.webhooks.reportFailure(transaction, target.id, report));
     } catch (error) {
       this.log.warn({ webhook_id: target.id, err: error }, 'notice.not-sent');
     }

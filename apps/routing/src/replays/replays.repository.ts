@@ -4,6 +4,7 @@ import { Column, Entity, type FindOptionsWhere, Index, IsNull, LessThan, Not, Pr
 import { type EmitterId, isId, type ListenerId, type ReplayId, type ReplayProgress, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
 import { parseEventId } from '#events';
+import { IS_SUSPENDED } from '../webhooks/webhook.entity.js';
 
 /** Events of the log that are delivered once more to one listener. */
 @Entity('replay')
@@ -115,7 +116,7 @@ export class ReplaysRepository {
     await this.replays
       .createQueryBuilder()
       .insert()
-      .values({ ...row, cancelled_at: () => 'CASE WHEN EXISTS (SELECT FROM suspended_account WHERE owner_id = :owner) THEN now() END' })
+      .values({ ...row, cancelled_at: () => `CASE WHEN ${IS_SUSPENDED} THEN now() END` })
       .setParameter('owner', row.owner_id)
       .orIgnore()
       .execute();

@@ -119,6 +119,9 @@ export class SuspendedAccountRow {
   owner_id!: UserId;
 }
 
+/** SQL: whether the account with the id of the parameter `owner` is suspended. */
+export const IS_SUSPENDED = 'EXISTS (SELECT FROM suspended_account WHERE owner_id = :owner)';
+
 export interface SecretRow {
   secret: string;
 }

@@ -4,7 +4,11 @@ import { Not, Repository } from 'typeorm';
 import { SluiceError, type UserId, type WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { counter } from '#observability';
-import { PreviousSecret, type RotatedSecretRow, type SecretRow, SuspendedAccountRow, WebhookRow } from './webhook.entity.js';
+import { type AccountRecord, addToOutbox } from '#outbox';
+import { IS_SUSPENDED, PreviousSecret, type RotatedSecretRow, type SecretRow, SuspendedAccountRow, WebhookRow } from './webhook.entity.js';
+
+/** The shortest time between two reports about deliveries to a webhook that were given up. */
+export const REPORT_EVERY_MS = 3_600_000;
 
 /** The actions of other features when a webhook changes; it keeps this feature independent of them. */
 export abstract class WebhookDependents {
@@ -88,12 +92,12 @@ export class WebhooksRepository {
     await this.database.transaction(async (transaction) => {
       await lockAccount(transaction, ownerId);
       if (most < Infinity) await this.requireFewer(transaction, ownerId, webhook.id, most);
-      const suspended = await transaction.rows(SuspendedAccountRow).existsBy({ owner_id: ownerId });
       await transaction
         .rows(WebhookRow)
         .createQueryBuilder()
         .insert()
-        .values({ ...webhook, owner_id: ownerId, suspended, spilled: webhook.rate_limit !== null })
+        .values({ ...webhook, owner_id: ownerId, suspended: () => IS_SUSPENDED, spilled: webhook.rate_limit !== null })
+        .setParameter('owner', ownerId)
         .orIgnore()
         .execute();
       await this.dependents.webhookChanged(transaction, webhook.id);
@@ -332,13 +336,16 @@ export class WebhooksRepository {
     await this.database.query('UPDATE webhook SET giving_up = false WHERE id = $1', [id]);
   }
 
-  /** Whether no failed delivery of the webhook was reported within the period; from now on one is. The row's lock lets only one replica report. */
-  async beginFailureReport(transaction: Transaction, id: WebhookId, periodMs: number): Promise<boolean> {
+  /**
+   * Stores a report about a delivery to the webhook that was given up, unless one was stored within the last hour. The row's lock lets only one replica
+   * report.
+   */
+  async reportFailure(transaction: Transaction, id: WebhookId, report: AccountRecord): Promise<void> {
     const { rowCount } = await transaction.query(
       `UPDATE webhook SET failure_told_at = now() WHERE id = $1 AND (failure_told_at IS NULL OR failure_told_at < now() - $2 * ${MS})`,
-      [id, periodMs],
+      [id, REPORT_EVERY_MS],
     );
-    return rowCount === 1;
+    if (rowCount === 1) await addToOutbox(transaction, [report]);
   }
 }
 

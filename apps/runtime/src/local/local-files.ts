@@ -12,7 +12,7 @@ const MOST_FILES = 50;
  */
 export async function localFiles(entry: string): Promise<ComponentFiles> {
   const text = await readFile(entry, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new Invalid(error.code === 'ENOENT' ? `there is no file ${entry}` : `${entry} cannot be read: ${error.message}`);
+    throw new Invalid(error.code === 'ENOENT' ? `the file ${entry} does not exist` : `${entry} cannot be read: ${error.message}`);
   });
   const codes = new Map([[resolve(entry), text]]);
   // grows while it is read

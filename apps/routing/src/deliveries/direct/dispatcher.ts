@@ -37,6 +37,15 @@ const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
 
+/** The outcome of a first attempt that has failed, to be stored. */
+const failedSettlement = (delivery: Delivery, { attempt, tries, pauseMs }: Outcome) => ({
+  delivery,
+  delivered: false as const,
+  attempts: [attempt],
+  tries,
+  pauseMs,
+});
+
 /** An attempt in progress. */
 interface InFlight {
   receiver: ReceiverState;
@@ -224,10 +233,9 @@ export class Dispatcher implements OnApplicationShutdown {
   private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<void> {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
     await this.judge(receiver, target, delivery, outcome, opens);
-    const { attempt, tries, pauseMs } = outcome;
-    const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs };
+    const failed = failedSettlement(delivery, outcome);
     await this.store.parkFailed(failed, failureReportOf(target, [failed]));
-    if (pauseMs === null) this.notices.gaveUp(target, delivery);
+    if (failed.pauseMs === null) this.notices.gaveUp(target, delivery);
   }
 
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
@@ -240,10 +248,9 @@ export class Dispatcher implements OnApplicationShutdown {
           this.delivered.add(delivery, [outcome.attempt]);
         } else {
           await this.judge(receiver, target, delivery, outcome, opens);
-          const { attempt, tries, pauseMs } = outcome;
-          const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs };
+          const failed = failedSettlement(delivery, outcome);
           await this.store.settle(delivery.webhookId, [failed], { report: failureReportOf(target, [failed]) });
-          if (pauseMs === null) this.notices.gaveUp(target, delivery);
+          if (failed.pauseMs === null) this.notices.gaveUp(target, delivery);
         }
         return;
       } catch (error) {

@@ -9,12 +9,11 @@ import {
   type Parked,
   type Probe,
   type Renewed,
-  REPORT_EVERY_MS,
   type SettleOptions,
   type Settlement,
   type Shares,
 } from './delivery-store.js';
-import type { Attempted, Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
+import { type Attempted, type Mode, REPORT_EVERY_MS, type TargetRow } from '../../webhooks/webhooks.repository.js';
 
 interface Hook extends TargetRow {
   spilled: boolean;

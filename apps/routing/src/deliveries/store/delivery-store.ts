@@ -69,9 +69,6 @@ export type NextLook =
   /** The receiver is failing: one delivery is attempted then. */
   | { when: 'probe'; inMs: number; failedProbes: number };
 
-/** The shortest time between two reports about deliveries to a webhook that were given up. */
-export const REPORT_EVERY_MS = 3_600_000;
-
 /**
  * Stores deliveries that could not be made at once, and the state of receivers that all replicas share. Each method is one transaction. An abstract
  * class, because an interface cannot be an injection token.
@@ -281,7 +278,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
   private async report(transaction: Transaction, webhookId: WebhookId, report: AccountRecord): Promise<void> {
     await transaction.query('SAVEPOINT report');
     try {
-      if (await this.webhooks.beginFailureReport(transaction, webhookId, REPORT_EVERY_MS)) await addToOutbox(transaction, [report]);
+      await this.webhooks.reportFailure(transaction, webhookId, report);
     } catch (error) {
       await transaction.query('ROLLBACK TO SAVEPOINT report');
       this.log.warn({ webhook_id: webhookId, err: error }, 'notice.not-sent');
