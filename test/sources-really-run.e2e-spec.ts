@@ -155,6 +155,22 @@ describe('a source', () => {
     await eventually(async () => expect((await events(source, 'hooks')).at(-1)).toEqual(said('activate', 2)));
   });
 
+  it('reports the requests that it had not begun when it was switched off', async () => {
+    const source = await api.source(`export default { name: 'slow', props: { http: '$.interface.http' },
+      async run({ body }) { await new Promise((r) => setTimeout(r, 500)); this.$emit(body); } }`);
+    const calls = await Promise.all(Array.from({ length: 60 }, (_, n) => call(source, `"${n}"`)));
+    expect(calls.every(({ status }) => status === 200)).toBe(true);
+    await api.put(`/sources/${source.id}`, { active: false });
+    await eventually(async () => {
+      const begun = await events(source);
+      const errors = await events(source, '$errors');
+      expect(new Set(errors.map(({ error }) => error.code))).toEqual(new Set(['SourceInactive']));
+      const notBegun = errors.map(({ error }) => Number.parseInt(error.message, 10));
+      expect(begun.length + notBegun.reduce((sum, n) => sum + n, 0)).toBe(60);
+      expect(errors[0].original_event.method).toBe('POST');
+    });
+  });
+
   it('is deleted even if its hook throws', async () => {
     const source = await api.source(
       "export default { name: 'stubborn', props: { http: '$.interface.http' }, hooks: { deactivate() { throw new Error('never'); } } }",

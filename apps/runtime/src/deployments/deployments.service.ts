@@ -64,14 +64,13 @@ export class DeploymentsService extends EmitterChangeHandler {
     if (state.kind !== 'source' || !deployment) return undefined;
     const sourceId = state.emitter_id as SourceId;
     const before = row && deployedState(row);
-    const ends = state.deleted || !state.active;
-    if (ends) await this.queue.removeOfSource(transaction, sourceId);
     if (state.deleted) {
+      await this.queue.removeOfSource(transaction, sourceId);
       await this.waiting.deleteOfSource(transaction, sourceId);
       await deleteStatsOf(transaction, [sourceId]);
-    }
+    } else if (!state.active) await this.queue.removeOfInactive(transaction, sourceId);
     // behind all that takes long: a run that ends waits for these rows and its timer's, and with it the runs of others that are stored together
-    if (ends) await this.retried.deleteOfSource(transaction, sourceId);
+    if (state.deleted || !state.active) await this.retried.deleteOfSource(transaction, sourceId);
     if (state.deleted) {
       await this.deployments.remove(transaction, sourceId);
       const runs = await this.runHooks(transaction, before, undefined);

@@ -13,8 +13,8 @@ import { DeploymentsRepository } from '../deployments/deployments.repository.js'
 import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT, REQUEST_UNITS } from '#fairness';
 import { FullAccounts } from '#waiting-data';
 import { Quotas } from '../quotas/quotas.js';
-import { overQuota } from '../runs/run-effects.js';
-import type { DueRun } from '../runs/run-events.js';
+import { overQuota } from '../run-events/error-reports.js';
+import type { DueRun } from '../run-events/run-events.js';
 import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { stringify } from 'node:querystring';
-import type { DueRun } from '../runs/run-events.js';
+import type { DueRun } from '../run-events/run-events.js';
 import { type HttpBody, parseFields, readHttpBody } from '../sandbox/wire/http-body.js';
 
 export interface HttpRequest {

@@ -3,7 +3,7 @@ import type { RunRequest, SourceId, UserId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
-import { QueuedRunsRepository } from './queued-runs.repository.js';
+import { QueuedRunsRepository, TAKEN_PER_SOURCE } from './queued-runs.repository.js';
 
 const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
 const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
@@ -15,7 +15,7 @@ beforeAll(async () => {
   queue = new QueuedRunsRepository(fresh.database);
 });
 afterAll(() => fresh?.drop());
-beforeEach(() => fresh.database.query('TRUNCATE queued_run, queue_lease, emitter, deployment CASCADE'));
+beforeEach(() => fresh.database.query('TRUNCATE queued_run, queue_lease, emitter, deployment, outbox CASCADE'));
 
 const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): RunRequest => ({
   run_id,
@@ -28,6 +28,17 @@ const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): Run
 const next = async (taken: string[] = [], perSource = 8, limit = 32) =>
   (await queue.next(ALICE, taken, { replica: 'one', perSource, limit, after: '' })).runs;
 const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ request }) => request.run_id);
+/** The events on `$errors`, as they will be produced. */
+const reports = async () => {
+  const { rows } = await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id');
+  return rows.map(({ value }) => {
+    const { error, original_event: event } = JSON.parse(String(value)) as {
+      error: { code: string; message: string };
+      original_event: unknown;
+    };
+    return { code: error.code, count: error.message.split(' ')[0], event };
+  });
+};
 
 describe('queued runs', () => {
   it('come back as they were, in the order of arrival', async () => {
@@ -77,6 +88,29 @@ describe('queued runs', () => {
     expect(await ids()).toEqual(['h1', 'r2']);
   });
 
+  it('are removed when their source becomes inactive and reported as one, all but the few that a replica may have taken', async () => {
+    const hook = { method: 'deactivate', version: 1, deployment: {}, final: false } as unknown as RunRequest['hook'];
+    const taken = Array.from({ length: TAKEN_PER_SOURCE }, (_, n) => run(`r${n}`));
+    const timer = run('timer', A, { trigger: 'timer' });
+    await queue.add([...taken, timer, run('r8', A, { event: '{"n":8}' }), run('h1', A, { hook }), run('r9'), run('b1', B)], {
+      held: { runs: [run('held')], replica: 'two', seconds: 10 },
+    });
+    await fresh.database.transaction((transaction) => queue.removeOfInactive(transaction, A));
+    const { rows: left } = await fresh.database.query<{ run_id: string }>('SELECT run_id FROM queued_run ORDER BY seq');
+    expect(left.map(({ run_id }) => run_id)).toEqual(['held', ...taken.map(({ run_id }) => run_id), 'h1', 'b1']);
+    expect(await reports()).toEqual([{ code: 'SourceInactive', count: '2', event: { n: 8 } }]);
+    await fresh.database.transaction((transaction) => queue.removeOfInactive(transaction, A));
+    expect(await reports()).toHaveLength(1);
+  });
+
+  it('of inactive sources are reported once per source that loses something', async () => {
+    await queue.reportInactive([run('a1'), run('b1', B, { trigger: 'timer' }), run('a2'), run('c1', 'dc_c', { event: '1' })]);
+    expect(await reports()).toEqual([
+      { code: 'SourceInactive', count: '2', event: null },
+      { code: 'SourceInactive', count: '1', event: 1 },
+    ]);
+  });
+
   it('are counted up to a limit', async () => {
     await queue.add(Array.from({ length: 7 }, (_, n) => run(`r${n}`)));
     expect([await queue.count(ALICE, 100), await queue.count(ALICE, 5), await queue.count(BOB, 5)]).toEqual([7, 5, 0]);
@@ -90,8 +124,8 @@ describe('the state that a batch of runs needs', () => {
          ('dc_a', 'u_alice', 'source', false, false, 1, 1), ('dc_b', 'u_alice', 'source', true, false, 1, 1), ('dc_c', 'u_bob', 'source', true, true, 1, 1)`,
     );
     await queue.add([run('r1')]);
-    const { inactive, waiting, unknown } = await queue.conditions([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
-    expect([...inactive].sort()).toEqual(['dc_a', 'dc_c']);
+    const { deleted, inactive, waiting, unknown } = await queue.conditions([A, B, 'dc_c', 'dc_unknown'], [ALICE, BOB]);
+    expect([[...deleted], [...inactive]]).toEqual([['dc_c'], ['dc_a']]);
     expect([...waiting]).toEqual([ALICE]);
     expect(unknown).toEqual(['dc_unknown']);
   });

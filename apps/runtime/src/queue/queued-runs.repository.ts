@@ -2,6 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn, Unique } from 'typeorm';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
+import { addToOutbox } from '#outbox';
+import { sourceInactive } from '../run-events/error-reports.js';
 
 /** A run that waits because its account has reached its limit, or because it is the run of a hook; deleted when the run has ended. */
 @Entity('queued_run')
@@ -64,6 +66,9 @@ export const removedFromQueue = (ids: string): string =>
      SELECT found.ctid FROM unnest(${ids}) AS run (id)
      CROSS JOIN LATERAL (SELECT ctid FROM queued_run WHERE run_id = run.id LIMIT 1 FOR UPDATE SKIP LOCKED) AS found))`;
 
+/** The most runs of a source that a replica takes at a time, so that other sources of the account have their turns. */
+export const TAKEN_PER_SOURCE = 8;
+
 /** The sources whose runs are looked at in one statement. */
 const WALKED = 64;
 
@@ -95,7 +100,8 @@ export interface WaitingRun {
 
 /** The conditions under which the runs of a batch start. */
 export interface Conditions {
-  /** Sources that are deleted or inactive. */
+  deleted: Set<SourceId>;
+  /** Sources that are not deleted, but not active. */
   inactive: Set<SourceId>;
   /** Accounts with waiting runs: a new run waits behind them. */
   waiting: Set<UserId>;
@@ -112,6 +118,7 @@ export class QueuedRunsRepository {
 
   async conditions(sourceIds: SourceId[], accountIds: UserId[]): Promise<Conditions> {
     const { rows } = await this.database.query<{
+      deleted: SourceId[];
       inactive: SourceId[];
       waiting: UserId[];
       unknown: SourceId[];
@@ -119,14 +126,15 @@ export class QueuedRunsRepository {
     }>({
       name: 'queue-conditions',
       // one statement per batch of the topic, because every run needs it
-      text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS inactive,
+      text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND deleted) AS deleted,
+                    ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND NOT deleted AND NOT active) AS inactive,
                     ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting,
                     ARRAY(SELECT new.id FROM unnest($1::text[]) AS new (id) WHERE NOT EXISTS (SELECT FROM emitter WHERE id = new.id)) AS unknown,
                     (SELECT json_object_agg(source_id, runs_at_a_time) FROM deployment WHERE source_id = ANY($1) AND runs_at_a_time > 1) AS at_a_time`,
       values: [sourceIds, accountIds],
     });
-    const { inactive, waiting, unknown, at_a_time } = rows[0]!;
-    return { inactive: new Set(inactive), waiting: new Set(waiting), unknown, atATime: at_a_time ?? {} };
+    const { deleted, inactive, waiting, unknown, at_a_time } = rows[0]!;
+    return { deleted: new Set(deleted), inactive: new Set(inactive), waiting: new Set(waiting), unknown, atATime: at_a_time ?? {} };
   }
 
   /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. @param held come first */
@@ -206,13 +214,50 @@ export class QueuedRunsRepository {
     await this.database.query({ name: 'queue-remove', text: 'DELETE FROM queued_run WHERE run_id = $1', values: [runId] });
   }
 
-  /** Deletes the runs of a deleted or inactive source, except those of its hooks. */
+  /** Deletes the runs of a deleted source, except those of its hooks. */
   async removeOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
     await transaction.query({
       name: 'queue-remove-source',
       text: 'DELETE FROM queued_run WHERE source_id = $1 AND NOT hook',
       values: [sourceId],
     });
+  }
+
+  /**
+   * Deletes the runs of an inactive source, except those of its hooks, and reports them on `$errors`. The few that a replica may already have taken are left
+   * to it: it skips and reports each.
+   */
+  async removeOfInactive(transaction: Transaction, sourceId: SourceId): Promise<void> {
+    const { rows } = await transaction.query<{ oldest: RunRequest; count: number }>({
+      name: 'queue-remove-inactive',
+      text: `WITH removed AS (
+               DELETE FROM queued_run WHERE seq = ANY (ARRAY(
+                 SELECT seq FROM queued_run
+                 WHERE source_id = $1 AND NOT hook AND (held_until IS NULL OR held_until < now())
+                 ORDER BY seq OFFSET ${TAKEN_PER_SOURCE}))
+               RETURNING seq, request->>'trigger' AS trigger
+             ), lost AS (
+               SELECT min(seq) AS seq, count(*)::int AS count FROM removed WHERE trigger <> 'timer'
+             )
+             SELECT count, request AS oldest FROM lost JOIN queued_run USING (seq)`,
+      values: [sourceId],
+    });
+    await addToOutbox(
+      transaction,
+      rows.map(({ oldest, count }) => sourceInactive(oldest, count)),
+    );
+  }
+
+  /** Reports runs that are not executed because their sources are not active. */
+  async reportInactive(runs: RunRequest[]): Promise<void> {
+    const lost = Map.groupBy(
+      runs.filter(({ trigger }) => trigger !== 'timer'),
+      ({ source_id }) => source_id,
+    );
+    await addToOutbox(
+      this.database,
+      [...lost.values()].map((ofSource) => sourceInactive(ofSource[0]!, ofSource.length)),
+    );
   }
 
   /** The number of waiting runs of an account, counted up to `limit`. */

@@ -4,7 +4,7 @@ import { sizeOf } from '#messaging';
 import type { RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import type { RunEffects } from './run-effects.js';
-import type { DueRun } from './run-events.js';
+import type { DueRun } from '../run-events/run-events.js';
 
 /** The cost of a run in units of its account's pace. */
 export const RUN_UNITS = 1;

@@ -2,8 +2,9 @@ import { cpuSeconds } from '#testing';
 import { expect, it } from '@jest/globals';
 import { EVENTS_TOPIC } from '#contracts';
 import type { RunOutcome } from '../sandbox/sandbox.js';
-import { notKept, overQuota, runEffects as slicedEffects, switchedOff } from './run-effects.js';
-import type { DueRun } from './run-events.js';
+import { overQuota, sourceInactive, switchedOff } from '../run-events/error-reports.js';
+import { notKept, runEffects as slicedEffects } from './run-effects.js';
+import type { DueRun } from '../run-events/run-events.js';
 
 const RUN: DueRun = { run_id: 'r', owner_id: 'u_1', source_id: 'dc_1', trigger: 'manual', event: '{"a":1}', due_at_ms: 1 };
 const SOURCE = { sourceId: 'dc_1', ownerId: 'u_1', version: 3 } as const;
@@ -163,4 +164,17 @@ it('reports a run over quota on the stream $errors of its source', () => {
   const { topic, key, headers, value } = overQuota(RUN, SOURCE.version);
   expect({ topic, key, stream: headers?.ce_type }).toEqual({ topic: EVENTS_TOPIC, key: 'dc_1', stream: '$errors' });
   expect(JSON.parse(String(value))).toMatchObject({ error: { code: 'QuotaExceeded' } });
+});
+
+it.each<[number, string]>([
+  [1, '1 run was accepted, but had not begun when the source was switched off or its account suspended'],
+  [51, '51 runs were accepted, but had not begun when the source was switched off or its account suspended; this is the oldest of them'],
+])('reports %i runs of an inactive source with the event of the oldest', (count, message) => {
+  const { key, headers, value, account } = sourceInactive(RUN, count);
+  expect([key, headers?.ce_type, account]).toEqual(['dc_1', '$errors', 'u_1']);
+  expect(JSON.parse(String(value))).toMatchObject({
+    error: { code: 'SourceInactive', message },
+    original_event: { a: 1 },
+    original_context: { deployment_id: 'd_1', source_type: 'manual' },
+  });
 });

@@ -1,13 +1,13 @@
 import { EVENTS_TOPIC, type FinishedRun, runFinished, type RunRequest, type SourceId, type UserId } from '#contracts';
 import { type OutgoingRecord, recordOf, sizeOf } from '#messaging';
-import type { AccountRecord } from '#outbox';
 import { endedAttempt } from '../retries/next-attempt.js';
 import type { EndedAttempt } from '../retries/retried-runs.repository.js';
 import type { ComponentDescription, Emit, RunError, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { judgedEmits, REFUSALS } from '../source-state/judged-emits.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
-import { type DueRun, emitRecord, errorRecord, logRecord, originalOf, passedOn, waitingRecords } from './run-events.js';
+import { plainError } from '../run-events/error-reports.js';
+import { type DueRun, emitRecord, errorRecord, logRecord, originalOf, passedOn, waitingRecords } from '../run-events/run-events.js';
 
 /** All effects of a run, which are stored together or not at all. */
 export interface RunEffects {
@@ -103,18 +103,6 @@ function* inSlices<Item, Made>(items: Item[], make: (item: Item) => Made, size: 
   return all;
 }
 
-/** The event on `$errors` of a run that was skipped because of the account's quota. */
-export function overQuota(run: DueRun, version: number): AccountRecord {
-  const error = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
-  return { topic: EVENTS_TOPIC, ...errorRecord(run, error, version), account: run.owner_id };
-}
-
-/** The event on `$errors` of a source that is about to be switched off because its runs keep ending their processes. */
-export function switchedOff(run: DueRun, version: number, reason: string): AccountRecord {
-  const error = plainError('SourceSwitchedOff', `the source is switched off: ${reason}; enable it again when its component is fixed`);
-  return { topic: EVENTS_TOPIC, ...errorRecord(run, error, version), account: run.owner_id };
-}
-
 /** The effects stored instead if the database rejects those of a run: nothing may be dropped silently, or retried forever. */
 export const notKept = (outcome: RunOutcome): RunOutcome => ({
   ...outcome,
@@ -140,10 +128,6 @@ function summed(code: string, problems: string[]): ReturnType<typeof plainError>
   const left = problems.length - reported.reduce((sum, [, count]) => sum + count, 0);
   const messages = reported.map(([problem, count]) => (count === 1 ? problem : `${problem} (${count} times)`));
   return [...messages, ...(left === 0 ? [] : [`${left} more emits were refused`])].map((message) => plainError(code, message));
-}
-
-function plainError(code: string, message: string) {
-  return { name: code, code, message, stack: `${code}: ${message}` };
 }
 
 /** A run that has ended, as it is stored. */

@@ -18,6 +18,10 @@ let find: ((ids: string[]) => void) | undefined;
 /** The sources that the service does not know. */
 let unknown: SourceId[];
 let atATime: Partial<Record<SourceId, number>>;
+let deleted: SourceId[];
+let inactive: SourceId[];
+/** The runs of inactive sources that were reported. */
+let reported: RunRequest[];
 let fullInRouting: boolean;
 let fullInRuntime: boolean;
 let fullOfEmits: boolean;
@@ -32,9 +36,17 @@ beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
   [queued, pushed, held] = [[], [], []];
   [unknown, find] = [[], undefined];
+  [deleted, inactive, reported] = [[], [], []];
   atATime = {};
   const rows: Partial<QueuedRunsRepository> = {
-    conditions: async () => ({ inactive: new Set(), waiting: new Set(queued.map(({ owner_id }) => owner_id)), unknown, atATime }),
+    conditions: async () => ({
+      deleted: new Set(deleted),
+      inactive: new Set(inactive),
+      waiting: new Set(queued.map(({ owner_id }) => owner_id)),
+      unknown,
+      atATime,
+    }),
+    reportInactive: async (runs) => void reported.push(...runs),
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
     next: async (id, taken, { limit }) => {
@@ -152,4 +164,12 @@ it('runs of a source that allows several at a time share that many lanes, whethe
   await queue.look();
   await settled();
   expect(pushed).toEqual(['one of 3']);
+});
+
+it('a run of a deleted or inactive source does not start; the second is reported', async () => {
+  const due = ['dc_1', 'dc_2', 'dc_3'].map((source_id) => ({ ...run(ALICE), run_id: source_id, source_id: source_id as SourceId }));
+  [deleted, inactive] = [['dc_1'], ['dc_2']];
+  const tasks = await queue.plan(due);
+  expect(tasks.map(({ length }) => length)).toEqual([0, 0, 1]);
+  expect(reported).toEqual([due[1]]);
 });

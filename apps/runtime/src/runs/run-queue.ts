@@ -11,14 +11,12 @@ import { RunLanes, RUNS_GROUP } from './run-lanes.js';
 import { RunsService } from './runs.service.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QueueSignal } from '../queue/queue-signal.js';
-import { type Conditions, QueuedRunsRepository, type WaitingRun } from '../queue/queued-runs.repository.js';
+import { type Conditions, QueuedRunsRepository, TAKEN_PER_SOURCE, type WaitingRun } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 32;
 /** Runs of all accounts from the database that it holds in its lanes, per run in progress. With more accounts, each has one. This limits the memory. */
 const READY_PER_RUN = 32;
-/** How many of these can belong to one source, so that other sources of the account have their turns. */
-const READY_PER_SOURCE = 8;
 const LEASE_SECONDS = 15;
 /** A lease that was taken or renewed less than this time ago is not renewed for each look at the queue. */
 const LEASE_KNOWN_MS = 5000;
@@ -49,7 +47,7 @@ interface Account {
 /**
  * Limits the runs in progress of one account, so that they do not delay those of others:
  *
- *   a run comes ──► its source is deleted or inactive? dropped
+ *   a run comes ──► its source is deleted or inactive? dropped; the second is reported
  *                 │ the account has runs waiting, or enough in its lanes? ──► table queued_run ──┐
  *                 ▼                                                                              │ in order, as its runs end
  *               lanes, 8 of an account at a time ◄───────────────────────────────────────────────┘
@@ -91,11 +89,11 @@ export class RunQueue implements BeforeApplicationShutdown {
   async plan(due: RunRequest[]): Promise<Task[][]> {
     const sources = [...new Set(due.map(({ source_id }) => source_id))];
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
-    const { inactive, waiting, atATime } = await this.conditions(sources, accounts);
+    const { deleted, inactive, waiting, atATime } = await this.conditions(sources, accounts);
     for (const id of accounts) if (this.emitsTooMuch(id)) waiting.add(id);
     const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
     const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
-      if (!run.hook && inactive.has(run.source_id)) return 'drop';
+      if (!run.hook && (deleted.has(run.source_id) || inactive.has(run.source_id))) return 'drop';
       const before = ready.get(run.owner_id) ?? 0;
       if (waiting.has(run.owner_id) || before >= READY_PER_ACCOUNT) {
         // later runs of the account wait behind it
@@ -109,11 +107,11 @@ export class RunQueue implements BeforeApplicationShutdown {
     for (const run of toRun!) this.account(run.owner_id).direct.set(run.run_id, run);
     try {
       if (toWait!.length > 0) await this.keep(toWait!);
+      await this.drop(toDrop!, inactive);
     } catch (error) {
       for (const run of toRun!) this.leave(run);
       throw error;
     }
-    this.drop(toDrop!);
     return due.map((run, index) => (verdicts[index] === 'run' ? [this.task(run, atATime[run.source_id] ?? 1)] : []));
   }
 
@@ -182,12 +180,13 @@ export class RunQueue implements BeforeApplicationShutdown {
     return this.fullAccounts.isFullIn(listFullInRouting, id) || this.own.isFullOf('waiting_emit', id);
   }
 
-  private drop(runs: RunRequest[]): void {
+  private async drop(runs: RunRequest[], inactive: Set<SourceId>): Promise<void> {
     if (runs.length === 0) return;
+    await this.queue.reportInactive(runs.filter(({ source_id }) => inactive.has(source_id)));
     dropped.inc(runs.length);
     const bySource: Partial<Record<SourceId, number>> = {};
     for (const { source_id } of runs) bySource[source_id] = (bySource[source_id] ?? 0) + 1;
-    this.log.info({ runs: runs.length, by_source: bySource, reason: 'the source is not active' }, 'runs.dropped');
+    this.log.info({ runs: runs.length, by_source: bySource, reason: 'the source is deleted or not active' }, 'runs.dropped');
   }
 
   private task(run: RunRequest, atATime: number): Task {
@@ -300,7 +299,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   private async next(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
     for (;;) {
       const { after } = account;
-      const next = await this.queue.next(id, [...account.stored], { replica: this.replica, perSource: READY_PER_SOURCE, limit, after });
+      const next = await this.queue.next(id, [...account.stored], { replica: this.replica, perSource: TAKEN_PER_SOURCE, limit, after });
       account.after = next.after;
       if (next.runs.length > 0 || after === '') return next.runs;
     }

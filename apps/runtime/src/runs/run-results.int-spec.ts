@@ -6,7 +6,7 @@ import { FakeMessages, freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
 import type { RunStatus } from '../sandbox/sandbox.js';
-import type { DueRun } from './run-events.js';
+import type { DueRun } from '../run-events/run-events.js';
 import { RunResults } from './run-results.js';
 import type { RunSource } from './run-sources.js';
 

@@ -12,8 +12,9 @@ import type { ComponentDescription, RunOutcome, RunStatus } from '../sandbox/san
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { additionalUnits, bytesRead, KILLED, type StateBefore } from './run-cost.js';
-import { notKept, type RunEffects, runEffects, skippedEntry, switchedOff } from './run-effects.js';
-import type { DueRun } from './run-events.js';
+import { notKept, type RunEffects, runEffects, skippedEntry } from './run-effects.js';
+import { sourceInactive, switchedOff } from '../run-events/error-reports.js';
+import type { DueRun } from '../run-events/run-events.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
 
@@ -63,9 +64,20 @@ export class RunResults {
     return isDone ? null : { db, dedupe };
   }
 
-  /** For a run that is not executed. It is listed unless its source does not exist. */
-  skip(run: RunRequest, reason: string, { isListed }: { isListed: boolean }): Promise<void> {
-    return this.runs.leaveOut(run, isListed ? skippedEntry(run, reason, Date.now()) : null);
+  /** For a run that is not executed, and is listed as skipped. */
+  skip(run: RunRequest, reason: string): Promise<void> {
+    return this.runs.leaveOut(run, { entry: skippedEntry(run, reason, Date.now()), records: [] });
+  }
+
+  /** For a run whose source is deleted. */
+  forget(run: RunRequest): Promise<void> {
+    return this.runs.leaveOut(run);
+  }
+
+  /** For a run whose source is not active. A timer that has been switched off misses nothing; of all others, `$errors` shows the event. */
+  skipOfInactive(run: RunRequest, reason: string): Promise<void> {
+    const records = run.trigger === 'timer' ? [] : [sourceInactive(run)];
+    return this.runs.leaveOut(run, { entry: skippedEntry(run, reason, Date.now()), records });
   }
 
   /** The component does not define this hook. After the last hook of a source, its state is deleted anyway. */

@@ -7,8 +7,9 @@ import { Quotas } from '../quotas/quotas.js';
 import { type HttpReply, isInterrupted, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
 import { isLarge, RUN_UNITS, type StateBefore } from './run-cost.js';
 import { RunResults, type StoredSource } from './run-results.js';
-import { errorLine, overQuota, withoutCode } from './run-effects.js';
-import type { DueRun } from './run-events.js';
+import { errorLine, withoutCode } from './run-effects.js';
+import { overQuota } from '../run-events/error-reports.js';
+import type { DueRun } from '../run-events/run-events.js';
 import { eventOfTimer, keepsOrder, respondsWhenStored, type RunSource, RunSources, type SourceWithoutCode } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { SourceLocks } from './source-locks.js';
@@ -45,8 +46,8 @@ export class RunsService {
       await this.results.repeated(request);
       return null;
     }
-    if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
-    if (source === 'inactive') return this.skip(request, 'the source is not active');
+    if (!source) return this.skip(request, 'the source does not exist', 'forget');
+    if (source === 'inactive') return this.skip(request, 'the source is not active', 'skipOfInactive');
     if (source.component === null) return this.failWithoutCode(request, source);
     const { state, description } = source;
     if (request.hook && !description.hooks.includes(request.hook.method)) {
@@ -57,7 +58,7 @@ export class RunsService {
     // hooks set up and clean up: they run over quota, too
     if (!run.hook && !(await this.quotas.allow(state.owner_id))) {
       await this.quotas.notify(state.source_id, overQuota(run, state.version));
-      return this.skip(run, 'the account is over its quota');
+      return this.skip(run, 'the account is over its quota', 'skip');
     }
     await this.pace.runTurn(state.owner_id, RUN_UNITS);
     const carryOut = () => this.carryOut(run, source, watch);
@@ -117,9 +118,9 @@ export class RunsService {
     );
   }
 
-  private async skip(run: RunRequest, reason: string, { isListed } = { isListed: true }): Promise<null> {
+  private async skip(run: RunRequest, reason: string, how: 'forget' | 'skip' | 'skipOfInactive'): Promise<null> {
     const { run_id, source_id } = run;
-    await this.results.skip(run, reason, { isListed });
+    await this.results[how](run, reason);
     this.log.info({ run_id, source_id, reason }, 'run.skipped');
     return null;
   }

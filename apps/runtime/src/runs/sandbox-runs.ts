@@ -9,7 +9,7 @@ import { RuntimeConfig } from '../runtime.config.js';
 import { type RunError, type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { timerValue } from '../timers/next-tick.js';
 import { ComponentConsole } from './component-console.js';
-import { type DueRun, errorRecord } from './run-events.js';
+import { type DueRun, errorRecord } from '../run-events/run-events.js';
 import { type RunSource } from './run-sources.js';
 
 const DEACTIVATE_MS = 10_000;

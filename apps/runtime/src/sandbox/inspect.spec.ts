@@ -75,6 +75,7 @@ describe('inspecting a component', () => {
           db: "$.service.db",
           http: { type: "$.interface.http", customResponse: true },
           timer: { type: "$.interface.timer", default: { intervalSeconds: 60 } },
+          fixed: { type: "$.interface.timer", static: { cron: "0 8 * * *" } },
           github: app,
           repo: { propDefinition: [app, "repo"], description: "which" },
           many: { type: "string[]", optional: true, options: ["a", { label: "B", value: "b" }], default: ["a"], secret: true, unknownOne: { deep: [1] } },
@@ -98,6 +99,7 @@ describe('inspecting a component', () => {
         { name: 'db', type: '$.service.db' },
         { name: 'http', type: '$.interface.http', customResponse: true },
         { name: 'timer', type: '$.interface.timer', default: { intervalSeconds: 60 } },
+        { name: 'fixed', type: '$.interface.timer', static: { cron: '0 8 * * *' }, default: { cron: '0 8 * * *' } },
         { name: 'github', type: 'app', app: 'github' },
         { name: 'repo', type: 'string', label: 'Repo', description: 'which', remoteOptions: true },
         {
@@ -111,7 +113,7 @@ describe('inspecting a component', () => {
         },
         { name: 'n', type: 'integer', min: 1, max: 9, hidden: false, reloadProps: true },
       ],
-      warnings: [{ message: expect.stringContaining('`hooks.other` is never called'), line: 15, column: 52 }],
+      warnings: [{ message: expect.stringContaining('`hooks.other` is never called'), line: 16, column: 52 }],
     });
   });
 

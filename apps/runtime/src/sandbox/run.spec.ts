@@ -80,7 +80,7 @@ describe('running a component', () => {
     const APP = `const app = { type: 'app', app: 'shop', methods: { list(n) { return [n, this.$auth?.token ?? 'nobody'] } },
       propDefinitions: { item: { type: 'string', async options({ page, kind }) { return this.list(kind + page) } } } };`;
     const CODE = `${APP} export default { name: 'n', props: { app, region: 'string',
-      mine: { type: 'string', async options(call) { return { options: [{ label: this.region, value: 1 }, call.query], context: { call } } } },
+      mine: { type: 'string', async options(call) { return { options: [{ label: this.region, value: 1 }, null, call.query, undefined], context: { call } } } },
       theirs: { propDefinition: [app, 'item', (c) => ({ kind: c.region })] },
       thrown: { type: 'string', options() { throw new Error('no such shop') } },
       odd: { type: 'string', options() { return 5 } },

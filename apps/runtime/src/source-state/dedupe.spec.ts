@@ -66,10 +66,17 @@ describe('dedupe', () => {
     expect(run('last', {}, 'a').ids).toEqual(['a']);
   });
 
+  it.each(['unique', 'greatest', 'last'] as const)('%s keeps what the other strategies know', (strategy) => {
+    const before = { ids: ['1'], greatest: 1, last: '1' };
+    const { state } = run(strategy, before, '2');
+    const own = { unique: { ids: ['1', '2'] }, greatest: { greatest: 2 }, last: { last: '2' } };
+    expect(state).toEqual({ ...before, ...own[strategy] });
+  });
+
   it.each(['unique', 'greatest', 'last'] as const)('%s refuses an emit without an id, and reports it', (strategy) => {
     expect(run(strategy, {}, '1', undefined)).toMatchObject({ ids: ['1'], refused: 1 });
   });
-  it.each(['x', 'Infinity', '9'.repeat(4000)])('greatest refuses an id that is not a finite number: %.10s', (id) =>
+  it.each(['x', ' ', 'Infinity', '9'.repeat(4000)])('greatest refuses an id that is not a finite number: %.10s', (id) =>
     expect(run('greatest', {}, id, '1')).toMatchObject({ ids: ['1'], refused: 1 }),
   );
 

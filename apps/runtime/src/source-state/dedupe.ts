@@ -1,6 +1,6 @@
 import type { DedupeStrategy, Emit } from '../sandbox/sandbox.js';
 
-/** The state that a source keeps between runs, as its strategy needs it. */
+/** The state that a source keeps between runs. Each strategy uses one member; the others are kept for the time when the component has their strategy again. */
 export interface DedupeState {
   /** The last 100 ids, oldest first. */
   ids?: string[];
@@ -43,25 +43,26 @@ const strategies: Record<DedupeStrategy, Strategy> = {
       if (ids.size > REMEMBERED) ids.delete(ids.values().next().value!);
       return true;
     });
-    return { emits: fresh, state: { ids: [...ids] } };
+    return { emits: fresh, state: { ...before, ids: [...ids] } };
   },
   greatest: (emits, before) => {
     // compared with the greatest value before the run, so that the order within the run does not matter
     const known = before.greatest === undefined ? -Infinity : numeric(before.greatest);
     const fresh = emits.filter(({ id }) => numeric(id!) > known);
     const greatest = fresh.map(({ id }) => numeric(id!)).reduce((max, value) => (value > max ? value : max), known);
-    return { emits: fresh, state: { greatest: greatest === -Infinity ? undefined : storable(greatest) } };
+    return { emits: fresh, state: { ...before, greatest: greatest === -Infinity ? undefined : storable(greatest) } };
   },
   last: (emits, before) => {
     const known = emits.findIndex(({ id }) => id === before.last);
     const fresh = emits.slice(known + 1);
-    return { emits: fresh, state: { last: fresh.at(-1)?.id ?? before.last } };
+    return { emits: fresh, state: { ...before, last: fresh.at(-1)?.id ?? before.last } };
   },
 };
 
 function problem({ id }: Emit, strategy: DedupeStrategy): string | null {
   if (id === undefined || id === '') return `dedupe "${strategy}" requires an id for every emit`;
-  if (strategy === 'greatest' && !Number.isFinite(Number(id))) return `dedupe "greatest" requires numeric ids, not "${shown(id)}"`;
+  if (strategy === 'greatest' && (id.trim() === '' || !Number.isFinite(Number(id))))
+    return `dedupe "greatest" requires numeric ids, not "${shown(id)}"`;
   return null;
 }
 

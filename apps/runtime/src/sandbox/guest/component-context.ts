@@ -29,8 +29,8 @@ function propValue(prop: Members, configured: unknown, run: RunState): unknown {
     case 'app':
       return app(prop, configured);
     default:
-      // Like the catalog, null counts as absent. Some components have the fixed configuration of an interface under `static`
-      return configured ?? copyOf(prop.default ?? prop.static) ?? configured;
+      // Like the catalog, null counts as absent
+      return configured ?? copyOf(prop.default) ?? configured;
   }
 }
 

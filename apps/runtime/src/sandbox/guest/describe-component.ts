@@ -45,6 +45,12 @@ export function describeComponent(component: Component, warnings: ComponentWarni
 
 /** A prop's definition, merged with the one of an app that `propDefinition: [app, "name"]` names. */
 export function resolveProp(name: string, definition: unknown): Record<string, unknown> {
+  const prop = mergedProp(name, definition);
+  // Some components have the fixed configuration of an interface under `static`
+  return prop.default === undefined && prop.static !== undefined ? { ...prop, default: prop.static } : prop;
+}
+
+function mergedProp(name: string, definition: unknown): Record<string, unknown> {
   if (typeof definition === 'string') return { type: definition };
   if (!isObject(definition))
     throw new NoComponent(`The prop \`${name}\` is ${show(definition)}; it must be an object or the name of a type`);

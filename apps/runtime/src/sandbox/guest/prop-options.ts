@@ -31,7 +31,7 @@ function optionsOf(result: unknown): { options: unknown[]; context: unknown } {
   if (!Array.isArray(options)) throw new TypeError('options() must return an array, or an object with an array `options`');
   if (context !== null && (typeof context !== 'object' || Array.isArray(context)))
     throw new TypeError('`context` of options() must be an object');
-  return { options: options.map(labelled), context };
+  return { options: options.filter((option) => option !== undefined && option !== null).map(labelled), context };
 }
 
 function labelled(option: unknown): unknown {

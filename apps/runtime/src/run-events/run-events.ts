@@ -67,11 +67,11 @@ export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogL
 /** The arguments are JSON text from the component. They were validated, and parsing those of a whole run would delay every other account. */
 const withArgs = (line: string, args: string | undefined): string => (args === undefined ? line : `${line.slice(0, -1)},"args":${args}}`);
 
-/** The record of an error of a run, as `$errors` shows it. @param version of the source's deployment */
+/** The record of an error of a run, as `$errors` shows it. @param version of the source's deployment; absent: the run has not begun */
 export function errorRecord(
   run: DueRun,
   error: RunError,
-  version: number,
+  version?: number,
   passed = passedOn(run, 1),
   original: unknown = originalOf(run),
 ): EventToProduce {

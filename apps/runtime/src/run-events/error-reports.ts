@@ -1,0 +1,33 @@
+import { EVENTS_TOPIC, type RunRequest } from '#contracts';
+import type { AccountRecord } from '#outbox';
+import type { RunError } from '../sandbox/sandbox.js';
+import { type DueRun, errorRecord } from './run-events.js';
+
+/** The event on `$errors` of a run that was skipped because of the account's quota. */
+export const overQuota = (run: DueRun, version: number): AccountRecord =>
+  report(run, plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC"), version);
+
+/** The event on `$errors` of a source that is about to be switched off because its runs keep ending their processes. */
+export const switchedOff = (run: DueRun, version: number, reason: string): AccountRecord =>
+  report(
+    run,
+    plainError('SourceSwitchedOff', `the source is switched off: ${reason}; enable it again when its component is fixed`),
+    version,
+  );
+
+/** The event on `$errors` of runs that are not executed because their source is not active. @param run the oldest of them */
+export function sourceInactive(run: RunRequest, count = 1): AccountRecord {
+  const runs = count === 1 ? '1 run was' : `${count} runs were`;
+  const which = count === 1 ? '' : '; this is the oldest of them';
+  const message = `${runs} accepted, but had not begun when the source was switched off or its account suspended${which}`;
+  return report({ ...run, event: run.event ?? 'null' }, plainError('SourceInactive', message));
+}
+
+/** An error of Sluice itself. */
+export const plainError = (code: string, message: string): RunError => ({ name: code, code, message, stack: `${code}: ${message}` });
+
+const report = (run: DueRun, error: RunError, version?: number): AccountRecord => ({
+  topic: EVENTS_TOPIC,
+  ...errorRecord(run, error, version),
+  account: run.owner_id,
+});
