@@ -7,7 +7,7 @@ import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { bundleApps, bundles, compileBundles } from './bundles.mjs';
 
-const compiler = inRoot('node_modules', 'typescript', 'bin', 'tsc');
+const compiler = inRoot('node_modules', 'typescript-native', 'bin', 'tsc');
 const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
 const stampFile = inRoot('dist', '.build-stamp.json');
 

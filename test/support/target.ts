@@ -17,7 +17,17 @@ import { isOwnAddress } from '../../scripts/shell/ports.mjs';
  * - `cluster`: the story is about the pods and policies of `k8s/`
  */
 export type Capability =
-  'accounts' | 'receiver' | 'control' | 'pause' | 'scale' | 'broker' | 'variables' | 'logs' | 'processes' | 'databases' | 'cluster';
+  | 'accounts'
+  | 'receiver'
+  | 'control'
+  | 'pause'
+  | 'scale'
+  | 'broker'
+  | 'variables'
+  | 'logs'
+  | 'processes'
+  | 'databases'
+  | 'cluster';
 
 /** A running instance; the scripts `test:e2e`, `test:compose` and `test:k8s` describe it in `SLUICE_E2E_TARGET`. */
 export interface RunningTarget {

@@ -3,7 +3,15 @@
  * HTTP statuses. Any other Error is a bug: it is logged with its stack and reaches the caller as `internal`.
  */
 export type ErrorCode =
-  'invalid' | 'not_found' | 'conflict' | 'unprocessable' | 'too_large' | 'too_many_requests' | 'timeout' | 'unavailable' | 'internal';
+  | 'invalid'
+  | 'not_found'
+  | 'conflict'
+  | 'unprocessable'
+  | 'too_large'
+  | 'too_many_requests'
+  | 'timeout'
+  | 'unavailable'
+  | 'internal';
 
 /** One invalid field of a request. */
 export interface FieldProblem {

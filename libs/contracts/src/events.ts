@@ -2,7 +2,7 @@ import { Type } from 'class-transformer';
 import { IsArray, IsBoolean, IsInt, IsOptional, IsString, Min, ValidateNested } from 'class-validator';
 import { query } from './contract.js';
 import { type EmitterId, IsId, type UserId } from './ids.js';
-import { PageInfo, PageRequest } from './page.js';
+import { type PageInfo, PageRequest } from './page.js';
 
 export class ListEvents extends PageRequest {
   @IsId('user') owner_id!: UserId;

@@ -43,6 +43,7 @@ describe('the member as which a consumer joins', () => {
     leave(): Promise<void>;
   }
 
+  let count = 1;
   /** A start of a consumer, whose requests the brokers answer or not. */
   const started = (cluster: object, { brokersAreDown = false } = {}) => {
     const asked: (string | null)[] = [];
@@ -62,7 +63,6 @@ describe('the member as which a consumer joins', () => {
     });
     return { consumerGroup, asked };
   };
-  let count: number;
   beforeEach(() => void (count = 1));
 
   it.each([

@@ -300,12 +300,21 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
 
   /** Returns those that Kafka has: all but the ones that it refuses. */
   private async send(client: PoolClient, rows: Row[]): Promise<Row[]> {
-    // Kafka can take minutes
-    const release = keepSession((text) => client.query(text));
-    const found = await refusedOf(rows, (part) => this.publisher.send(part.map(recordOf))).finally(release);
-    const notSent = new Set(found.map(({ item }) => item));
+    const notSent = await this.refusedOf(client, rows);
     for (const row of notSent) await this.setAside(row);
     return rows.filter((row) => !notSent.has(row));
+  }
+
+  /** Sends them, and returns those that Kafka refuses. */
+  private async refusedOf(client: PoolClient, rows: Row[]): Promise<Set<Row>> {
+    // Kafka can take minutes
+    const release = keepSession((text) => client.query(text));
+    try {
+      const refusals = await refusedOf(rows, (part) => this.publisher.send(part.map(recordOf)));
+      return new Set(refusals.map(({ item }) => item));
+    } finally {
+      await release();
+    }
   }
 
   /** It must not hold up the others. */

@@ -251,7 +251,7 @@ class World {
       if (log > state.log) Object.assign(state, { log, offset: 0 });
       changed.push(state.model);
       for (; state.offset < position.offset; state.offset++) {
-        const { operation } = logs[log]?.[state.offset] as { operation: Operation };
+        const { operation } = logs[log]![state.offset]!;
         const { ms } = operation.place;
         if (state.offset === 0 && ms <= state.clock) stepBack(state.model, EMITTERS[partition] ?? [], { from: ms, ms });
         state.clock = ms;

@@ -152,7 +152,7 @@ export class EndpointsService {
         .then(async (status) => resolve(status === null ? await this.notRun(run) : endOf(status)))
         .catch(reject)
         // a response occupies memory until its client has read it
-        .finally(() => closed.then(release));
+        .finally(() => void closed.then(release));
     });
   }
 

@@ -5,7 +5,8 @@ import { type ComponentFiles, ComponentRejected, type Sandbox } from '../sandbox
 
 /** `file`: the path of the file with this line from the component's folder; null: the component's file. */
 export type Checked =
-  ({ ok: true; entry: string } & InspectedComponent) | { ok: false; error: string; file: string | null; line: number | null };
+  | ({ ok: true; entry: string } & InspectedComponent)
+  | { ok: false; error: string; file: string | null; line: number | null };
 
 /** Validates a component like `POST /components`, in the same sandbox. */
 export async function checkComponent(sandbox: Sandbox, { entry, files }: ComponentFiles, maxBytes: number): Promise<Checked> {

@@ -103,7 +103,7 @@ describe('queued runs', () => {
     expect(await reports()).toHaveLength(1);
   });
 
-  it('of inactive sources are reported once per source that loses something', async () => {
+  it('are reported once per source, if it is not active when they come', async () => {
     await queue.reportInactive([run('a1'), run('b1', B, { trigger: 'timer' }), run('a2'), run('c1', 'dc_c', { event: '1' })]);
     expect(await reports()).toEqual([
       { code: 'SourceInactive', count: '2', event: null },

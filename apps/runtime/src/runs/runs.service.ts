@@ -47,7 +47,7 @@ export class RunsService {
       return null;
     }
     if (!source) return this.skip(request, 'the source does not exist', 'forget');
-    if (source === 'inactive') return this.skip(request, 'the source is not active', 'skipOfInactive');
+    if (source === 'inactive') return this.skip(request, 'the source is not active', watch.onRespond ? 'skip' : 'skipOfInactive');
     if (source.component === null) return this.failWithoutCode(request, source);
     const { state, description } = source;
     if (request.hook && !description.hooks.includes(request.hook.method)) {

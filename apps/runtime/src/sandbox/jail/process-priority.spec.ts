@@ -9,7 +9,8 @@ function niceOf(...phases: [share: number, seconds: number][]): number[] {
   const priority = new ProcessPriority(1, (_pid, nice) => applied.push(nice) > 0);
   let [at, cpuMs] = [0, 0];
   for (const [share, seconds] of phases) {
-    for (let end = at + seconds * 1000; at < end; at += tickMs) {
+    const end = at + seconds * 1000;
+    for (; at < end; at += tickMs) {
       priority.note(cpuMs, at);
       cpuMs += share * tickMs;
     }
