@@ -8,6 +8,7 @@ const SOURCES = [
   { folder: 'apps/runtime/src/sandbox/processes', code: /\bcode: '(\w+)'/g },
   { folder: 'apps/runtime/src/sandbox/sandbox.ts', code: /\bCLOSED = '(\w+)'/g },
   { folder: 'apps/runtime/src/source-state', code: /\brefuse\(emit, '(\w+)'/g },
+  { folder: 'apps/runtime/src/run-events', code: /\bplainError\('(\w+)'/g },
   { folder: 'apps/runtime/src/runs', code: /\bplainError\('(\w+)'/g },
   { folder: 'apps/routing/src', code: /\b(?:CODE|WEBHOOK_DISABLED) = '(\w+)'/g },
   { folder: 'apps/event-store/src', code: /\bCODE = '(\w+)'/g },
