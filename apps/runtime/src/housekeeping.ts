@@ -3,6 +3,7 @@ import { Interval } from '@nestjs/schedule';
 import { LOG, type Log } from '#observability';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { RunsRepository } from './runs/runs.repository.js';
+import { SourceStateRepository } from './source-state/source-state.repository.js';
 import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 
 const HOUR_MS = 3_600_000;
@@ -17,6 +18,7 @@ export class Housekeeping {
     private readonly runs: RunsRepository,
     private readonly quotas: QuotasRepository,
     private readonly waiting: WaitingEmitsRepository,
+    private readonly state: SourceStateRepository,
   ) {}
 
   @Interval(HOUR_MS)
@@ -26,6 +28,7 @@ export class Housekeeping {
         this.runs.deleteDone(KEEP_RUNS_DAYS),
         this.runs.deleteOfDeleted(),
         this.waiting.deleteOfDeleted(),
+        this.state.deleteOfDeleted(),
         this.quotas.deleteOld(),
       ]);
     } catch (error) {

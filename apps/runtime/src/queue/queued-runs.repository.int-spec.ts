@@ -15,7 +15,7 @@ beforeAll(async () => {
   queue = new QueuedRunsRepository(fresh.database);
 });
 afterAll(() => fresh?.drop());
-beforeEach(() => fresh.database.query('TRUNCATE queued_run, queue_lease, emitter, deployment, outbox CASCADE'));
+beforeEach(() => fresh.database.query('TRUNCATE queued_run, queue_lease, emitter, deployment, outbox, run_done CASCADE'));
 
 const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): RunRequest => ({
   run_id,
@@ -30,13 +30,15 @@ const next = async (taken: string[] = [], perSource = 8, limit = 32) =>
 const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ request }) => request.run_id);
 /** The events on `$errors`, as they will be produced. */
 const reports = async () => {
-  const { rows } = await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id');
-  return rows.map(({ value }) => {
+  const { rows } = await fresh.database.query<{ value: Buffer; headers: Record<string, string> }>(
+    'SELECT value, headers FROM outbox ORDER BY id',
+  );
+  return rows.map(({ value, headers }) => {
     const { error, original_event: event } = JSON.parse(String(value)) as {
       error: { code: string; message: string };
       original_event: unknown;
     };
-    return { code: error.code, count: error.message.split(' ')[0], event };
+    return { id: headers.ce_id, code: error.code, count: Number(/\d+/.exec(error.message)), event };
   });
 };
 
@@ -92,22 +94,24 @@ describe('queued runs', () => {
     const hook = { method: 'deactivate', version: 1, deployment: {}, final: false } as unknown as RunRequest['hook'];
     const taken = Array.from({ length: TAKEN_PER_SOURCE }, (_, n) => run(`r${n}`));
     const timer = run('timer', A, { trigger: 'timer' });
-    await queue.add([...taken, timer, run('r8', A, { event: '{"n":8}' }), run('h1', A, { hook }), run('r9'), run('b1', B)], {
+    await queue.add([...taken, run('r8'), run('h1', A, { hook }), run('r9', A, { event: '{"n":9}' }), timer, run('b1', B)], {
       held: { runs: [run('held')], replica: 'two', seconds: 10 },
     });
     await fresh.database.transaction((transaction) => queue.removeOfInactive(transaction, A));
     const { rows: left } = await fresh.database.query<{ run_id: string }>('SELECT run_id FROM queued_run ORDER BY seq');
     expect(left.map(({ run_id }) => run_id)).toEqual(['held', ...taken.map(({ run_id }) => run_id), 'h1', 'b1']);
-    expect(await reports()).toEqual([{ code: 'SourceInactive', count: '2', event: { n: 8 } }]);
+    expect(await reports()).toEqual([{ id: 'r9', code: 'SourceInactive', count: 2, event: { n: 9 } }]);
     await fresh.database.transaction((transaction) => queue.removeOfInactive(transaction, A));
     expect(await reports()).toHaveLength(1);
   });
 
   it('are reported once per source, if it is not active when they come', async () => {
-    await queue.reportInactive([run('a1'), run('b1', B, { trigger: 'timer' }), run('a2'), run('c1', 'dc_c', { event: '1' })]);
+    await fresh.database.query("INSERT INTO run_done (run_id) VALUES ('ended')");
+    const due = [run('a1'), run('b1', B, { trigger: 'timer' }), run('a2'), run('ended'), run('c1', 'dc_c', { event: '1' })];
+    await queue.reportInactive(due);
     expect(await reports()).toEqual([
-      { code: 'SourceInactive', count: '2', event: null },
-      { code: 'SourceInactive', count: '1', event: 1 },
+      { id: 'a2', code: 'SourceInactive', count: 2, event: null },
+      { id: 'c1', code: 'SourceInactive', count: 1, event: 1 },
     ]);
   });
 

@@ -225,10 +225,10 @@ export class QueuedRunsRepository {
 
   /**
    * Deletes the runs of an inactive source, except those of its hooks, and reports them on `$errors`. The few that a replica may already have taken are left
-   * to it: it skips and reports each.
+   * to it: it skips and reports each. Until the transaction commits, replicas take further ones, which are reported as well.
    */
   async removeOfInactive(transaction: Transaction, sourceId: SourceId): Promise<void> {
-    const { rows } = await transaction.query<{ oldest: RunRequest; count: number }>({
+    const { rows } = await transaction.query<{ newest: RunRequest; count: number }>({
       name: 'queue-remove-inactive',
       text: `WITH removed AS (
                DELETE FROM queued_run WHERE seq = ANY (ARRAY(
@@ -237,26 +237,28 @@ export class QueuedRunsRepository {
                  ORDER BY seq OFFSET ${TAKEN_PER_SOURCE}))
                RETURNING seq, request->>'trigger' AS trigger
              ), lost AS (
-               SELECT min(seq) AS seq, count(*)::int AS count FROM removed WHERE trigger <> 'timer'
+               SELECT max(seq) AS seq, count(*)::int AS count FROM removed WHERE trigger <> 'timer'
              )
-             SELECT count, request AS oldest FROM lost JOIN queued_run USING (seq)`,
+             SELECT count, request AS newest FROM lost JOIN queued_run USING (seq)`,
       values: [sourceId],
     });
     await addToOutbox(
       transaction,
-      rows.map(({ oldest, count }) => sourceInactive(oldest, count)),
+      rows.map(({ newest, count }) => sourceInactive(newest, count)),
     );
   }
 
-  /** Reports runs that are not executed because their sources are not active. */
+  /** Reports the runs that are not executed because their sources are not active. Those that have ended have only been delivered again. */
   async reportInactive(runs: RunRequest[]): Promise<void> {
-    const lost = Map.groupBy(
-      runs.filter(({ trigger }) => trigger !== 'timer'),
-      ({ source_id }) => source_id,
-    );
+    if (runs.length === 0) return;
+    const { rows } = await this.database.query<{ run_id: string }>('SELECT run_id FROM run_done WHERE run_id = ANY($1)', [
+      runs.map(({ run_id }) => run_id),
+    ]);
+    const ended = new Set(rows.map(({ run_id }) => run_id));
+    const lost = runs.filter(({ run_id, trigger }) => trigger !== 'timer' && !ended.has(run_id));
     await addToOutbox(
       this.database,
-      [...lost.values()].map((ofSource) => sourceInactive(ofSource[0]!, ofSource.length)),
+      [...Map.groupBy(lost, ({ source_id }) => source_id).values()].map((ofSource) => sourceInactive(ofSource.at(-1)!, ofSource.length)),
     );
   }
 

@@ -5,29 +5,32 @@ import { type DueRun, errorRecord } from './run-events.js';
 
 /** The event on `$errors` of a run that was skipped because of the account's quota. */
 export const overQuota = (run: DueRun, version: number): AccountRecord =>
-  report(run, plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC"), version);
+  report(run, plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC"), { version });
 
 /** The event on `$errors` of a source that is about to be switched off because its runs keep ending their processes. */
 export const switchedOff = (run: DueRun, version: number, reason: string): AccountRecord =>
-  report(
-    run,
-    plainError('SourceSwitchedOff', `the source is switched off: ${reason}; enable it again when its component is fixed`),
+  report(run, plainError('SourceSwitchedOff', `the source is switched off: ${reason}; enable it again when its component is fixed`), {
     version,
-  );
+  });
 
-/** The event on `$errors` of runs that are not executed because their source is not active. @param run the oldest of them */
+/**
+ * The event on `$errors` of runs that are not executed because their source is not active. If they come again, it has the same emit id.
+ *
+ * @param run the newest of them
+ * @param count at most this number has not begun
+ */
 export function sourceInactive(run: RunRequest, count = 1): AccountRecord {
-  const runs = count === 1 ? '1 run was' : `${count} runs were`;
-  const which = count === 1 ? '' : '; this is the oldest of them';
+  const runs = count === 1 ? '1 run was' : `up to ${count} runs were`;
+  const which = count === 1 ? '' : '; this is the newest of them';
   const message = `${runs} accepted, but had not begun when the source was switched off or its account suspended${which}`;
-  return report({ ...run, event: run.event ?? 'null' }, plainError('SourceInactive', message));
+  return report({ ...run, event: run.event ?? 'null' }, plainError('SourceInactive', message), { emitId: run.run_id });
 }
 
 /** An error of Sluice itself. */
 export const plainError = (code: string, message: string): RunError => ({ name: code, code, message, stack: `${code}: ${message}` });
 
-const report = (run: DueRun, error: RunError, version?: number): AccountRecord => ({
+const report = (run: DueRun, error: RunError, more: { version?: number; emitId?: string }): AccountRecord => ({
   topic: EVENTS_TOPIC,
-  ...errorRecord(run, error, version),
+  ...errorRecord(run, error, more),
   account: run.owner_id,
 });

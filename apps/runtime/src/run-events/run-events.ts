@@ -67,20 +67,28 @@ export const logRecord = (sourceId: SourceId, { level, ts, message, args }: LogL
 /** The arguments are JSON text from the component. They were validated, and parsing those of a whole run would delay every other account. */
 const withArgs = (line: string, args: string | undefined): string => (args === undefined ? line : `${line.slice(0, -1)},"args":${args}}`);
 
-/** The record of an error of a run, as `$errors` shows it. @param version of the source's deployment; absent: the run has not begun */
+/** Of the record of an error. */
+interface OfError {
+  /** Of the source's deployment; absent: the run has not begun. */
+  version?: number;
+  passed?: Passed;
+  /** The event of the run: see {@link originalOf}. */
+  original?: unknown;
+  emitId?: string;
+}
+
+/** The record of an error of a run, as `$errors` shows it. */
 export function errorRecord(
   run: DueRun,
   error: RunError,
-  version?: number,
-  passed = passedOn(run, 1),
-  original: unknown = originalOf(run),
+  { version, passed = passedOn(run, 1), original = originalOf(run), emitId }: OfError,
 ): EventToProduce {
   const ts = new Date().toISOString();
   const json = errorEventJson({
     ...{ code: error.code ?? error.name, message: error.message, stack: error.stack, ts, originalEvent: original },
     context: errorContext({ id: ksuid(), ts, emitterId: run.source_id, sourceType: run.trigger, ownerId: run.owner_id, version }),
   });
-  return ownRecord(run.source_id, ERRORS_STREAM, passed, json);
+  return ownRecord(run.source_id, ERRORS_STREAM, passed, json, emitId);
 }
 
 /** The event of a run, as its errors contain it. A large body of a request is not parsed here: it would delay every other account. */
@@ -105,11 +113,11 @@ export const passedOn = ({ hops = 0, cause, run_id }: Pick<DueRun, 'hops' | 'cau
   cause: spreadOver(cause, events, run_id),
 });
 
-const ownRecord = (sourceId: SourceId, stream: string, passed: Passed, json: Buffer): EventToProduce =>
+const ownRecord = (sourceId: SourceId, stream: string, passed: Passed, json: Buffer, emitId: string = ksuid()): EventToProduce =>
   eventRecord({
     emitterId: sourceId,
     stream,
-    emitId: ksuid(),
+    emitId,
     json,
     time: new Date().toISOString(),
     ...passed,

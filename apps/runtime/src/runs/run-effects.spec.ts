@@ -168,10 +168,13 @@ it('reports a run over quota on the stream $errors of its source', () => {
 
 it.each<[number, string]>([
   [1, '1 run was accepted, but had not begun when the source was switched off or its account suspended'],
-  [51, '51 runs were accepted, but had not begun when the source was switched off or its account suspended; this is the oldest of them'],
-])('reports %i runs of an inactive source with the event of the oldest', (count, message) => {
+  [
+    51,
+    'up to 51 runs were accepted, but had not begun when the source was switched off or its account suspended; this is the newest of them',
+  ],
+])('reports %i runs of an inactive source with the event of the newest', (count, message) => {
   const { key, headers, value, account } = sourceInactive(RUN, count);
-  expect([key, headers?.ce_type, account]).toEqual(['dc_1', '$errors', 'u_1']);
+  expect([key, headers?.ce_type, headers?.ce_id, account]).toEqual(['dc_1', '$errors', 'r', 'u_1']);
   expect(JSON.parse(String(value))).toMatchObject({
     error: { code: 'SourceInactive', message },
     original_event: { a: 1 },

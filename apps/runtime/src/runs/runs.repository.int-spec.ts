@@ -156,6 +156,17 @@ describe('the effects of a run', () => {
     expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);
   });
 
+  it('the state that a run writes after the last one is deleted, unless the last one still waits', async () => {
+    await finish('r1', { final: true });
+    await finish('r2', { db: { a: '1' }, dedupe: { ids: ['1'] } });
+    await queue.add([{ run_id: 'last', owner_id: ACCOUNT, source_id: SOURCE, trigger: 'hook', due_at_ms: 1 }]);
+    await state.deleteOfDeleted();
+    expect(await state.loadDb(SOURCE)).toEqual({ a: '1' });
+    await queue.remove('last');
+    await state.deleteOfDeleted();
+    expect([await state.loadDb(SOURCE), await state.loadDedupe(SOURCE)]).toEqual([{}, {}]);
+  });
+
   it('do not wait if their source is deleted, whether the run ends before or after its last hook', async () => {
     const waiting = new WaitingEmitsRepository(fresh.database);
     const later = (emit_id: string): RunEffects['waiting'] => [

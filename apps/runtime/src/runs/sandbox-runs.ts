@@ -51,7 +51,7 @@ export class SandboxRuns {
 
   /** An error of code that a run left running: the run is already stored, so the error becomes a separate event. */
   private async publishLate(run: DueRun, version: number, error: RunError): Promise<void> {
-    const event = errorRecord(run, error, version);
+    const event = errorRecord(run, error, { version });
     await this.publisher
       .send([{ topic: EVENTS_TOPIC, ...event }])
       .catch((err: Error) => this.log.warn({ run_id: run.run_id, source_id: run.source_id, err }, 'run.late-error-not-published'));

@@ -79,4 +79,13 @@ export class SourceStateRepository {
     await transaction.rows(SourceDb).delete({ source_id: sourceId });
     await transaction.rows(SourceDedupe).delete({ source_id: sourceId });
   }
+
+  /** Deletes the state that runs have written after their source was deleted. A last hook that waits still reads it. */
+  async deleteOfDeleted(): Promise<void> {
+    for (const table of ['source_db', 'source_dedupe'])
+      await this.database.query(
+        `DELETE FROM ${table} s WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = s.source_id)
+         AND NOT EXISTS (SELECT FROM queued_run q WHERE q.source_id = s.source_id)`,
+      );
+  }
 }
