@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type Api, http } from '../support/api.js';
-import { document } from '../support/openapi.js';
+import { document, operations } from '../support/openapi.js';
 import { needing, target } from '../support/target.js';
 import { keysOf, QUIET, raw, type World } from './world.js';
 
@@ -232,6 +232,33 @@ export const requests = (world: () => World) =>
       expect((await api.post(`/webhooks/?url=${encodeURIComponent('http://example.com')}`)).status).toBe(200);
       expect((await api.post('/components/', { component_code: QUIET })).status).toBe(200);
       expect((await api.delete(`/sources/${source.id}/events/`)).status).toBe(202);
+    });
+
+    it('may lack the body that the description does not require', async () => {
+      const prop = "x: { type: 'string', optional: true, options: () => ['a'] }";
+      const withProp = await api.source(`export default { name: 'quiet', props: { ${prop} }, run() {} }`);
+      const [webhook, connection] = await Promise.all([
+        api.post('/webhooks?url=https://example.test'),
+        api.post('/connections', { app: 'a', credentials: { b: 'c' } }),
+      ]);
+      const ids: Record<string, string> = {
+        sources: withProp.id,
+        components: withProp.component_id,
+        webhooks: webhook.body.data.id,
+        connections: connection.body.data.id,
+      };
+      const optional = operations.filter(({ mayLackBody }) => mayLackBody);
+      const urlOf = (path: string) =>
+        path
+          .replace(/^\/v1\/(\w+)(?:\/\{\w+\})?/, (_, kind: string) => ['', kind, ids[kind] ?? []].flat().join('/'))
+          .replace('{name}', 'x');
+      const statuses = await Promise.all(
+        optional.map(async ({ method, path, operationId }) => [operationId, (await api.send(method, urlOf(path))).status]),
+      );
+      expect(Object.fromEntries(statuses)).toEqual({
+        ...{ createKey: 200, patchConnection: 200, patchSource: 200, runSource: 202, updateWebhook: 200, patchWebhook: 200 },
+        ...{ listSourcePropOptions: 200, listComponentPropOptions: 200 },
+      });
     });
 
     it('are described at /openapi.json and /docs, without a key', async () => {

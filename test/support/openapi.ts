@@ -16,6 +16,8 @@ export interface Operation {
   body: Schema | undefined;
   /** The schemas of all bodies, by content type. */
   bodies: Record<string, Schema>;
+  /** Whether there is a body that may be absent. */
+  mayLackBody: boolean;
   responses: Record<string, { content?: Record<string, { schema: Schema }>; headers?: object; $ref?: string }>;
 }
 
@@ -34,6 +36,7 @@ export const operations: Operation[] = Object.entries<Schema>(document.paths).fl
     bodies: Object.fromEntries(
       Object.entries<Schema>(item[method].requestBody?.content ?? {}).map(([type, { schema }]): [string, Schema] => [type, schema]),
     ),
+    mayLackBody: item[method].requestBody?.required === false,
     responses: item[method].responses,
   })),
 );

@@ -3,7 +3,7 @@ import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiOperation } from '@nestjs/swagger';
 import { type Id, type Page, type UserId } from '#contracts';
 import { OwnerId } from './account.decorator.js';
-import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, MayTake } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId } from '../idempotency/new-ids.js';
 import { PageQuery } from '../http/page.dto.js';
@@ -41,7 +41,7 @@ export class KeysController {
     summary: 'Create an API key',
     description: 'Only this response contains the key itself. An account has at most 100 keys: 409.',
   })
-  @Takes(CreateKeyBody, KEY_EXAMPLES)
+  @MayTake(CreateKeyBody, KEY_EXAMPLES)
   @RespondsWith(NewApiKey)
   @Problems(400, 409, 413, 415, 422)
   async create(@OwnerId() owner: UserId, @NewId('apiKey') id: Id<'apiKey'>, @Body() body: CreateKeyBody): Promise<{ data: NewApiKey }> {

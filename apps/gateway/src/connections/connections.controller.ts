@@ -12,7 +12,7 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes, MayTake } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId } from '../idempotency/new-ids.js';
 import { MERGE_PATCH_TYPES } from '../http/content-types.js';
@@ -73,7 +73,7 @@ export class ConnectionsController {
     summary: 'Change parts of a connection',
     description: 'Credentials are merged by name. The sources that use the connection have them at their next run.',
   })
-  @Takes(PatchConnectionBody, CHANGE_EXAMPLES)
+  @MayTake(PatchConnectionBody, CHANGE_EXAMPLES)
   @RespondsWith(Connection)
   @Problems(400, 404, 413, 415)
   async patch(

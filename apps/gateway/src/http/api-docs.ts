@@ -95,9 +95,13 @@ export const RespondsAccepted = (title: string, description: string, data: Schem
 export const AnswersInline = (status: number, title: string, description: string, data: Schema): MethodDecorator =>
   applyDecorators(ApiResponse({ status, ...json(description, dataOf(title, data)) }));
 
+type Examples = Record<string, { summary: string; value: unknown }>;
+
 /** The body, with an example for each way to use the route. */
-export const Takes = (model: Type, examples: Record<string, { summary: string; value: unknown }>): MethodDecorator =>
-  ApiBody({ type: model, examples });
+export const Takes = (model: Type, examples: Examples): MethodDecorator => ApiBody({ type: model, examples });
+
+/** A body that may be absent, because each of its fields may be. */
+export const MayTake = (model: Type, examples: Examples): MethodDecorator => ApiBody({ type: model, examples, required: false });
 
 const PROBLEMS: Record<number, string> = {
   400: 'The request is malformed; `errors` lists each bad field.',

@@ -6,7 +6,7 @@ import { componentOptions, getComponent, type PropOptions, type SourceId, source
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { KeyPipe } from '../components/components.controller.js';
-import { RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
+import { RespondsWith, Documented, Problems, MayTake } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
 import { SLOW } from '../limits/request-queues.js';
@@ -80,7 +80,7 @@ export class PropOptionsController {
     summary: 'List the values that a prop of a source may have',
     description: DESCRIPTION,
   })
-  @Takes(OptionsBody, OPTIONS_EXAMPLES)
+  @MayTake(OptionsBody, OPTIONS_EXAMPLES)
   @RespondsWith(Options)
   @Problems(400, 404, 409, 413, 415, 422)
   async ofSource(
@@ -101,7 +101,7 @@ export class PropOptionsController {
     summary: 'List the values that a prop of a component may have',
     description: DESCRIPTION,
   })
-  @Takes(OptionsBody, OPTIONS_EXAMPLES)
+  @MayTake(OptionsBody, OPTIONS_EXAMPLES)
   @RespondsWith(Options)
   @Problems(400, 404, 409, 413, 415, 422)
   async ofComponent(

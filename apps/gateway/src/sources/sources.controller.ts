@@ -19,7 +19,16 @@ import {
 import { Messages } from '#messaging';
 import { FullAccounts } from '#waiting-data';
 import { type Caller, mayReadSecrets, Me, OwnerId } from '../accounts/account.decorator.js';
-import { RespondsAccepted, RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
+import {
+  RespondsAccepted,
+  RespondsNoContent,
+  RespondsWith,
+  RespondsWithPage,
+  Documented,
+  Problems,
+  Takes,
+  MayTake,
+} from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/content-types.js';
@@ -129,7 +138,7 @@ export class SourcesController {
     description:
       'A JSON merge patch (RFC 7396): only what is given changes. A component may be given by component_id, component_code, component_url or key, as in createSource; its props keep their values.',
   })
-  @Takes(PatchSourceBody, PATCH_EXAMPLES)
+  @MayTake(PatchSourceBody, PATCH_EXAMPLES)
   @RespondsWith(Source)
   @Problems(400, 404, 409, 413, 415)
   async patch(
@@ -157,7 +166,7 @@ export class SourcesController {
     summary: 'Run a source now',
     description: 'Runs it with the given event; default: the event of its timer, or `{}` if it has none.',
   })
-  @Takes(RunSourceBody, RUN_EXAMPLES)
+  @MayTake(RunSourceBody, RUN_EXAMPLES)
   @RespondsAccepted('AcceptedRun', 'The id of the run.', { type: 'object', required: ['id'], properties: { id: { type: 'string' } } })
   @Problems(400, 404, 409, 413, 415, 422)
   async run(

@@ -15,7 +15,7 @@ import {
 } from '#contracts';
 import { Messages } from '#messaging';
 import { type Caller, mayReadSecrets, Me, OwnerId } from '../accounts/account.decorator.js';
-import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes } from '../http/api-docs.js';
+import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, MayTake } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId, NewKsuid } from '../idempotency/new-ids.js';
@@ -82,7 +82,7 @@ export class WebhooksController {
     summary: 'Update a webhook',
     description: 'Omitted fields keep their values; null clears the name, the description or the external id.',
   })
-  @Takes(UpdateWebhookBody, CHANGE_EXAMPLES)
+  @MayTake(UpdateWebhookBody, CHANGE_EXAMPLES)
   @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   async update(
@@ -96,7 +96,7 @@ export class WebhooksController {
   @Patch('webhooks/:id')
   @ApiConsumes(...MERGE_PATCH_TYPES)
   @ApiOperation({ operationId: 'patchWebhook', summary: 'Change parts of a webhook', description: 'Does the same as PUT.' })
-  @Takes(UpdateWebhookBody, CHANGE_EXAMPLES)
+  @MayTake(UpdateWebhookBody, CHANGE_EXAMPLES)
   @RespondsWith(Webhook)
   @Problems(400, 404, 409, 413, 415)
   patch(

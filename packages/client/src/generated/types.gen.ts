@@ -1635,7 +1635,7 @@ export type GetConnectionResponses = {
 export type GetConnectionResponse = GetConnectionResponses[keyof GetConnectionResponses];
 
 export type PatchConnectionData = {
-    body: PatchConnectionBody;
+    body?: PatchConnectionBody;
     path: {
         id: string;
     };
@@ -1992,7 +1992,7 @@ export type GetSourceResponses = {
 export type GetSourceResponse = GetSourceResponses[keyof GetSourceResponses];
 
 export type PatchSourceData = {
-    body: PatchSourceBody;
+    body?: PatchSourceBody;
     path: {
         id: string;
     };
@@ -2144,7 +2144,7 @@ export type UpdateSourceResponses = {
 export type UpdateSourceResponse = UpdateSourceResponses[keyof UpdateSourceResponses];
 
 export type RunSourceData = {
-    body: RunSourceBody;
+    body?: RunSourceBody;
     headers?: {
         /**
          * Makes this request safe to repeat: for 24 hours a repeated request returns the first response.
@@ -2306,7 +2306,7 @@ export type ListRunsResponses = {
 export type ListRunsResponse = ListRunsResponses[keyof ListRunsResponses];
 
 export type ListSourcePropOptionsData = {
-    body: OptionsBody;
+    body?: OptionsBody;
     headers?: {
         /**
          * Makes this request safe to repeat: for 24 hours a repeated request returns the first response.
@@ -2393,7 +2393,7 @@ export type ListSourcePropOptionsResponses = {
 export type ListSourcePropOptionsResponse = ListSourcePropOptionsResponses[keyof ListSourcePropOptionsResponses];
 
 export type ListComponentPropOptionsData = {
-    body: OptionsBody;
+    body?: OptionsBody;
     headers?: {
         /**
          * Makes this request safe to repeat: for 24 hours a repeated request returns the first response.
@@ -4110,7 +4110,7 @@ export type GetWebhookResponses = {
 export type GetWebhookResponse = GetWebhookResponses[keyof GetWebhookResponses];
 
 export type PatchWebhookData = {
-    body: UpdateWebhookBody;
+    body?: UpdateWebhookBody;
     path: {
         id: string;
     };
@@ -4186,7 +4186,7 @@ export type PatchWebhookResponses = {
 export type PatchWebhookResponse = PatchWebhookResponses[keyof PatchWebhookResponses];
 
 export type UpdateWebhookData = {
-    body: UpdateWebhookBody;
+    body?: UpdateWebhookBody;
     path: {
         id: string;
     };
@@ -5307,7 +5307,7 @@ export type ListKeysResponses = {
 export type ListKeysResponse = ListKeysResponses[keyof ListKeysResponses];
 
 export type CreateKeyData = {
-    body: CreateKeyBody;
+    body?: CreateKeyBody;
     headers?: {
         /**
          * Makes this request safe to repeat: for 24 hours a repeated request returns the first response.
