@@ -8,7 +8,7 @@ export class AccountSuspension {
   @IsBoolean() suspended!: boolean;
 }
 
-/** How many emitters this call has changed, and whether there are more: an account may have more than one call can change. */
+/** How many emitters this call has changed, and whether there may be more: an account may have more than one call can change. */
 export interface SuspendedEmitters {
   sources: number;
   workflows: number;

@@ -37,7 +37,8 @@ export class AccountsController {
     const sources = await this.sources.suspend(owner_id, suspended, SOURCES_PER_COMMAND);
     const workflows = await this.workflows.suspend(owner_id, suspended);
     await announceChanges(this.messages, [...sources, ...workflows], 'switched');
-    return { sources: sources.length, workflows: workflows.length, more: sources.length === SOURCES_PER_COMMAND };
+    // one that was being created meanwhile is found by the next command
+    return { sources: sources.length, workflows: workflows.length, more: sources.length > 0 || workflows.length > 0 };
   }
 
   @Handles(listSourcesToDelete)
