@@ -1,5 +1,6 @@
 import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AddressGuard, EgressRefused, type Resolution } from '#egress';
 import { EgressBudget } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
@@ -87,7 +88,7 @@ async function keepWatch(work: string, limits: InstallLimits, downloaded: () => 
   while (!watch.signal.aborted) {
     const reason = downloaded() > limits.downloadedBytes ? 'size' : await excess(work, limits);
     if (reason) watch.abort(reason);
-    else await new Promise((resolve) => setTimeout(resolve, watchMs));
+    else await sleep(watchMs, undefined, { signal: watch.signal }).catch(() => {});
   }
 }
 

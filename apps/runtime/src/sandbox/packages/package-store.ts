@@ -12,7 +12,10 @@ const run = promisify(execFile);
 
 /** The folder of npm's downloads, which all accounts share, and of the installations in progress. */
 export class PackageStore {
-  private readonly inUse = new Set<Promise<unknown>>();
+  /** Installations whose folders are open. */
+  private users = 0;
+  /** While the downloads are too large: resolves when they are deleted, after the installations in progress. */
+  private emptied: PromiseWithResolvers<void> | undefined;
   private sweptAt = -Infinity;
 
   /** @param mostBytes of the disk that the downloads may take; over it, they are deleted */
@@ -22,26 +25,35 @@ export class PackageStore {
     private readonly uid: number,
   ) {}
 
-  /** Makes the folder of downloads, and one for an installation. @throws Error if the store cannot be written to */
+  /**
+   * Makes the folder of downloads, and one for an installation, which `use` removes. Waits while too large downloads are deleted.
+   *
+   * @throws Error if the store cannot be written to
+   */
   async open(): Promise<{ work: string; downloads: string }> {
     await this.sweep();
-    const { downloads } = this;
-    const work = join(this.folder, `install-${randomBytes(8).toString('hex')}`);
-    await makeFolderFor(this.uid, downloads);
-    await makeFolderFor(this.uid, work);
-    return { work, downloads };
+    while (this.emptied) await this.emptied.promise;
+    this.users += 1;
+    try {
+      const { downloads } = this;
+      const work = join(this.folder, `install-${randomBytes(8).toString('hex')}`);
+      await makeFolderFor(this.uid, downloads);
+      await makeFolderFor(this.uid, work);
+      return { work, downloads };
+    } catch (error) {
+      this.leave();
+      throw error;
+    }
   }
 
   /** Carries out an installation in a folder of `open`. Afterwards it removes the folder, and deletes the downloads if they have become too large. */
   async use<T>(work: string, install: () => Promise<T>): Promise<T> {
-    const installing = install();
-    this.inUse.add(installing);
     try {
-      return await installing;
+      return await install();
     } finally {
-      this.inUse.delete(installing);
       await rm(work, { recursive: true, force: true });
-      if ((await diskUsage(this.downloads)) > this.mostBytes) await this.empty();
+      if ((await diskUsage(this.downloads)) > this.mostBytes) this.emptied ??= Promise.withResolvers();
+      this.leave();
     }
   }
 
@@ -49,18 +61,21 @@ export class PackageStore {
     return join(this.folder, 'downloads');
   }
 
-  /** The next installation begins a new folder. npm still uses the old one in other installations, so it is deleted after them. */
+  private leave(): void {
+    this.users -= 1;
+    if (this.users > 0 || !this.emptied) return;
+    const { resolve } = this.emptied;
+    void this.empty().finally(() => {
+      this.emptied = undefined;
+      resolve();
+    });
+  }
+
+  /** In one step, for npm in another process that uses the same folder. Never rejects: the sweep deletes what remains. */
   private async empty(): Promise<void> {
     const old = join(this.folder, `old-${randomBytes(8).toString('hex')}`);
-    const users = [...this.inUse];
-    // Another replica may do the same
     await rename(this.downloads, old).catch(() => undefined);
-    const remove = async (): Promise<void> => {
-      await Promise.allSettled(users);
-      await rm(old, { recursive: true, force: true });
-    };
-    // The sweep deletes the rest if this fails
-    remove().catch(() => {});
+    await rm(old, { recursive: true, force: true }).catch(() => undefined);
   }
 
   /** Removes what a killed process has left. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { AddressGuard } from '#egress';
 import type { EgressBudget, EgressLimits } from '../egress/egress-budget.js';
 import { EgressProxy, type EgressCounts } from '../egress/egress-proxy.js';
@@ -21,6 +21,8 @@ export interface Exchange {
 }
 
 const prefix = 'sluice-run-';
+/** The parents of this process that are in use. */
+const parents = new Set<string>();
 
 /**
  * The parent of the exchange folders of all processes. It is in the temporary directory, because the path of a unix socket can have at most 107 bytes.
@@ -32,6 +34,7 @@ export class ExchangeBase {
   constructor() {
     sweepLeftovers();
     this.dir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+    parents.add(basename(this.dir));
     chmodSync(this.dir, 0o711);
   }
 
@@ -69,6 +72,7 @@ export class ExchangeBase {
   }
 
   close(): void {
+    parents.delete(basename(this.dir));
     rmSync(this.dir, { recursive: true, force: true });
   }
 }
@@ -84,11 +88,11 @@ async function giveTo(uid: number, path: string): Promise<void> {
   if (process.getuid?.() === 0) await chown(path, uid, uid);
 }
 
-/** Removes the folders of parents that were killed. */
+/** Removes the parents of processes that were killed. In a container, they often had the id of this one. */
 function sweepLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length).split('-')[0]) : 0;
-    if (!pid || isRunning(pid)) continue;
+    if (!pid || parents.has(name) || (pid !== process.pid && isRunning(pid))) continue;
     try {
       const dir = join(tmpdir(), name);
       if (statSync(dir).uid === process.getuid?.()) rmSync(dir, { recursive: true, force: true });

@@ -1,0 +1,18 @@
+import { expect, it } from '@jest/globals';
+import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ExchangeBase } from './exchange.js';
+
+it('folders of a killed process are removed, even if it had the same process id, and not those in use', async () => {
+  const [left, running] = [process.pid, 1].map((pid) => join(tmpdir(), `sluice-run-${pid}-left`)) as [string, string];
+  const first = new ExchangeBase();
+  const used = await first.folder();
+  for (const folder of [left, running]) mkdirSync(folder, { recursive: true });
+  const second = new ExchangeBase();
+  expect([left, running, used].map((folder) => existsSync(folder))).toEqual([false, true, true]);
+  rmdirSync(running);
+  second.close();
+  first.close();
+  expect(existsSync(used)).toBe(false);
+});
