@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { type AddressInfo, createServer } from 'node:net';
 import { CatalogConfig } from '../catalog.config.js';
-import { CodeFetcher, rawUrl } from './remote-code.js';
+import { CodeFetcher, NotNow, rawUrl } from './remote-code.js';
 
 describe('rawUrl', () => {
   it.each([
@@ -35,6 +35,24 @@ it.each([
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`;
   await expect(fetcher.fetch(url)).rejects.toThrow('component_url could not be read within 10 s');
   jest.restoreAllMocks();
+  await fetcher.onApplicationShutdown();
+  server.close();
+});
+
+it.each([
+  [403, false],
+  [404, false],
+  [429, true],
+  [503, true],
+])('refuses the code at a URL with the status %i of its server; it may be there at another time: %s', async (status, mayReturn) => {
+  const server = createServer((socket) => {
+    socket.once('data', () => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`)).on('error', () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
+  const failure: unknown = await fetcher.fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`).catch((error) => error);
+  expect((failure as Error).message).toBe(`component_url returned status ${status}`);
+  expect(failure instanceof NotNow).toBe(mayReturn);
   await fetcher.onApplicationShutdown();
   server.close();
 });

@@ -4,9 +4,11 @@ import { bundleComponent, Invalid, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { cpuSeconds, FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
-import { CodeFetcher, RemoteCode } from './remote-code.js';
+import { CodeFetcher, NotNow, RemoteCode } from './remote-code.js';
 
 const ORIGIN = 'https://code.test';
+/** In place of code: its server cannot respond now. */
+const BUSY = 'busy';
 
 describe('code from a URL', () => {
   let web: Record<string, string | Promise<string>>;
@@ -26,6 +28,7 @@ describe('code from a URL', () => {
       fetched.push(url.pathname);
       const code = await web[url.pathname];
       if (code === undefined) throw new Invalid(`${text} returned 404`);
+      if (code === BUSY) throw new NotNow('returned status 503');
       return { code, url };
     };
     const module = await Test.createTestingModule({
@@ -110,6 +113,26 @@ describe('code from a URL', () => {
     let answer = '';
     expect(await cpuSeconds(async () => (answer = await read('/a.mjs')))).toBeLessThan(2);
     expect(answer).toBe(`${code}\n`);
+  });
+
+  it.each([
+    ['./my file.mjs', '/my%20file.mjs', 'my file.mjs'],
+    ['./gr%C3%B6%C3%9Fe.mjs', '/gr%C3%B6%C3%9Fe.mjs', 'größe.mjs'],
+    ['./größe.mjs', '/gr%C3%B6%C3%9Fe.mjs', 'größe.mjs'],
+    ['./a%2Fb.mjs', '/a%2Fb.mjs', 'a%2Fb.mjs'],
+    ['./100%.mjs', '/100%.mjs', '100%.mjs'],
+  ])('finds the neighbour %s under the name that it has in the import, and in the URL', async (specifier, pathname, name) => {
+    Object.assign(web, { '/a.mjs': `import ${JSON.stringify(specifier)}; export default {}`, [pathname]: 'export {}' });
+    expect((await read('/a.mjs')).split(/ with |, /).sort()).toEqual([...new Set(['// a.mjs', 'a.mjs', name, pathname.slice(1)])].sort());
+  });
+
+  it('takes no other file in place of a neighbour that cannot be fetched now, and says so if it is needed', async () => {
+    Object.assign(web, { '/a.mjs': 'import "./lib"; export default {}', '/lib.ts': BUSY, '/lib.js': 'export {}' });
+    expect(await read('/a.mjs')).toBe('// a.mjs with a.mjs');
+    messages.replyTo(bundleComponent, () => {
+      throw new Invalid('Could not resolve "./lib"');
+    });
+    await expect(read('/a.mjs')).rejects.toThrow(`component_url imports ${ORIGIN}/lib.ts, which returned status 503`);
   });
 
   it('comes to an end where files import each other', async () => {

@@ -20,6 +20,20 @@ export function rawUrl(url: URL): URL {
   return new URL(`https://raw.githubusercontent.com/${owner}/${repository}/${rest.join('/')}`);
 }
 
+/** Code that may be there at another time: its server is busy or does not respond. */
+export class NotNow extends Invalid {
+  /** @param file that the code at the URL imports; '': the code at the URL itself */
+  constructor(
+    readonly why: string,
+    file = '',
+  ) {
+    super(problem(file === '' ? why : `imports ${file}, which ${why}`));
+  }
+}
+
+const isBusy = (status: number): boolean => status >= 500 || [408, 425, 429].includes(status);
+const problem = (why: string) => [{ field: 'component_url', message: `component_url ${why}` }];
+
 /** Reads component code from public addresses. Size, time and redirects are limited, and each redirect is checked again. */
 @Injectable()
 export class CodeFetcher implements OnApplicationShutdown {
@@ -39,11 +53,11 @@ export class CodeFetcher implements OnApplicationShutdown {
   }
 
   /**
-   * The code at a URL, and its URL after redirects. Throws Invalid with the reason if it cannot be fetched.
+   * The code at a URL, and its URL after redirects. Throws Invalid with the reason if it cannot be fetched, NotNow if it may be there at another time.
    * @param ending ends the request
    */
   async fetch(text: string, ending?: AbortSignal): Promise<{ code: string; url: URL }> {
-    const refuse = (why: string) => new Invalid([{ field: 'component_url', message: `component_url ${why}` }]);
+    const refuse = (why: string) => new Invalid(problem(why));
     if (!URL.canParse(text)) throw refuse('must be an http or https URL');
     let url = rawUrl(new URL(text));
     const rude = new AbortController();
@@ -63,7 +77,8 @@ export class CodeFetcher implements OnApplicationShutdown {
         }
         if (statusCode !== 200) {
           await body.dump();
-          throw refuse(`returned status ${statusCode}`);
+          const why = `returned status ${statusCode}`;
+          throw isBusy(statusCode) ? new NotNow(why) : refuse(why);
         }
         const chunks: Buffer[] = [];
         let size = 0;
@@ -83,8 +98,7 @@ export class CodeFetcher implements OnApplicationShutdown {
       const { code, name } = error as { code?: unknown; name: string };
       // The code of a DOMException is a number
       const reason = typeof code === 'string' ? code : name;
-      if (/timeout/i.test(reason)) throw refuse(`could not be read within ${TIMEOUT_MS / 1000} s`);
-      throw refuse(`cannot be read (${reason})`);
+      throw new NotNow(/timeout/i.test(reason) ? `could not be read within ${TIMEOUT_MS / 1000} s` : `cannot be read (${reason})`);
     }
   }
 }
@@ -119,7 +133,12 @@ export class RemoteCode {
       const fetches = new Fetches(this.fetcher);
       const entry = await fetches.fetch(componentUrl);
       const imports = relativeImports(entry.code);
-      return imports.length === 0 ? entry.code : this.bundled(ownerId, entry.url, await withNeighbours(entry, imports, fetches));
+      if (imports.length === 0) return entry.code;
+      const { files, missed } = await withNeighbours(entry, imports, fetches);
+      return this.bundled(ownerId, entry.url, files).catch((error: unknown) => {
+        // the bundler only knows that a file is not there
+        throw error instanceof Invalid && missed ? missed : error;
+      });
     });
   }
 
@@ -127,7 +146,7 @@ export class RemoteCode {
     const path = (pathname: string) => (pathname === entry.pathname ? entryPath(pathname, files) : pathname).slice(1);
     const bundle = {
       entry: path(entry.pathname),
-      files: Object.fromEntries([...files].map(([name, code]) => [path(name), code])),
+      files: Object.fromEntries([...files].flatMap(([name, code]) => [path(name), decoded(path(name))].map((each) => [each, code]))),
       owner_id: ownerId,
       answer_by: Date.now() + BUNDLE_TIMEOUT_MS,
     };
@@ -145,6 +164,20 @@ function entryPath(pathname: string, files: ReadonlyMap<string, string>): string
   return path.replace(LONG_NAME, (name) => name.slice(-200));
 }
 
+/** A path as an import may write it, without the escapes of URLs. */
+const decoded = (path: string): string =>
+  path
+    .split('/')
+    .map((name) => {
+      try {
+        const text = decodeURIComponent(name);
+        return /[/\\\0]/.test(text) ? name : text;
+      } catch {
+        return name;
+      }
+    })
+    .join('/');
+
 /** The bundler's map is the last thing in the code. */
 function withoutSourceMap(code: string): string {
   const at = code.lastIndexOf('\n//# sourceMappingURL=');
@@ -156,8 +189,13 @@ interface RemoteFile {
   url: URL;
 }
 
-/** The code of the entry and of the neighbours that it and they import, by path. */
-async function withNeighbours(entry: RemoteFile, imports: string[], fetches: Fetches): Promise<Map<string, string>> {
+/** The code of the entry and of the neighbours that it and they import, by path. `missed`: why one of them may be there at another time. */
+async function withNeighbours(
+  entry: RemoteFile,
+  imports: string[],
+  fetches: Fetches,
+): Promise<{ files: Map<string, string>; missed: NotNow | undefined }> {
+  let missed: NotNow | undefined;
   const files = new Map([[entry.url.pathname, entry.code]]);
   const seen = new Set<string>();
   const waiting: URL[] = [];
@@ -175,12 +213,13 @@ async function withNeighbours(entry: RemoteFile, imports: string[], fetches: Fet
   // grows while it is read
   for (const url of waiting) {
     const found = await neighbour(url, files, fetches);
-    if (!found) continue;
+    if (found instanceof NotNow) missed ??= found;
+    if (!found || found instanceof NotNow) continue;
     if (files.size >= MAX_FILES) throw new TooMuch(`imports more than ${MAX_FILES} files`);
     files.set(found.url.pathname, found.code);
     expect(relativeImports(found.code), found.url);
   }
-  return files;
+  return { files, missed };
 }
 
 /** The requests for one component, which are limited in number, in time and in size. */
@@ -208,12 +247,15 @@ class Fetches {
 /** The component exceeds a limit. It ends the reading, unlike a single file that cannot be fetched. */
 class TooMuch extends Invalid {
   constructor(why: string) {
-    super([{ field: 'component_url', message: `component_url ${why}` }]);
+    super(problem(why));
   }
 }
 
-/** Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. */
-async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetches: Fetches): Promise<RemoteFile | undefined> {
+/**
+ * Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. No other candidate
+ * takes the place of one that may be there at another time.
+ */
+async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetches: Fetches): Promise<RemoteFile | NotNow | undefined> {
   for (const pathname of candidates(wanted.pathname)) {
     if (files.has(pathname)) return undefined;
     const url = Object.assign(new URL(wanted), { pathname });
@@ -221,6 +263,7 @@ async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetche
       return { code: (await fetches.fetch(url.href)).code, url };
     } catch (error) {
       if (!(error instanceof Invalid) || error instanceof TooMuch) throw error;
+      if (error instanceof NotNow) return new NotNow(error.why, url.href);
     }
   }
   return undefined;
