@@ -205,7 +205,7 @@ describe('a name with thousands of addresses', () => {
   it('has 16 that are checked and returned', async () => {
     let checked = 0;
     const lookup = async () => Array.from({ length: 4000 }, (_, n) => ({ address: `93.184.${n >> 8}.${n & 255}` }));
-    const guard = AddressGuard.fromConfig('', { lookup, ownHosts: { refuses: async () => (checked++, false) } });
+    const guard = AddressGuard.fromConfig('', { lookup, ownHosts: { refuses: async () => (checked++, false), isHere: async () => false } });
     const { all } = await guard.resolve('many.test', 80);
     expect({ checked, returned: all.length, first: all[0]?.address }).toEqual({ checked: 16, returned: 16, first: '93.184.0.0' });
   });
@@ -214,7 +214,7 @@ describe('a name with thousands of addresses', () => {
 describe('a literal address', () => {
   const problem = (url: string, allowed = '', own = 0) => {
     const { hostname, port } = new URL(url);
-    const ownHosts = { refuses: async (_: string, port: number) => port === own };
+    const ownHosts = { refuses: async (_: string, port: number) => port === own, isHere: async () => false };
     return AddressGuard.fromConfig(allowed, { lookup: tableLookup, ownHosts }).literalProblem(hostname, Number(port || 80));
   };
   it.each([

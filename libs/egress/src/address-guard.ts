@@ -20,7 +20,7 @@ export interface AddressGuardOptions {
   /** Milliseconds after which a lookup has failed. Default 5000. */
   lookupMs?: number;
   /** Hosts that are refused even if the operator allows them. Default: the stores and services in this process's environment. */
-  ownHosts?: Pick<OwnHosts, 'refuses'>;
+  ownHosts?: Pick<OwnHosts, 'refuses' | 'isHere'>;
 }
 
 // One per process, because it limits the threads of the process
@@ -28,6 +28,9 @@ const defaultLookup = new NameLookup();
 
 /** Of one name. Each is compared with all protected addresses, and a stranger's name server may return thousands. */
 const usedAddresses = 16;
+
+/** Of a public address of this machine: its web site is public as well. */
+const WEB_PORTS = [80, 443];
 
 const hostName = /^[\w.-]{1,253}$/;
 
@@ -38,7 +41,7 @@ const hostName = /^[\w.-]{1,253}$/;
 export class AddressGuard {
   private readonly lookup: (host: string) => Promise<{ address: string }[]>;
   private readonly lookupMs: number;
-  private readonly ownHosts: Pick<OwnHosts, 'refuses'>;
+  private readonly ownHosts: Pick<OwnHosts, 'refuses' | 'isHere'>;
   private readonly lookups = new Map<string, Promise<{ address: string }[]>>();
 
   constructor(
@@ -68,7 +71,7 @@ export class AddressGuard {
     const byName = this.allowed.allowsName(name.replace(/\.$/, ''), port);
     for (const { address } of addresses) {
       if (await this.ownHosts.refuses(address, port)) throw new EgressRefused('EACCES', `${name}:${port} may not be called`);
-      const problem = this.problemOf(name, address, port, byName);
+      const problem = await this.problemOf(name, address, port, byName);
       if (problem !== null) throw new EgressRefused('EACCES', problem);
     }
     const all = addresses.map(({ address }): ResolvedAddress => ({ address, family: isIP(address) === 6 ? 6 : 4 }));
@@ -84,16 +87,18 @@ export class AddressGuard {
     if (isIP(address) === 0) return null;
     if (await this.ownHosts.refuses(address, port))
       return `${address}:${port} may not be called: it is Sluice itself, whatever ${allowPrivateHosts.name} lists`;
-    const problem = this.problemOf(address, address, port, this.allowed.allowsName(address, port));
+    const problem = await this.problemOf(address, address, port, this.allowed.allowsName(address, port));
     return problem && `${problem}; ${allowPrivateHosts.name} lists exceptions`;
   }
 
-  private problemOf(name: string, address: string, port: number, allowedByName: boolean): string | null {
+  private async problemOf(name: string, address: string, port: number, allowedByName: boolean): Promise<string | null> {
     if (allowedByName || this.allowed.allowsAddress(address, port)) return null;
     const isListed = this.allowed.allowsName(name, 443) || this.allowed.allowsAddress(address, 443);
     const portProblem = `${name}:${port} may not be called: the port is not allowed`;
     if (!isPublicAddress(address)) return isListed ? portProblem : `${name} may not be called: it is not a public address`;
-    return isOrdinaryPort(port) ? null : portProblem;
+    if (!isOrdinaryPort(port)) return portProblem;
+    // a firewall does not see connections of this machine to itself
+    return !WEB_PORTS.includes(port) && (await this.ownHosts.isHere(address)) ? portProblem : null;
   }
 
   private async addressesOf(name: string): Promise<{ address: string }[]> {

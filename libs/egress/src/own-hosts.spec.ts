@@ -144,3 +144,32 @@ describe('the own hosts', () => {
     expect(() => OwnHosts.fromEnvironment({ SLUICE_PROTECTED_HOSTS: entry })).toThrow('SLUICE_PROTECTED_HOSTS');
   });
 });
+
+describe('a guard on a machine with public addresses', () => {
+  const addresses = ['93.184.216.34', '2606:2800:220:1::1'];
+  const guardWith = (allowed: string) =>
+    AddressGuard.fromConfig(allowed, {
+      lookup: tableLookup,
+      ownHosts: OwnHosts.fromEnvironment({}, { lookup: tableLookup, ownAddresses: () => addresses }),
+    });
+
+  it.each([
+    ['managed.example:443', 'allowed'],
+    ['93.184.216.34:80', 'allowed'],
+    ['managed.example:8081', 'refused'],
+    ['93.184.216.34:8081', 'refused'],
+    ['[::ffff:93.184.216.34]:8081', 'refused'],
+    ['[2606:2800:220:1::1]:8081', 'refused'],
+    ['[2606:2800:220:1::2]:8081', 'allowed'],
+  ])('reaches only its public web site there: %s is %s', async (target, expected) =>
+    expect(await ask(guardWith(''), target)).toBe(expected),
+  );
+
+  it('reaches another server there if the operator lists it', async () => {
+    const guard = guardWith('93.184.216.34:8081,managed.example:8082');
+    expect(await Promise.all(['93.184.216.34:8081', 'managed.example:8082', '93.184.216.34:8083'].map((each) => ask(guard, each)))).toEqual(
+      ['allowed', 'allowed', 'refused'],
+    );
+    expect(await guard.literalProblem('93.184.216.34', 8083)).toContain('SLUICE_ALLOW_PRIVATE_HOSTS lists exceptions');
+  });
+});

@@ -100,6 +100,12 @@ export class OwnHosts {
     });
   }
 
+  /** Whether it is an address of this machine. @param address IPv4 or IPv6, without brackets */
+  async isHere(address: string): Promise<boolean> {
+    await this.refresh();
+    return this.thisMachine.check(address, familyOf(address));
+  }
+
   private hosts(): OwnHost[] {
     return [...this.sources.values()].flat();
   }
