@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { type ComponentDescription, inspectComponent, Invalid, type SluiceError, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
@@ -20,13 +20,21 @@ describe('the components of an account', () => {
   let messages: FakeMessages;
   let described: ComponentDescription;
   let fetched: string[];
+  let onFetch: () => void;
 
   beforeEach(async () => {
     stored = new ComponentsInMemory();
     described = describedAs();
     messages = new FakeMessages().replyTo(inspectComponent, () => described);
     fetched = [];
-    const remote = { read: async (_owner: string, url: string) => (fetched.push(url), `// from ${url}`) };
+    onFetch = () => {};
+    const remote = {
+      read: async (_owner: string, url: string) => {
+        onFetch();
+        fetched.push(url);
+        return `// from ${url}`;
+      },
+    };
     const module = await Test.createTestingModule({
       providers: [
         ComponentsService,
@@ -40,6 +48,8 @@ describe('the components of an account', () => {
       .compile();
     service = module.get(ComponentsService);
   });
+
+  afterEach(() => void jest.restoreAllMocks());
 
   const create = (id: (typeof stored.rows)[number]['id'], code: string, owner_id: typeof ME | typeof OTHER = ME) =>
     service.create({ id, owner_id, component_code: code });
@@ -132,6 +142,14 @@ describe('the components of an account', () => {
   it.each([[6], [{ a: 1 }], ['a\0'], [null]])('stores no URL if the one beside code is %j', async (url) => {
     await service.create({ id: FIRST, owner_id: ME, component_url: url as string, component_code: 'own' });
     expect(stored.rows[0]?.component_url).toBeNull();
+  });
+
+  it('is inspected within the time that fetching has left', async () => {
+    const begunAt = 1_800_000_000_000;
+    const now = jest.spyOn(Date, 'now').mockReturnValue(begunAt);
+    onFetch = () => now.mockReturnValue(begunAt + 20_000);
+    await service.create({ id: FIRST, owner_id: ME, component_url: 'https://example.test/a.mjs' });
+    expect(messages.requests).toMatchObject([{ name: inspectComponent.name, payload: { answer_by: begunAt + 50_000 } }]);
   });
 
   it('rejects a component that has neither code nor a URL', async () => {

@@ -16,7 +16,7 @@ import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
 import { codeHash, componentOf, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
-import { inspectCode } from './inspect-code.js';
+import { INSPECT_MS, inspectCode } from './inspect-code.js';
 import { RemoteCode } from './remote-code.js';
 
 @Injectable()
@@ -72,8 +72,9 @@ export class ComponentsService {
     return component;
   }
 
-  /** The given or fetched code, inspected. If the code is given, the URL is only stored. */
+  /** The given or fetched code, inspected, both within INSPECT_MS. If the code is given, the URL is only stored. */
   async submitted(ownerId: UserId, { component_code, component_url }: CodeSource): Promise<InspectedCode> {
+    const until = Date.now() + INSPECT_MS;
     const code = component_code ?? (component_url ? await this.remote.read(ownerId, component_url) : undefined);
     if (typeof code !== 'string') throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
     const bytes = Buffer.byteLength(code, 'utf8');
@@ -83,15 +84,15 @@ export class ComponentsService {
     const known = await this.components.findCode(codeHash(code));
     if (known) return known;
     await this.components.requireWithin(ownerId, bytes, this.config.maxStoredCodeBytes);
-    return this.inspected(ownerId, code);
+    return this.inspected(ownerId, code, until);
   }
 
   /** Of the same code that one owner submits several times at once, the first inspection is used for all. */
-  private inspected(ownerId: UserId, code: string): Promise<InspectedCode> {
+  private inspected(ownerId: UserId, code: string, until: number): Promise<InspectedCode> {
     const key = `${ownerId} ${codeHash(code)}`;
     const running = this.inspections.get(key);
     if (running) return running;
-    const inspection = inspectCode(this.messages, code, ownerId).finally(() => this.inspections.delete(key));
+    const inspection = inspectCode(this.messages, code, { ownerId, until }).finally(() => this.inspections.delete(key));
     this.inspections.set(key, inspection);
     return inspection;
   }

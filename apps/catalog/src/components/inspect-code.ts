@@ -2,16 +2,23 @@ import { inspectComponent, Invalid, isText, NOT_TEXT, SOURCE_NAME_LENGTH, type U
 import type { Messages } from '#messaging';
 import { codeHash, type InspectedCode, inspectedCode } from './component.entity.js';
 
-/** Packages may have to be installed. */
-const TIMEOUT_MS = 50_000;
+/** To inspect code, in ms. Packages may have to be installed. The gateway waits longer for a request that also fetches the code. */
+export const INSPECT_MS = 50_000;
 
 /**
  * Lets the runtime inspect code, of an account or of the registry. After the time limit, the runtime drops an inspection that has not begun.
+ *
+ * @param until when the caller stops waiting, in ms since the epoch
  * @throws Invalid if it is not the code of a component
  */
-export async function inspectCode(messages: Messages, code: string, ownerId?: UserId): Promise<InspectedCode> {
-  const request = { code, owner_id: ownerId, answer_by: Date.now() + TIMEOUT_MS };
-  const inspected = await messages.request(inspectComponent, request, { key: ownerId ?? codeHash(code), timeoutMs: TIMEOUT_MS });
+export async function inspectCode(
+  messages: Messages,
+  code: string,
+  { ownerId, until = Date.now() + INSPECT_MS }: { ownerId?: UserId; until?: number } = {},
+): Promise<InspectedCode> {
+  const request = { code, owner_id: ownerId, answer_by: until };
+  const timeoutMs = Math.max(until - Date.now(), 0);
+  const inspected = await messages.request(inspectComponent, request, { key: ownerId ?? codeHash(code), timeoutMs });
   for (const field of ['name', 'key', 'version'] as const) {
     const text = inspected[field] ?? '';
     if (!isText(text)) throw new Invalid(`the component's ${field} ${NOT_TEXT}`);
