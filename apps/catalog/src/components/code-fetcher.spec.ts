@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { CatalogConfig } from '../catalog.config.js';
 import { CodeFetcher, NotNow, rawUrl } from './remote-code.js';
 
@@ -11,16 +11,23 @@ describe('rawUrl', () => {
   ])('the raw URL of %s is derived from it', (url, raw) => expect(rawUrl(new URL(url)).href).toBe(raw));
 });
 
-it('refuses the code at a URL if it is not UTF-8', async () => {
-  const server = createServer((socket) => {
-    socket.once('data', () => socket.end(Buffer.from('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n// \xe9', 'latin1')));
-  });
+/** The code at a URL of a server that handles each connection like this. */
+async function fetchFrom(handle: (socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => handle(socket.on('error', () => {})));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`;
-  await expect(fetcher.fetch(url)).rejects.toThrow('component_url is not UTF-8');
-  await fetcher.onApplicationShutdown();
-  server.close();
+  try {
+    const { code } = await fetcher.fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`);
+    return code;
+  } finally {
+    await fetcher.onApplicationShutdown();
+    server.close();
+  }
+}
+
+it('refuses the code at a URL if it is not UTF-8', async () => {
+  const response = Buffer.from('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n// \xe9', 'latin1');
+  await expect(fetchFrom((socket) => socket.once('data', () => socket.end(response)))).rejects.toThrow('component_url is not UTF-8');
 });
 
 it.each([
@@ -29,14 +36,9 @@ it.each([
 ])('refuses the code at a URL after 10 s if its server %s', async (_, response) => {
   const timeout = AbortSignal.timeout.bind(AbortSignal);
   jest.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => timeout(ms / 50));
-  const server = createServer((socket) => socket.once('data', () => socket.write(response)).on('error', () => {}));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`;
-  await expect(fetcher.fetch(url)).rejects.toThrow('component_url could not be read within 10 s');
+  const code = fetchFrom((socket) => socket.once('data', () => socket.write(response)));
+  await expect(code).rejects.toThrow('component_url could not be read within 10 s');
   jest.restoreAllMocks();
-  await fetcher.onApplicationShutdown();
-  server.close();
 });
 
 it.each([
@@ -45,16 +47,10 @@ it.each([
   [429, true],
   [503, true],
 ])('refuses the code at a URL with the status %i of its server; it may be there at another time: %s', async (status, mayReturn) => {
-  const server = createServer((socket) => {
-    socket.once('data', () => socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`)).on('error', () => {});
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
-  const failure: unknown = await fetcher.fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`).catch((error) => error);
+  const response = `HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`;
+  const failure: unknown = await fetchFrom((socket) => socket.once('data', () => socket.end(response))).catch((error) => error);
   expect((failure as Error).message).toBe(`component_url returned status ${status}`);
   expect(failure instanceof NotNow).toBe(mayReturn);
-  await fetcher.onApplicationShutdown();
-  server.close();
 });
 
 describe('a server that sends without end', () => {
@@ -62,17 +58,13 @@ describe('a server that sends without end', () => {
     ['informational responses', '', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'too many informational responses'],
     ['extensions of chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1', `;x=${'x'.repeat(4000)}`, 'RESPONSE_TOO_LONG'],
   ])('%s is refused', async (_, begin, endless, why) => {
-    const server = createServer((socket) => {
+    const code = fetchFrom((socket) => {
       const send = (): void => {
         while (!socket.destroyed && socket.write(endless));
       };
       socket.once('data', () => (socket.write(begin), send()));
-      socket.on('drain', send).on('error', () => {});
+      socket.on('drain', send);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const fetcher = new CodeFetcher(Object.assign(CatalogConfig.read({}), { allowPrivateHosts: '127.0.0.1' }));
-    await expect(fetcher.fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/a.mjs`)).rejects.toThrow(why);
-    await fetcher.onApplicationShutdown();
-    server.close();
+    await expect(code).rejects.toThrow(why);
   });
 });
