@@ -146,7 +146,7 @@ export class RemoteCode {
     const path = (pathname: string) => (pathname === entry.pathname ? entryPath(pathname, files) : pathname).slice(1);
     const bundle = {
       entry: path(entry.pathname),
-      files: Object.fromEntries([...files].flatMap(([name, code]) => [path(name), decoded(path(name))].map((each) => [each, code]))),
+      files: Object.fromEntries([...files].flatMap(([name, code]) => namesOf(path(name)).map((each) => [each, code]))),
       owner_id: ownerId,
       answer_by: Date.now() + BUNDLE_TIMEOUT_MS,
     };
@@ -164,19 +164,17 @@ function entryPath(pathname: string, files: ReadonlyMap<string, string>): string
   return path.replace(LONG_NAME, (name) => name.slice(-200));
 }
 
-/** A path as an import may write it, without the escapes of URLs. */
-const decoded = (path: string): string =>
-  path
-    .split('/')
-    .map((name) => {
-      try {
-        const text = decodeURIComponent(name);
-        return /[/\\\0]/.test(text) ? name : text;
-      } catch {
-        return name;
-      }
-    })
-    .join('/');
+/** The path of a URL as imports may write it: with its escapes and without. */
+const namesOf = (path: string): string[] => [...new Set([path, path.split('/').map(unescaped).join('/')])];
+
+function unescaped(name: string): string {
+  try {
+    const text = decodeURIComponent(name);
+    return /[/\\\0]/.test(text) ? name : text;
+  } catch {
+    return name;
+  }
+}
 
 /** The bundler's map is the last thing in the code. */
 function withoutSourceMap(code: string): string {
@@ -235,7 +233,7 @@ class Fetches {
     if (++this.count > MAX_FETCHES) throw new TooMuch('imports too many files that do not exist');
     try {
       const file = await this.fetcher.fetch(text, this.signal);
-      this.bytes += Buffer.byteLength(JSON.stringify(file.code));
+      this.bytes += Buffer.byteLength(JSON.stringify(file.code)) * namesOf(file.url.pathname).length;
       if (this.bytes > MAX_FILES_BYTES) throw new TooMuch(`has more than ${MAX_FILES_BYTES / 1024 / 1024} MiB of code in all its files`);
       return file;
     } catch (error) {
