@@ -7,7 +7,8 @@ import { folderSize } from './folder-size.js';
 import { makeFolderFor } from './npm-install.js';
 
 const sweepEveryMs = 3600_000;
-const unusedMs = 3600_000;
+/** An installation takes a minute at most: a folder that has not changed for this long was left by a killed process. */
+const leftMs = 600_000;
 const run = promisify(execFile);
 
 /** The folder of npm's downloads, which all accounts share, and of the installations in progress. */
@@ -37,8 +38,9 @@ export class PackageStore {
     try {
       const { downloads } = this;
       const work = join(this.folder, `install-${randomBytes(8).toString('hex')}`);
-      await makeFolderFor(this.uid, downloads);
+      // In this order: other processes do not empty the downloads from then on
       await makeFolderFor(this.uid, work);
+      await makeFolderFor(this.uid, downloads);
       return { work, downloads };
     } catch (error) {
       this.leave();
@@ -51,9 +53,12 @@ export class PackageStore {
     try {
       return await install();
     } finally {
-      await rm(work, { recursive: true, force: true });
-      if ((await diskUsage(this.downloads)) > this.mostBytes) this.emptied ??= Promise.withResolvers();
-      this.leave();
+      try {
+        await rm(work, { recursive: true, force: true });
+        if ((await diskUsage(this.downloads)) > this.mostBytes) this.emptied ??= Promise.withResolvers();
+      } finally {
+        this.leave();
+      }
     }
   }
 
@@ -71,8 +76,13 @@ export class PackageStore {
     });
   }
 
-  /** In one step, for npm in another process that uses the same folder. Never rejects: the sweep deletes what remains. */
+  /**
+   * Deletes the downloads, unless another process uses them (`sluice component check` beside a running system): a later installation deletes them then.
+   * Never rejects: the sweep deletes what remains.
+   */
   private async empty(): Promise<void> {
+    const { recent } = await this.folders();
+    if (recent.some((name) => name.startsWith('install-'))) return;
     const old = join(this.folder, `old-${randomBytes(8).toString('hex')}`);
     await rename(this.downloads, old).catch(() => undefined);
     await rm(old, { recursive: true, force: true }).catch(() => undefined);
@@ -82,11 +92,20 @@ export class PackageStore {
   private async sweep(): Promise<void> {
     if (performance.now() - this.sweptAt < sweepEveryMs) return;
     this.sweptAt = performance.now();
+    const { left } = await this.folders();
+    for (const name of left) await rm(join(this.folder, name), { recursive: true, force: true });
+  }
+
+  /** The folders of installations, and of emptied downloads: those that may be in use, and those that a killed process has left. */
+  private async folders(): Promise<{ recent: string[]; left: string[] }> {
+    const recent: string[] = [];
+    const left: string[] = [];
     for (const name of await readdir(this.folder).catch(() => [])) {
+      if (!/^(install|old)-/.test(name)) continue;
       const { mtimeMs } = await stat(join(this.folder, name)).catch(() => ({ mtimeMs: Infinity }));
-      if (/^(install|old)-/.test(name) && Date.now() - mtimeMs > unusedMs)
-        await rm(join(this.folder, name), { recursive: true, force: true });
+      if (mtimeMs !== Infinity) (Date.now() - mtimeMs > leftMs ? left : recent).push(name);
     }
+    return { recent, left };
   }
 }
 
