@@ -46,7 +46,8 @@ export async function runInJail(
       const usage = processUsage(lastDescendant(child.pid!));
       if (usage && usage.cpuMs > cpuMs) stop('cpu');
     }, tickMs);
-    ending?.addEventListener('abort', () => stop(String(ending.reason)));
+    const end = (): void => stop(String(ending?.reason));
+    ending?.addEventListener('abort', end);
     child.stdout!.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > outputBytes) stop('output');
@@ -59,6 +60,8 @@ export async function runInJail(
     child.on('close', (status, signal) => {
       clearTimeout(timer);
       clearInterval(ticker);
+      // its process id may be that of another process by then
+      ending?.removeEventListener('abort', end);
       resolve({ exit: limit ?? String(signal ?? status), output: Buffer.concat(output).toString(), errors });
     });
   });
