@@ -30,7 +30,9 @@ creates() {
 start() {
   local name=$1
   shift
-  "$@" > "$work/$name" 2>&1 &
+  # here, and not in the background: what an earlier server of this name has printed must not be found
+  : > "$work/$name"
+  "$@" >> "$work/$name" 2>&1 &
 }
 
 # waits_for NAME TEXT [COUNT]: shows the first line with the text in the output of a server, or fails after 60 seconds. COUNT: this many lines.

@@ -43,17 +43,17 @@ describe('a log that takes longer to read than the time limit', () => {
       { warn: () => {} } as never,
     );
     return (limits: 'all' | 'batch') =>
-      reader.read('operator', 'x', new Map([[0, { from: 0, to: pauses.length }]]), () => true, { withinMs: 200, limits });
+      reader.read('operator', 'x', new Map([[0, { from: 0, to: pauses.length }]]), () => true, { withinMs: 3000, limits });
   };
 
   it('is read to the end if the time limit is for each batch', async () => {
-    const read = logOf(Array.from({ length: 15 }, () => 20));
-    await read('batch');
-    await expect(read('all')).rejects.toThrow('could not be read in time');
+    // ten times shorter than the limit, because a busy machine may add to them
+    const read = logOf(Array.from({ length: 11 }, () => 300));
+    await Promise.all([read('batch'), expect(read('all')).rejects.toThrow('could not be read in time')]);
   });
 
   it('is an error if a batch does not come', async () => {
-    await expect(logOf([0, 1000])('batch')).rejects.toThrow('could not be read in time');
+    await expect(logOf([0, 4000])('batch')).rejects.toThrow('could not be read in time');
   });
 });
 
