@@ -89,7 +89,8 @@ function unreadable(entry: string): Error {
 export const allowPrivateHosts = variable('SLUICE_ALLOW_PRIVATE_HOSTS', {
   fallback: '',
   description:
-    'Private hosts that webhooks and components may call: addresses, networks (CIDR) and names, each optionally with `:port` ' +
+    'Private hosts that webhooks and components may call, and public addresses of this machine, of which only the ports 80 and 443 are open ' +
+    'otherwise: addresses, networks (CIDR) and names, each optionally with `:port` ' +
     '(`127.0.0.1:6379`; `localhost:*` for every port), separated by commas. Without a port, those of shells, mail and well-known stores ' +
     'and orchestrators stay closed, such as 22, 5432, 6379 and 2375. `npm start` sets it to the loopback addresses. The stores and services of Sluice stay ' +
     'out of reach.',

@@ -94,7 +94,11 @@ export class CodeFetcher implements OnApplicationShutdown {
       throw refuse(`redirects more than ${MAX_REDIRECTS} times`);
     } catch (error) {
       if (error instanceof Invalid) throw error;
-      if (error instanceof EgressRefused) throw refuse(`cannot be read: ${error.message}`);
+      if (error instanceof EgressRefused) {
+        const why = `cannot be read: ${error.message}`;
+        // the name server may have failed
+        throw error.code === 'ENOTFOUND' || error.code === 'ETIMEDOUT' ? new NotNow(why) : refuse(why);
+      }
       const { code, name } = error as { code?: unknown; name: string };
       // The code of a DOMException is a number
       const reason = typeof code === 'string' ? code : name;
