@@ -166,7 +166,9 @@ describe('a source', () => {
       const errors = await events(source, '$errors');
       expect(new Set(errors.map(({ error }) => error.code))).toEqual(new Set(['SourceInactive']));
       const notBegun = errors.map(({ error }) => Number(/\d+/.exec(error.message)));
-      expect(begun.length + notBegun.reduce((sum, n) => sum + n, 0)).toBe(60);
+      const total = begun.length + notBegun.reduce((sum, n) => sum + n, 0);
+      // one that begins while the others are deleted counts twice
+      expect([60, 61]).toContain(total);
       expect(errors[0].original_event.method).toBe('POST');
     });
   });
