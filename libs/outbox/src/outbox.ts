@@ -300,13 +300,13 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
 
   /** Returns those that Kafka has: all but the ones that it refuses. */
   private async send(client: PoolClient, rows: Row[]): Promise<Row[]> {
-    const notSent = await this.refusedOf(client, rows);
+    const notSent = await this.sendAll(client, rows);
     for (const row of notSent) await this.setAside(row);
     return rows.filter((row) => !notSent.has(row));
   }
 
   /** Sends them, and returns those that Kafka refuses. */
-  private async refusedOf(client: PoolClient, rows: Row[]): Promise<Set<Row>> {
+  private async sendAll(client: PoolClient, rows: Row[]): Promise<Set<Row>> {
     // Kafka can take minutes
     const release = keepSession((text) => client.query(text));
     try {

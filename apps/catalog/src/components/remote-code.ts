@@ -138,10 +138,10 @@ export class RemoteCode {
       const entry = await fetches.fetch(componentUrl);
       const imports = relativeImports(entry.code);
       if (imports.length === 0) return entry.code;
-      const { files, missed } = await withNeighbours(entry, imports, fetches);
+      const files = await withNeighbours(entry, imports, fetches);
       return this.bundled(ownerId, entry.url, files).catch((error: unknown) => {
         // the bundler only knows that a file is not there
-        throw error instanceof Invalid && missed ? missed : error;
+        throw error instanceof Invalid && fetches.missed ? fetches.missed : error;
       });
     });
   }
@@ -191,13 +191,8 @@ interface RemoteFile {
   url: URL;
 }
 
-/** The code of the entry and of the neighbours that it and they import, by path. `missed`: why one of them may be there at another time. */
-async function withNeighbours(
-  entry: RemoteFile,
-  imports: string[],
-  fetches: Fetches,
-): Promise<{ files: Map<string, string>; missed: NotNow | undefined }> {
-  let missed: NotNow | undefined;
+/** The code of the entry and of the neighbours that it and they import, by path. */
+async function withNeighbours(entry: RemoteFile, imports: string[], fetches: Fetches): Promise<Map<string, string>> {
   const files = new Map([[entry.url.pathname, entry.code]]);
   const seen = new Set<string>();
   const waiting: URL[] = [];
@@ -215,17 +210,18 @@ async function withNeighbours(
   // grows while it is read
   for (const url of waiting) {
     const found = await neighbour(url, files, fetches);
-    if (found instanceof NotNow) missed ??= found;
-    if (!found || found instanceof NotNow) continue;
+    if (!found) continue;
     if (files.size >= MAX_FILES) throw new TooMuch(`imports more than ${MAX_FILES} files`);
     files.set(found.url.pathname, found.code);
     expect(relativeImports(found.code), found.url);
   }
-  return { files, missed };
+  return files;
 }
 
 /** The requests for one component, which are limited in number, in time and in size. */
 class Fetches {
+  /** Why the first neighbour that cannot be fetched now, if any, may be there at another time. */
+  missed: NotNow | undefined;
   private readonly signal = AbortSignal.timeout(READ_MS);
   private count = 0;
   private bytes = 0;
@@ -257,7 +253,7 @@ class TooMuch extends Invalid {
  * Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. No other candidate
  * takes the place of one that may be there at another time.
  */
-async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetches: Fetches): Promise<RemoteFile | NotNow | undefined> {
+async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetches: Fetches): Promise<RemoteFile | undefined> {
   for (const pathname of candidates(wanted.pathname)) {
     if (files.has(pathname)) return undefined;
     const url = Object.assign(new URL(wanted), { pathname });
@@ -265,7 +261,9 @@ async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetche
       return { code: (await fetches.fetch(url.href)).code, url };
     } catch (error) {
       if (!(error instanceof Invalid) || error instanceof TooMuch) throw error;
-      if (error instanceof NotNow) return new NotNow(error.why, url.href);
+      if (!(error instanceof NotNow)) continue;
+      fetches.missed ??= new NotNow(error.why, url.href);
+      return undefined;
     }
   }
   return undefined;

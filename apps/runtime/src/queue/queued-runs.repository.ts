@@ -3,7 +3,7 @@ import { Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn, Unique } 
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
 import { addToOutbox } from '#outbox';
-import { sourceInactive } from '../run-events/error-reports.js';
+import { isMissed, sourceInactive } from '../run-events/error-reports.js';
 
 /** A run that waits because its account has reached its limit, or because it is the run of a hook; deleted when the run has ended. */
 @Entity('queued_run')
@@ -100,8 +100,7 @@ export interface WaitingRun {
 
 /** The conditions under which the runs of a batch start. */
 export interface Conditions {
-  deleted: Set<SourceId>;
-  /** Sources that are not deleted, but not active. */
+  /** Sources that are deleted or inactive. */
   inactive: Set<SourceId>;
   /** Accounts with waiting runs: a new run waits behind them. */
   waiting: Set<UserId>;
@@ -118,7 +117,6 @@ export class QueuedRunsRepository {
 
   async conditions(sourceIds: SourceId[], accountIds: UserId[]): Promise<Conditions> {
     const { rows } = await this.database.query<{
-      deleted: SourceId[];
       inactive: SourceId[];
       waiting: UserId[];
       unknown: SourceId[];
@@ -126,15 +124,14 @@ export class QueuedRunsRepository {
     }>({
       name: 'queue-conditions',
       // one statement per batch of the topic, because every run needs it
-      text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND deleted) AS deleted,
-                    ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND NOT deleted AND NOT active) AS inactive,
+      text: `SELECT ARRAY(SELECT id FROM emitter WHERE id = ANY($1) AND (deleted OR NOT active)) AS inactive,
                     ARRAY(SELECT id FROM unnest($2::text[]) AS id WHERE EXISTS (SELECT FROM queued_run WHERE account_id = id)) AS waiting,
                     ARRAY(SELECT new.id FROM unnest($1::text[]) AS new (id) WHERE NOT EXISTS (SELECT FROM emitter WHERE id = new.id)) AS unknown,
                     (SELECT json_object_agg(source_id, runs_at_a_time) FROM deployment WHERE source_id = ANY($1) AND runs_at_a_time > 1) AS at_a_time`,
       values: [sourceIds, accountIds],
     });
-    const { deleted, inactive, waiting, unknown, at_a_time } = rows[0]!;
-    return { deleted: new Set(deleted), inactive: new Set(inactive), waiting: new Set(waiting), unknown, atATime: at_a_time ?? {} };
+    const { inactive, waiting, unknown, at_a_time } = rows[0]!;
+    return { inactive: new Set(inactive), waiting: new Set(waiting), unknown, atATime: at_a_time ?? {} };
   }
 
   /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. @param held come first */
@@ -248,17 +245,22 @@ export class QueuedRunsRepository {
     );
   }
 
-  /** Reports the runs that are not executed because their sources are not active. Those that have ended have only been delivered again. */
-  async reportInactive(runs: RunRequest[]): Promise<void> {
-    if (runs.length === 0) return;
-    const { rows } = await this.database.query<{ run_id: string }>('SELECT run_id FROM run_done WHERE run_id = ANY($1)', [
-      runs.map(({ run_id }) => run_id),
-    ]);
-    const ended = new Set(rows.map(({ run_id }) => run_id));
-    const lost = runs.filter(({ run_id, trigger }) => trigger !== 'timer' && !ended.has(run_id));
+  /** Reports those of dropped runs whose sources are not deleted. Those that have ended have only been delivered again. */
+  async reportDropped(runs: RunRequest[]): Promise<void> {
+    const missed = runs.filter(isMissed);
+    const { rows } = await this.database.query<{ run_id: string }>(
+      `SELECT run_id FROM unnest($1::text[], $2::text[]) AS run (run_id, source_id)
+       WHERE NOT EXISTS (SELECT FROM run_done WHERE run_id = run.run_id) AND NOT EXISTS (SELECT FROM emitter WHERE id = run.source_id AND deleted)`,
+      [missed.map(({ run_id }) => run_id), missed.map(({ source_id }) => source_id)],
+    );
+    const lost = new Set(rows.map(({ run_id }) => run_id));
+    const bySource = Map.groupBy(
+      missed.filter(({ run_id }) => lost.has(run_id)),
+      ({ source_id }) => source_id,
+    );
     await addToOutbox(
       this.database,
-      [...Map.groupBy(lost, ({ source_id }) => source_id).values()].map((ofSource) => sourceInactive(ofSource.at(-1)!, ofSource.length)),
+      [...bySource.values()].map((ofSource) => sourceInactive(ofSource.at(-1)!, ofSource.length)),
     );
   }
 

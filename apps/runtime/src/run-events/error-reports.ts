@@ -13,6 +13,9 @@ export const switchedOff = (run: DueRun, version: number, reason: string): Accou
     version,
   });
 
+/** Whether a caller or an event expects the run. A timer that is switched off misses nothing. */
+export const isMissed = ({ trigger }: Pick<RunRequest, 'trigger'>): boolean => trigger !== 'timer';
+
 /**
  * The event on `$errors` of runs that are not executed because their source is not active. If they come again, it has the same emit id.
  *

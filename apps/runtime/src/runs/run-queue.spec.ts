@@ -18,10 +18,10 @@ let find: ((ids: string[]) => void) | undefined;
 /** The sources that the service does not know. */
 let unknown: SourceId[];
 let atATime: Partial<Record<SourceId, number>>;
-let deleted: SourceId[];
+/** Sources that are deleted or inactive. */
 let inactive: SourceId[];
-/** The runs of inactive sources that were reported. */
-let reported: RunRequest[];
+/** The runs that were dropped. */
+let dropped: RunRequest[];
 let fullInRouting: boolean;
 let fullInRuntime: boolean;
 let fullOfEmits: boolean;
@@ -36,17 +36,16 @@ beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
   [queued, pushed, held] = [[], [], []];
   [unknown, find] = [[], undefined];
-  [deleted, inactive, reported] = [[], [], []];
+  [inactive, dropped] = [[], []];
   atATime = {};
   const rows: Partial<QueuedRunsRepository> = {
     conditions: async () => ({
-      deleted: new Set(deleted),
       inactive: new Set(inactive),
       waiting: new Set(queued.map(({ owner_id }) => owner_id)),
       unknown,
       atATime,
     }),
-    reportInactive: async (runs) => void reported.push(...runs),
+    reportDropped: async (runs) => void dropped.push(...runs),
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
     next: async (id, taken, { limit }) => {
@@ -166,10 +165,10 @@ it('runs of a source that allows several at a time share that many lanes, whethe
   expect(pushed).toEqual(['one of 3']);
 });
 
-it('a run of a deleted or inactive source does not start; the second is reported', async () => {
+it('a run of a deleted or inactive source does not start, and is reported as dropped', async () => {
   const due = ['dc_1', 'dc_2', 'dc_3'].map((source_id) => ({ ...run(ALICE), run_id: source_id, source_id: source_id as SourceId }));
-  [deleted, inactive] = [['dc_1'], ['dc_2']];
+  inactive = ['dc_1', 'dc_2'];
   const tasks = await queue.plan(due);
   expect(tasks.map(({ length }) => length)).toEqual([0, 0, 1]);
-  expect(reported).toEqual([due[1]]);
+  expect(dropped).toEqual([due[0], due[1]]);
 });

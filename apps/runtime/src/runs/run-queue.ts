@@ -89,11 +89,11 @@ export class RunQueue implements BeforeApplicationShutdown {
   async plan(due: RunRequest[]): Promise<Task[][]> {
     const sources = [...new Set(due.map(({ source_id }) => source_id))];
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
-    const { deleted, inactive, waiting, atATime } = await this.conditions(sources, accounts);
+    const { inactive, waiting, atATime } = await this.conditions(sources, accounts);
     for (const id of accounts) if (this.emitsTooMuch(id)) waiting.add(id);
     const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
     const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
-      if (!run.hook && (deleted.has(run.source_id) || inactive.has(run.source_id))) return 'drop';
+      if (!run.hook && inactive.has(run.source_id)) return 'drop';
       const before = ready.get(run.owner_id) ?? 0;
       if (waiting.has(run.owner_id) || before >= READY_PER_ACCOUNT) {
         // later runs of the account wait behind it
@@ -107,7 +107,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     for (const run of toRun!) this.account(run.owner_id).direct.set(run.run_id, run);
     try {
       if (toWait!.length > 0) await this.keep(toWait!);
-      await this.drop(toDrop!, inactive);
+      await this.drop(toDrop!);
     } catch (error) {
       for (const run of toRun!) this.leave(run);
       throw error;
@@ -180,9 +180,9 @@ export class RunQueue implements BeforeApplicationShutdown {
     return this.fullAccounts.isFullIn(listFullInRouting, id) || this.own.isFullOf('waiting_emit', id);
   }
 
-  private async drop(runs: RunRequest[], inactive: Set<SourceId>): Promise<void> {
+  private async drop(runs: RunRequest[]): Promise<void> {
     if (runs.length === 0) return;
-    await this.queue.reportInactive(runs.filter(({ source_id }) => inactive.has(source_id)));
+    await this.queue.reportDropped(runs);
     dropped.inc(runs.length);
     const bySource: Partial<Record<SourceId, number>> = {};
     for (const { source_id } of runs) bySource[source_id] = (bySource[source_id] ?? 0) + 1;

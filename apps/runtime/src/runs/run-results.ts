@@ -5,6 +5,7 @@ import { isOfData, isTransient } from '#database';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
+import type { AccountRecord } from '#outbox';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { Quotas } from '../quotas/quotas.js';
@@ -13,7 +14,7 @@ import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { additionalUnits, bytesRead, KILLED, type StateBefore } from './run-cost.js';
 import { notKept, type RunEffects, runEffects, skippedEntry } from './run-effects.js';
-import { sourceInactive, switchedOff } from '../run-events/error-reports.js';
+import { switchedOff } from '../run-events/error-reports.js';
 import type { DueRun } from '../run-events/run-events.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
 import { RunsRepository } from './runs.repository.js';
@@ -64,20 +65,9 @@ export class RunResults {
     return isDone ? null : { db, dedupe };
   }
 
-  /** For a run that is not executed, and is listed as skipped. */
-  skip(run: RunRequest, reason: string): Promise<void> {
-    return this.runs.leaveOut(run, { entry: skippedEntry(run, reason, Date.now()), records: [] });
-  }
-
-  /** For a run whose source is deleted. */
-  forget(run: RunRequest): Promise<void> {
-    return this.runs.leaveOut(run);
-  }
-
-  /** For a run whose source is not active. A timer that has been switched off misses nothing; of all others, `$errors` shows the event. */
-  skipOfInactive(run: RunRequest, reason: string): Promise<void> {
-    const records = run.trigger === 'timer' ? [] : [sourceInactive(run)];
-    return this.runs.leaveOut(run, { entry: skippedEntry(run, reason, Date.now()), records });
+  /** For a run that is not executed. It is listed unless its source does not exist. `reports`: for `$errors`. */
+  skip(run: RunRequest, reason: string, { isListed, reports }: { isListed: boolean; reports: AccountRecord[] }): Promise<void> {
+    return this.runs.leaveOut(run, isListed ? skippedEntry(run, reason, Date.now()) : null, reports);
   }
 
   /** The component does not define this hook. After the last hook of a source, its state is deleted anyway. */

@@ -217,7 +217,7 @@ describe('the effects of a run', () => {
 
   it('list a run that was skipped once', async () => {
     const run = { run_id: 'skipped', source_id: SOURCE, owner_id: ACCOUNT, trigger: 'event' as const };
-    for (let n = 0; n < 2; n++) await runs.leaveOut(run, { entry: skippedEntry(run, 'over quota', Date.now()), records: [] });
+    for (let n = 0; n < 2; n++) await runs.leaveOut(run, skippedEntry(run, 'over quota', Date.now()));
     const { total, rows } = await runs.page(SOURCE, { limit: 9 });
     expect([total, rows[0]?.status, rows[0]?.error]).toEqual([1, 'skipped', expect.stringContaining('over quota')]);
   });

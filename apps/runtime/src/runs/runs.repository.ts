@@ -156,13 +156,13 @@ export class RunsRepository {
     );
   }
 
-  /** Ends a run that was not executed. @param ended absent if its source does not exist */
-  async leaveOut(run: EndedRun['run'] & Pick<RunRequest, 'retry'>, ended?: Pick<EndedRun, 'entry' | 'records'>): Promise<void> {
+  /** Ends a run that was not executed. @param entry null if its source does not exist */
+  async leaveOut(run: EndedRun['run'] & Pick<RunRequest, 'retry'>, entry: RunEntry | null, records: AccountRecord[] = []): Promise<void> {
     const { run_id, source_id, retry } = run;
     if (retry) await this.retried.settle(this.database, [{ firstRunId: retry.first_run_id, sourceId: source_id, next: null }]);
     if (run.trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
-    if (!ended) return;
-    const [isNew] = await this.end(this.database, [{ run, ...ended }]);
+    if (!entry) return;
+    const [isNew] = await this.end(this.database, [{ run, entry, records }]);
     if (isNew && this.trims.isDue(source_id)) await this.trim(source_id);
   }
 

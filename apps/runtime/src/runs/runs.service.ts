@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequest, Unavailable } from '#contracts';
 import { LOG, type Log } from '#observability';
+import type { AccountRecord } from '#outbox';
 import { Stats } from '#stats';
 import { AccountPace } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
@@ -8,7 +9,7 @@ import { type HttpReply, isInterrupted, type RunOutcome, type RunStatus } from '
 import { isLarge, RUN_UNITS, type StateBefore } from './run-cost.js';
 import { RunResults, type StoredSource } from './run-results.js';
 import { errorLine, withoutCode } from './run-effects.js';
-import { overQuota } from '../run-events/error-reports.js';
+import { isMissed, overQuota, sourceInactive } from '../run-events/error-reports.js';
 import type { DueRun } from '../run-events/run-events.js';
 import { eventOfTimer, keepsOrder, respondsWhenStored, type RunSource, RunSources, type SourceWithoutCode } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
@@ -46,8 +47,8 @@ export class RunsService {
       await this.results.repeated(request);
       return null;
     }
-    if (!source) return this.skip(request, 'the source does not exist', 'forget');
-    if (source === 'inactive') return this.skip(request, 'the source is not active', watch.onRespond ? 'skip' : 'skipOfInactive');
+    if (!source) return this.skip(request, 'the source does not exist', { isListed: false });
+    if (source === 'inactive') return this.skipOfInactive(request, watch);
     if (source.component === null) return this.failWithoutCode(request, source);
     const { state, description } = source;
     if (request.hook && !description.hooks.includes(request.hook.method)) {
@@ -58,7 +59,7 @@ export class RunsService {
     // hooks set up and clean up: they run over quota, too
     if (!run.hook && !(await this.quotas.allow(state.owner_id))) {
       await this.quotas.notify(state.source_id, overQuota(run, state.version));
-      return this.skip(run, 'the account is over its quota', 'skip');
+      return this.skip(run, 'the account is over its quota');
     }
     await this.pace.runTurn(state.owner_id, RUN_UNITS);
     const carryOut = () => this.carryOut(run, source, watch);
@@ -118,9 +119,14 @@ export class RunsService {
     );
   }
 
-  private async skip(run: RunRequest, reason: string, how: 'forget' | 'skip' | 'skipOfInactive'): Promise<null> {
+  /** A request that waits for the response of the component gets another one. The other runs had been accepted. */
+  private skipOfInactive(run: RunRequest, { onRespond }: RunWatch): Promise<null> {
+    return this.skip(run, 'the source is not active', { reports: onRespond || !isMissed(run) ? [] : [sourceInactive(run)] });
+  }
+
+  private async skip(run: RunRequest, reason: string, { isListed = true, reports = [] as AccountRecord[] } = {}): Promise<null> {
     const { run_id, source_id } = run;
-    await this.results[how](run, reason);
+    await this.results.skip(run, reason, { isListed, reports });
     this.log.info({ run_id, source_id, reason }, 'run.skipped');
     return null;
   }
