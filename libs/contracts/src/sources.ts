@@ -1,4 +1,4 @@
-import { IsBoolean, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsBoolean, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
 import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
@@ -111,8 +111,10 @@ export class ListSources extends PageRequest {
 export const listSources = query<Page<Source>>()('catalog.source.list', ListSources, { secret: true });
 
 export class SwitchOffSource extends SourceReference {
+  /** That of its deployment: what its owner has changed since then stays as it is. */
+  @IsInt() version!: number;
   /** One line for the log. */
   @IsString() reason!: string;
 }
-/** Sent by the runtime for a source whose code repeatedly ends its process. Only a user can switch the source on again. Returns whether it was on. */
+/** Sent by the runtime for a source whose code repeatedly ends its process. Only a user can switch the source on again. Returns whether it was on, in this version. */
 export const switchOffSource = command<boolean>()('catalog.source.switch-off', SwitchOffSource);

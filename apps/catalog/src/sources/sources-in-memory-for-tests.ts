@@ -64,9 +64,9 @@ export class SourcesInMemory implements Pick<
     return row;
   }
 
-  async switchOff(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
+  async switchOff(ownerId: UserId, id: SourceId, version: number): Promise<EmitterState | undefined> {
     const before = await this.find(ownerId, id);
-    if (!before?.active) return undefined;
+    if (!before?.active || before.version !== version) return undefined;
     const row = { ...before, active: false, version: before.version + 1 };
     this.rows.set(id, row);
     return sourceState(row);

@@ -222,11 +222,11 @@ describe('the sources', () => {
   });
 
   it('do not exist for another account', async () => {
-    const { id } = await create();
+    const { id, version } = await create();
     const otherAccount = newId('user');
     expect(await sources.find(otherAccount, id)).toBeUndefined();
     expect(await sources.update(otherAccount, id, () => change())).toBeUndefined();
-    expect(await sources.switchOff(otherAccount, id)).toBeUndefined();
+    expect(await sources.switchOff(otherAccount, id, version)).toBeUndefined();
     expect(await sources.delete(otherAccount, id)).toBeUndefined();
     expect(await sources.list(otherAccount, { limit: 10 })).toEqual({ rows: [], total: 0 });
   });
@@ -387,10 +387,17 @@ describe('the sources', () => {
   });
 
   it('are switched off only once: a second call changes nothing and writes no fact', async () => {
-    const { id } = await create();
-    expect(await sources.switchOff(owner, id)).toMatchObject({ active: false });
-    expect(await sources.switchOff(owner, id)).toBeUndefined();
+    const { id, version } = await create();
+    expect(await sources.switchOff(owner, id, version)).toMatchObject({ active: false });
+    for (const again of [version, version + 1]) expect(await sources.switchOff(owner, id, again)).toBeUndefined();
     expect(await facts()).toHaveLength(2);
+  });
+
+  it('are not switched off in a version that their owner has changed meanwhile', async () => {
+    const { id, version } = await create();
+    await sources.update(owner, id, () => change({ slug: 'b' }));
+    expect(await sources.switchOff(owner, id, version)).toBeUndefined();
+    expect(await sources.find(owner, id)).toMatchObject({ active: true });
   });
 
   it('count as new for thirty seconds after they were created, also under an older id', async () => {

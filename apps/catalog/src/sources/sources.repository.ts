@@ -198,12 +198,12 @@ export class SourcesRepository {
     });
   }
 
-  /** Makes the source inactive and changes nothing else. Undefined if it was inactive, or the owner has no such source. */
-  async switchOff(ownerId: UserId, id: SourceId): Promise<EmitterState | undefined> {
+  /** Makes the source inactive and changes nothing else. Undefined if it was inactive, has another version, or the owner has no such source. */
+  async switchOff(ownerId: UserId, id: SourceId, version: number): Promise<EmitterState | undefined> {
     return this.database.transaction(async (transaction) => {
       const switched = `UPDATE source SET active = false, version = ${nextVersion('source')}, updated_at = now()
-                        WHERE owner_id = $1 AND id = $2 AND active RETURNING *`;
-      return (await this.publishAll(transaction, await transaction.query<BareRow>(switched, [ownerId, id])))[0];
+                        WHERE owner_id = $1 AND id = $2 AND version = $3 AND active RETURNING *`;
+      return (await this.publishAll(transaction, await transaction.query<BareRow>(switched, [ownerId, id, version])))[0];
     });
   }
 

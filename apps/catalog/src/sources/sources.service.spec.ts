@@ -438,7 +438,7 @@ describe('the sources of an account', () => {
 
   it('switches a source off once, and announces it once', async () => {
     await create({ component_code: 'code' });
-    for (let n = 0; n < 2; n++) await service.switchOff({ owner_id: ME, id: ID, reason: 'it kills its process' });
+    for (let n = 0; n < 2; n++) await service.switchOff({ owner_id: ME, id: ID, version: 1, reason: 'it kills its process' });
     expect(announced().map(({ version, active }) => ({ version, active }))).toEqual([{ version: 2, active: false }]);
   });
 

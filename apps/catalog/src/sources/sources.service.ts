@@ -138,9 +138,9 @@ export class SourcesService {
     return this.toSource(await this.found(owner_id, id), this.endpointsUrl(without_endpoints));
   }
 
-  /** Returns whether it was on. */
-  async switchOff({ owner_id, id, reason }: SwitchOffSource): Promise<boolean> {
-    const state = await this.sources.switchOff(owner_id, id);
+  /** Returns whether it was on, in this version. */
+  async switchOff({ owner_id, id, version, reason }: SwitchOffSource): Promise<boolean> {
+    const state = await this.sources.switchOff(owner_id, id, version);
     if (!state) return false;
     await this.announce(state, 'switched');
     this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');

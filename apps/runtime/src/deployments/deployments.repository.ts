@@ -5,6 +5,9 @@ import { type AccountRecord, addToOutbox } from '#outbox';
 import { DeploymentRow } from './deployment.entity.js';
 import type { DeployedState } from './hook-runs.js';
 
+/** A source is switched off after this many consecutive runs that ended their process. */
+export const KILLS_IN_ROW = 3;
+
 /** The row in the form that determines hooks: its state and its deployment. */
 export const deployedState = ({
   source_id,
@@ -81,22 +84,28 @@ export class DeploymentsRepository {
     await transaction.rows(DeploymentRow).delete({ source_id: sourceId });
   }
 
-  /** Counts a run that ended its process; returns how many there were in a row. `report`: of an active source, stored with the new count. */
-  async countKill(sourceId: string, report: (kills: number) => AccountRecord[]): Promise<number> {
+  /**
+   * Counts a run of this version that ended its process; returns how many there were in a row, 0 for another version. `report`: of an active source, stored
+   * with the count that makes it one to switch off.
+   */
+  async countKill({ source_id, version }: Pick<DeploymentRow, 'source_id' | 'version'>, report: () => AccountRecord): Promise<number> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ kills_in_row: number; active: boolean }>(
-        'UPDATE deployment SET kills_in_row = kills_in_row + 1 WHERE source_id = $1 RETURNING kills_in_row, active',
-        [sourceId],
+        'UPDATE deployment SET kills_in_row = kills_in_row + 1 WHERE source_id = $1 AND version = $2 RETURNING kills_in_row, active',
+        [source_id, version],
       );
       const { kills_in_row: kills = 0, active } = rows[0] ?? {};
-      if (active) await addToOutbox(transaction, report(kills));
+      if (active && kills === KILLS_IN_ROW) await addToOutbox(transaction, [report()]);
       return kills;
     });
   }
 
-  /** A run did not end its process. */
+  /** A run did not end its process. A source that is about to be switched off stays one. */
   async resetKills(sourceId: string): Promise<void> {
-    await this.database.query('UPDATE deployment SET kills_in_row = 0 WHERE source_id = $1 AND kills_in_row > 0', [sourceId]);
+    await this.database.query('UPDATE deployment SET kills_in_row = 0 WHERE source_id = $1 AND kills_in_row > 0 AND kills_in_row < $2', [
+      sourceId,
+      KILLS_IN_ROW,
+    ]);
   }
 
   private async load(column: 'source_id' | 'endpoint_key', values: string[]): Promise<Map<string, DeploymentRow>> {

@@ -4,6 +4,7 @@ import type { Messages } from '#messaging';
 import { createLog } from '#observability';
 import { FakeMessages, freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
+import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { deployedState, DeploymentsRepository } from '../deployments/deployments.repository.js';
 import type { RunStatus } from '../sandbox/sandbox.js';
 import type { DueRun } from '../run-events/run-events.js';
@@ -42,8 +43,8 @@ it('a source whose runs keep ending their processes is reported once per version
   const none = undefined as never;
   const results = new RunResults(none, none, none, deployments, messages as unknown as Messages, none, none, createLog('test', 'silent'));
   const run = { run_id: 'r', source_id: SOURCE, owner_id: OWNER, trigger: 'manual', due_at_ms: 1, event: '1' } as DueRun;
-  const end = async (status: RunStatus) => {
-    const row = (await deployments.find(SOURCE))!;
+  const end = async (status: RunStatus, found?: DeploymentRow) => {
+    const row = found ?? (await deployments.find(SOURCE))!;
     const source = { state: deployedState(row), killsInRow: row.kills_in_row } as RunSource;
     await results.countKill(run, source, status).catch((error: unknown) => expect(error).toBeInstanceOf(Unavailable));
   };
@@ -51,10 +52,20 @@ it('a source whose runs keep ending their processes is reported once per version
   for (const status of ['memory', 'killed', 'ok', 'memory', 'memory'] as const) await end(status);
   expect([await reports(), messages.requests]).toEqual([[], []]);
   await end('timeout');
+  expect(await reports()).toEqual(['SourceSwitchedOff']);
+  const request = { payload: { owner_id: OWNER, id: SOURCE, version: 1 } };
+  expect(messages.requests).toMatchObject([request]);
+  // another run of it was in progress
+  await end('ok');
+  const before = (await deployments.find(SOURCE))!;
+  expect(before.kills_in_row).toBe(3);
   await end('memory');
   expect(await reports()).toEqual(['SourceSwitchedOff']);
-  expect(messages.requests).toHaveLength(2);
+  expect(messages.requests).toMatchObject([request, request]);
   await deploy(2);
+  // runs of the earlier version that end now do not count
+  for (let n = 0; n < 3; n++) await end('memory', before);
+  expect((await deployments.find(SOURCE))?.kills_in_row).toBe(0);
   for (let n = 0; n < 3; n++) await end('memory');
   expect(await reports()).toEqual(['SourceSwitchedOff', 'SourceSwitchedOff']);
 });

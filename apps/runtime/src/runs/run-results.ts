@@ -6,7 +6,7 @@ import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { LOG, type Log } from '#observability';
 import type { AccountRecord } from '#outbox';
-import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { DeploymentsRepository, KILLS_IN_ROW } from '../deployments/deployments.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { Quotas } from '../quotas/quotas.js';
 import type { ComponentDescription, RunOutcome, RunStatus } from '../sandbox/sandbox.js';
@@ -22,8 +22,7 @@ import { RunsRepository } from './runs.repository.js';
 /** The last pause before another attempt to write is this long, and all of them together twice that. */
 const LONGEST_PAUSE_MS = 16_000;
 
-/** A source is switched off after this many consecutive runs that ended their process. */
-const KILLS_IN_ROW = 3;
+const KILLS = `${KILLS_IN_ROW} consecutive runs ended their process`;
 
 /** The part of a source that the outcome of a run needs. */
 export interface StoredSource extends Pick<RunSource, 'state'> {
@@ -97,17 +96,18 @@ export class RunResults {
   }
 
   /**
-   * Switches a source off whose runs keep ending their processes. The report is stored with the count: the runtime may end before the catalog replies. If
-   * the source is not switched off then, its next such run does it.
+   * Switches a source off whose runs keep ending their processes. The report is stored with the count. If the source cannot be switched off now, that is
+   * repeated before its next run, which can be this one: it throws Unavailable then.
    */
-  async countKill(run: DueRun, { state: { source_id, owner_id, version }, killsInRow }: RunSource, status: RunStatus): Promise<void> {
-    if (!KILLED.includes(status)) return killsInRow === 0 ? undefined : this.deployments.resetKills(source_id);
-    const reasonOf = (kills: number) => `${kills} consecutive runs ended their process; the last one: ${status}`;
-    const kills = await this.deployments.countKill(source_id, (count) =>
-      count === KILLS_IN_ROW ? [switchedOff(run, version, reasonOf(count))] : [],
-    );
-    if (kills < KILLS_IN_ROW) return;
-    await this.messages.request(switchOffSource, { owner_id, id: source_id, reason: reasonOf(kills) }, { key: owner_id });
+  async countKill(run: DueRun, { state, killsInRow }: RunSource, status: RunStatus): Promise<void> {
+    if (!KILLED.includes(status)) return killsInRow === 0 ? undefined : this.deployments.resetKills(state.source_id);
+    const kills = await this.deployments.countKill(state, () => switchedOff(run, state.version, `${KILLS}; the last one: ${status}`));
+    if (kills >= KILLS_IN_ROW) await this.switchOff(state);
+  }
+
+  /** For a source whose last runs have ended their processes. Nothing happens if its owner has changed it since then. */
+  async switchOff({ source_id, owner_id, version }: RunSource['state']): Promise<void> {
+    await this.messages.request(switchOffSource, { owner_id, id: source_id, version, reason: KILLS }, { key: owner_id });
   }
 
   /** Other work of the main thread has its turn between slices of large effects. `ms`: without that work. */

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { NotFound, type RunRequest, TimedOut, Unavailable } from '#contracts';
+import { NotFound, type RunRequest, switchOffSource, TimedOut, Unavailable } from '#contracts';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { createLog, LOG } from '#observability';
 import { Stats } from '#stats';
+import { FakeMessages } from '#testing';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeployedSources } from '../deployments/deployed-sources.js';
@@ -41,16 +42,18 @@ interface Fakes {
   get: () => Promise<unknown>;
   finish?: (run: unknown, effects: RunEffects) => Promise<boolean>;
   done?: Pick<RunsRepository, 'resumeTimer'>;
+  deployed?: Partial<DeploymentRow>;
+  messages?: FakeMessages;
   spendOn?: (work: string, account: string, units: number) => void;
   execute?: () => Promise<RunOutcome>;
 }
 
-const serviceWith = async ({ get, finish, done, spendOn = () => {}, execute }: Fakes) => {
+const serviceWith = async ({ get, finish, done, deployed, messages = new FakeMessages(), spendOn = () => {}, execute }: Fakes) => {
   const module = await Test.createTestingModule({
     providers: [
       ...[RunsService, RunSources, RunResults],
       { provide: CodeCache, useValue: { get } },
-      { provide: DeployedSources, useValue: { find: async () => DEPLOYED as unknown as DeploymentRow } },
+      { provide: DeployedSources, useValue: { find: async () => ({ ...DEPLOYED, ...deployed }) as DeploymentRow } },
       { provide: RunsRepository, useValue: { isDone: async () => done !== undefined, finish, ...done } },
       { provide: AccountPace, useValue: { runTurn: async () => {}, spend: () => {}, spendOn } },
       { provide: Quotas, useValue: { counted: false, allow: async () => true } },
@@ -59,10 +62,8 @@ const serviceWith = async ({ get, finish, done, spendOn = () => {}, execute }: F
       { provide: LOG, useValue: createLog('test', 'silent') },
       { provide: RunLanes, useValue: { learn: () => {} } },
       { provide: SandboxRuns, useValue: { execute } },
-      ...[DeploymentsRepository, Messages, SourceStateRepository, SourceLocks].map((provide) => ({
-        provide,
-        useValue: {},
-      })),
+      { provide: Messages, useValue: messages },
+      ...[DeploymentsRepository, SourceStateRepository, SourceLocks].map((provide) => ({ provide, useValue: {} })),
     ],
   }).compile();
   return module.get(RunsService);
@@ -85,6 +86,17 @@ it('leaves a run to be repeated while the catalog does not reply', async () => {
   const service = await serviceWithCode(() => Promise.reject(new TimedOut('catalog')), stored);
   await expect(service.execute(RUN)).rejects.toThrow(TimedOut);
   expect(stored).toEqual([]);
+});
+
+it.each([
+  ['has not begun', undefined],
+  ['has ended', { resumeTimer: async () => {} }],
+] as const)('switches a source off first whose earlier runs should have done so, when a run of it %s', async (_, done) => {
+  const messages = new FakeMessages().replyTo(switchOffSource, () => true);
+  const get = async () => ({ component: { hash: 'h', code: '' }, description: {} });
+  const service = await serviceWith({ get, done, messages, deployed: { kills_in_row: 3, version: 7 } });
+  await expect(service.execute(RUN)).rejects.toThrow(Unavailable);
+  expect(messages.requests).toMatchObject([{ payload: { id: RUN.source_id, owner_id: RUN.owner_id, version: 7 } }]);
 });
 
 it.each([

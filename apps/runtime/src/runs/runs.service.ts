@@ -7,6 +7,7 @@ import { AccountPace } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
 import { type HttpReply, isInterrupted, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
 import { isLarge, RUN_UNITS, type StateBefore } from './run-cost.js';
+import { KILLS_IN_ROW } from '../deployments/deployments.repository.js';
 import { RunResults, type StoredSource } from './run-results.js';
 import { errorLine, withoutCode } from './run-effects.js';
 import { isMissed, overQuota, sourceInactive } from '../run-events/error-reports.js';
@@ -43,6 +44,11 @@ export class RunsService {
   /** Throws only failures that are transient: the run is then repeated. Returns how the run ended; null if it was not executed. */
   async execute(request: RunRequest, watch: RunWatch = {}): Promise<RunStatus | null> {
     const [source, isDone] = await Promise.all([this.sources.find(request), this.results.isDone(request)]);
+    if (typeof source === 'object' && source.component && source.killsInRow >= KILLS_IN_ROW) {
+      // the run that should have switched it off was cut off
+      await this.results.switchOff(source.state);
+      throw new Unavailable('the source is being switched off');
+    }
     if (isDone) {
       await this.results.repeated(request);
       return null;
