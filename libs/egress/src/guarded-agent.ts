@@ -29,12 +29,7 @@ export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, .
     connect: (target, callback) =>
       dial(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null);
-        const limit = limitResponses(socket, maxResponseBytes);
-        const accept = acceptContinue(socket);
-        beforeEachWrite(socket, () => {
-          limit();
-          accept();
-        });
+        beforeEachWrite(socket, limitResponses(socket, maxResponseBytes));
         callback(null, socket);
       }),
   });
@@ -55,7 +50,7 @@ export class ResponseTooLong extends Error {
 
 /**
  * Counts the bytes that the connection has received since the last request. A receiver's server may send informational responses or extensions of
- * chunks without end, which no limit of a body counts. On the path of each delivery: one comparison per event of the socket.
+ * chunks without end, which no limit of a body counts.
  * @returns to call before a request is written
  */
 function limitResponses(socket: Socket, maxBytes: number): () => void {
@@ -75,7 +70,6 @@ function limitResponses(socket: Socket, maxBytes: number): () => void {
   };
 }
 
-/** On the path of each delivery, so the socket gets one such function. */
 function beforeEachWrite(socket: Socket, prepare: () => void): void {
   const { write } = socket;
   socket.write = function (this: Socket, ...written: Parameters<typeof write>) {
@@ -84,29 +78,7 @@ function beforeEachWrite(socket: Socket, prepare: () => void): void {
   } as typeof write;
 }
 
-const CONTINUE = 'HTTP/1.1 100';
-
-/**
- * Lets a response begin with `100 Continue`, which some servers send before each response to a POST. A client must accept it (RFC 9110, 15.2), but undici
- * fails the request unless it has requested this. It gets it as `102 Processing`, which it accepts like all other informational responses.
- * @returns to call before a request is written
- */
-function acceptContinue(socket: Socket): () => void {
-  let isBegin = false;
-  const { read } = socket;
-  socket.read = function (this: Socket, size?: number) {
-    const chunk = read.call(this, size) as Buffer | null;
-    if (!isBegin || chunk === null) return chunk;
-    isBegin = false;
-    if (chunk.toString('latin1', 0, CONTINUE.length) === CONTINUE) chunk.write('2', CONTINUE.length - 1, 'latin1');
-    return chunk;
-  };
-  return () => {
-    isBegin = true;
-  };
-}
-
-/** An undici connector that calls the guard and dials the returned addresses one after another. TLS still checks the host name. */
+/** Opens sockets like undici's connector, and calls the guard: it dials the returned addresses one after another. TLS still checks the host name. */
 export function guardedConnector(guard: AddressGuard, options: GuardedConnectorOptions = {}): buildConnector.connector {
   const dial = buildConnector({ allowH2: false, ...options });
   return (target, callback) => {

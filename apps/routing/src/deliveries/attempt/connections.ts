@@ -1,0 +1,193 @@
+import type { Socket } from 'node:net';
+import { MAX_IDLE_MS } from '#egress';
+import type { HttpResponse } from './http-response.js';
+
+/** A receiver closes an idle connection this long before it says at the earliest; a request that is sent then would be lost. */
+const MARGIN_MS = 2000;
+/** For receivers that do not say how long they keep an idle connection. */
+const USUAL_IDLE_MS = 4000;
+const SWEEP_MS = 1000;
+
+/** Opens a socket to a server, for example over TLS. */
+export type Connect = (
+  target: { hostname: string; host: string; protocol: string; port: string },
+  callback: (...result: [error: null, socket: Socket] | [error: Error, socket: null]) => void,
+) => void;
+
+/** Waits for the response on a connection. */
+export interface Waiting {
+  readonly response: HttpResponse;
+  /** The response is complete. */
+  onResponse(): void;
+  /** The connection has ended, or what arrived is not a response. */
+  onLost(error: Error | undefined): void;
+}
+
+/** A server: scheme, host and port. */
+export class Origin {
+  /** The `Host` header: without the port if it is the scheme's. */
+  readonly host: string;
+  /** The last one rested for the shortest time. */
+  readonly idle: Connection[] = [];
+  /** How many connections to it are open, or being opened. */
+  uses = 0;
+  private readonly url: URL;
+
+  constructor(readonly text: string) {
+    this.url = new URL(text);
+    this.host = this.url.host;
+  }
+
+  get target(): Parameters<Connect>[0] {
+    const { hostname, host, protocol, port } = this.url;
+    return { hostname, host, protocol, port };
+  }
+}
+
+let toWrite: [Socket, Buffer][] = [];
+
+/** Each write can wake the receiver's process, which costs more than the write if it has nothing to do between two of them. */
+function writeAll(): void {
+  const all = toWrite;
+  toWrite = [];
+  for (const [socket, request] of all) socket.write(request);
+}
+
+/** A connection to a receiver, with one request at a time. */
+export class Connection {
+  /** When it is closed if it is not used, in ms. */
+  idleUntil = 0;
+  private waiting: Waiting | undefined;
+  private error: Error | undefined;
+
+  constructor(
+    private readonly socket: Socket,
+    readonly origin: Origin,
+    onClose: (connection: Connection) => void,
+  ) {
+    socket
+      .on('data', (bytes: Buffer) => this.take(bytes))
+      .on('error', (error: Error) => (this.error = error))
+      .on('end', () => this.close())
+      .on('close', () => {
+        onClose(this);
+        this.settle()?.onLost(this.error);
+      });
+  }
+
+  get isOpen(): boolean {
+    return !this.socket.destroyed && this.socket.writable;
+  }
+
+  /** Whether all that was sent has left this process: a receiver can respond before it has read the request. */
+  get isSent(): boolean {
+    return this.socket.writableLength === 0;
+  }
+
+  /** Sends the request with the others of this turn of the event loop. */
+  send(request: Buffer, waiting: Waiting): void {
+    this.waiting = waiting;
+    if (toWrite.push([this.socket, request]) === 1) setImmediate(writeAll);
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  private take(bytes: Buffer): void {
+    // nobody has asked: the receiver is confused, or attacks
+    if (!this.waiting) return this.close();
+    const { response } = this.waiting;
+    try {
+      response.take(bytes);
+    } catch (error) {
+      const lost = this.settle();
+      this.close();
+      lost?.onLost(error as Error);
+      return;
+    }
+    if (response.isComplete) this.settle()?.onResponse();
+  }
+
+  private settle(): Waiting | undefined {
+    const { waiting } = this;
+    this.waiting = undefined;
+    return waiting;
+  }
+}
+
+/** The connections to receivers, and those that rest until the next request. */
+export class Connections {
+  private readonly origins = new Map<string, Origin>();
+  private readonly open = new Set<Connection>();
+  private sweeper: NodeJS.Timeout | undefined;
+  private isClosed = false;
+
+  constructor(private readonly connect: Connect) {}
+
+  /** Throws a TypeError if the text is not a URL. */
+  origin(text: string): Origin {
+    let origin = this.origins.get(text);
+    if (!origin) this.origins.set(text, (origin = new Origin(text)));
+    return origin;
+  }
+
+  /** A connection that rests. */
+  takeIdle({ idle }: Origin): Connection | undefined {
+    for (let next = idle.pop(); next; next = idle.pop()) {
+      if (next.isOpen && next.idleUntil > performance.now()) return next;
+      next.close();
+    }
+    return undefined;
+  }
+
+  /** A new connection. `callback` is not called after `close`. */
+  dial(origin: Origin, callback: (...result: [error: null, connection: Connection] | [error: Error, connection: null]) => void): void {
+    origin.uses += 1;
+    this.sweeper ??= setInterval(() => this.sweep(), SWEEP_MS).unref();
+    this.connect(origin.target, (error, socket) => {
+      if (this.isClosed) socket?.destroy();
+      else if (error) {
+        origin.uses -= 1;
+        callback(error, null);
+      } else {
+        const connection = new Connection(socket, origin, (closed) => this.forget(closed));
+        this.open.add(connection);
+        callback(null, connection);
+      }
+    });
+  }
+
+  /** After a response. `forMs`: for how long the receiver keeps it, if it says so. */
+  rest(connection: Connection, forMs: number = USUAL_IDLE_MS + MARGIN_MS): void {
+    const idleMs = Math.min(forMs - MARGIN_MS, MAX_IDLE_MS);
+    if (idleMs <= 0 || !connection.isSent || this.isClosed) return connection.close();
+    connection.idleUntil = performance.now() + idleMs;
+    connection.origin.idle.push(connection);
+  }
+
+  close(): void {
+    this.isClosed = true;
+    clearInterval(this.sweeper);
+    for (const connection of this.open) connection.close();
+  }
+
+  private forget(connection: Connection): void {
+    const { origin } = connection;
+    this.open.delete(connection);
+    origin.uses -= 1;
+    const at = origin.idle.indexOf(connection);
+    if (at !== -1) origin.idle.splice(at, 1);
+  }
+
+  private sweep(): void {
+    const now = performance.now();
+    for (const [text, { idle, uses }] of this.origins) {
+      for (const connection of idle) if (connection.idleUntil <= now) connection.close();
+      if (uses === 0) this.origins.delete(text);
+    }
+    if (this.origins.size > 0) return;
+    clearInterval(this.sweeper);
+    this.sweeper = undefined;
+  }
+}
