@@ -18,7 +18,7 @@ export type DisabledWhy = 'gone' | 'failing';
 export abstract class Notices {
   /** A delivery was given up after an attempt, together with its report (`failureReportOf`). */
   abstract gaveUp(target: Target, delivery: Delivery): void;
-  /** A delivery was given up because it has waited too long: reported on its emitter's `$errors`, at most once per webhook and hour. */
+  /** A delivery is being given up because it has waited too long: reported on its emitter's `$errors`, at most once per webhook and hour. */
   abstract expired(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void>;
   /** A webhook was disabled, together with its `disabledReports`. */
   abstract disabled(target: Target, why: DisabledWhy): void;

@@ -16,11 +16,13 @@ const example = (webhookId: string, statuses: number[] = []) =>
 function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}) {
   const [waitedMs, keptMs, reported]: [number[], number[], string[]] = [[], [], []];
   const parked = {
-    giveUpExpired: async (ms: number) => {
+    findExpired: async () => expired[0] ?? [],
+    giveUpExpired: async (ms: number, ids: string[]) => {
       waitedMs.push(ms);
       onBatch();
-      const examples = expired.shift() ?? [];
-      return { count: examples.length, examples, more: expired.length > 0 };
+      expect(ids).toEqual((expired.shift() ?? []).map(({ webhookId }) => webhookId));
+      reported.push(`${ids.length} given up`);
+      return { count: ids.length, more: expired.length > 0 };
     },
     deleteGivenUp: async (ms: number) => {
       keptMs.push(ms);
@@ -37,13 +39,13 @@ function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {
 }
 
 describe('a sweep', () => {
-  it('gives up deliveries in batches, reports one of each webhook that exists, and deletes old ones in batches', async () => {
+  it('reports one delivery of each webhook that exists, gives them up in batches, and deletes old ones in batches', async () => {
     const { sweeper, waitedMs, keptMs, reported } = sweeping(
-      [[example('wh_1', [500, 503]), example('wh_deleted')], [example('wh_2')]],
+      [[example('wh_1', [500, 503]), example('wh_deleted'), { ...example('wh_suspended'), wasSuspended: true }], [example('wh_2')]],
       [5000, 12],
     );
     await sweeper.sweep();
-    expect(reported).toEqual(['wh_1 503', 'wh_2']);
+    expect(reported).toEqual(['wh_1 503', '3 given up', 'wh_2', '1 given up']);
     expect(waitedMs).toHaveLength(2);
     // the jitter of the schedule, and the time until a delivery is swept
     expect(waitedMs[0]).toBe(scheduleLength(config.retrySchedule) * 1.25 + 60_000);

@@ -42,13 +42,16 @@ export class Sweeper implements OnApplicationShutdown {
     try {
       const waitedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
       for (let more = true; more && !this.stopping;) {
-        const expired = await this.parked.giveUpExpired(waitedMs);
-        more = expired.more;
-        if (expired.count > 0) this.log.warn({ deliveries: expired.count, webhooks: expired.examples.length }, 'deliveries.expired');
-        for (const delivery of expired.examples) {
-          const target = await this.targets.get(delivery.webhookId);
+        const expired = await this.parked.findExpired(waitedMs);
+        // first, because this process can end at any time. A report is stored once per hour, so it is not repeated then
+        for (const delivery of expired) {
+          const target = delivery.wasSuspended ? undefined : await this.targets.get(delivery.webhookId);
           if (target) await this.notices.expired(target, delivery, delivery.attempts.at(-1));
         }
+        const webhooks = expired.map(({ webhookId }) => webhookId);
+        const { count, more: mayBeMore } = await this.parked.giveUpExpired(waitedMs, webhooks);
+        if (count > 0) this.log.warn({ deliveries: count, webhooks: webhooks.length }, 'deliveries.expired');
+        more = mayBeMore;
       }
       while (!this.stopping && (await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);
       if (!this.stopping) sweptAt.setToCurrentTime();

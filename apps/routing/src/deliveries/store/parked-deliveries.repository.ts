@@ -42,6 +42,11 @@ const IS_KEPT = "(parked_delivery.body <> '')";
 const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
+/** `$1`: after how many ms. */
+const HAS_EXPIRED = `due_at IS NOT NULL AND parked_at < now() - $1 * ${MS} AND coalesce(in_flight_until, '-infinity') < now()`;
+const WAS_SUSPENDED = `(
+  SELECT suspended OR coalesce(resumed_at > now() - $1 * ${MS}, false) FROM webhook WHERE id = parked_delivery.webhook_id
+)`;
 const IS_IN_BATCH = '(parked_delivery.webhook_id, parked_delivery.ms, parked_delivery.seq) = (batch.webhook_id, batch.ms, batch.seq)';
 
 /** A parked delivery as its webhook's owner sees it. */
@@ -73,10 +78,12 @@ interface ExpiredRow {
   emit_id: string;
   body: Buffer;
   attempts: Attempt[];
+  /** null: the webhook was deleted. */
+  was_suspended: boolean | null;
 }
 
 /** A delivery that has waited too long, with its newest attempts, oldest first. */
-export type ExpiredDelivery = Delivery & { attempts: Attempt[] };
+export type ExpiredDelivery = Delivery & { attempts: Attempt[]; wasSuspended: boolean };
 
 interface Key {
   webhook_id: string;
@@ -417,34 +424,17 @@ export class ParkedDeliveriesRepository {
   }
 
   /**
-   * Gives up deliveries whose first attempt was longer ago than this, or that were parked longer ago without one. For those of an account that is or was
-   * suspended within this time, the time begins again. Returns how many were given up, the newest one of each webhook, and whether there may be more.
+   * The newest delivery to each webhook, of those whose first attempt was longer ago than this, or that were parked longer ago without one. `wasSuspended`:
+   * the account of the webhook is or was suspended within this time.
    */
-  async giveUpExpired(olderThanMs: number): Promise<{ count: number; examples: ExpiredDelivery[]; more: boolean }> {
-    const { rows } = await this.database.query<ExpiredRow & { count: number; looked_at: number }>(
-      `WITH batch AS MATERIALIZED (
-         SELECT webhook_id, ms, seq, (
-           SELECT suspended OR coalesce(resumed_at > now() - $1 * ${MS}, false) FROM webhook WHERE id = parked_delivery.webhook_id
-         ) AS was_suspended
-         FROM parked_delivery
-         WHERE due_at IS NOT NULL AND parked_at < now() - $1 * ${MS} AND coalesce(in_flight_until, '-infinity') < now()
-         LIMIT $2 FOR UPDATE SKIP LOCKED
-       ), renewed AS (
-         UPDATE parked_delivery SET parked_at = now() FROM batch WHERE ${IS_IN_BATCH} AND was_suspended
-       ), expired AS (
-         UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now() FROM batch
-         WHERE ${IS_IN_BATCH} AND was_suspended IS NOT TRUE
-         RETURNING parked_delivery.*
-       )
-       SELECT (SELECT count(*)::int FROM batch) AS looked_at, (SELECT count(*)::int FROM expired) AS count, example.*
-       FROM (VALUES (1)) AS one LEFT JOIN (
-         SELECT DISTINCT ON (webhook_id) webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts FROM expired ORDER BY webhook_id, ms DESC, seq DESC
-       ) AS example ON true`,
+  async findExpired(olderThanMs: number): Promise<ExpiredDelivery[]> {
+    const { rows } = await this.database.query<ExpiredRow>(
+      `SELECT DISTINCT ON (webhook_id) *, ${WAS_SUSPENDED} AS was_suspended FROM (
+         SELECT webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts FROM parked_delivery WHERE ${HAS_EXPIRED} LIMIT $2
+       ) AS parked_delivery ORDER BY webhook_id, ms DESC, seq DESC`,
       [olderThanMs, AT_ONCE],
     );
-    const { looked_at, count } = rows[0] as { looked_at: number; count: number };
-    givenUp.inc(count);
-    const examples = (count === 0 ? [] : rows).map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts }) => ({
+    return rows.map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts, was_suspended }) => ({
       webhookId: webhook_id,
       place: { ms, seq },
       emitterId: emitter_id,
@@ -452,8 +442,33 @@ export class ParkedDeliveriesRepository {
       emitId: emit_id,
       json: body,
       attempts,
+      wasSuspended: was_suspended ?? false,
     }));
-    return { count, examples, more: looked_at === AT_ONCE };
+  }
+
+  /**
+   * Gives up such deliveries to these webhooks; where the account is or was suspended, their time begins again instead. Returns how many were given up, and
+   * whether there may be more.
+   */
+  async giveUpExpired(olderThanMs: number, webhookIds: WebhookId[]): Promise<{ count: number; more: boolean }> {
+    const { rows } = await this.database.query<{ count: number; looked_at: number }>(
+      `WITH batch AS MATERIALIZED (
+         SELECT webhook_id, ms, seq, ${WAS_SUSPENDED} AS was_suspended FROM parked_delivery
+         WHERE ${HAS_EXPIRED} AND webhook_id = ANY($3)
+         LIMIT $2 FOR UPDATE SKIP LOCKED
+       ), renewed AS (
+         UPDATE parked_delivery SET parked_at = now() FROM batch WHERE ${IS_IN_BATCH} AND was_suspended
+       ), expired AS (
+         UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now() FROM batch
+         WHERE ${IS_IN_BATCH} AND was_suspended IS NOT TRUE
+         RETURNING 1
+       )
+       SELECT (SELECT count(*)::int FROM batch) AS looked_at, (SELECT count(*)::int FROM expired) AS count`,
+      [olderThanMs, AT_ONCE, webhookIds],
+    );
+    const { looked_at, count } = rows[0]!;
+    givenUp.inc(count);
+    return { count, more: looked_at > 0 };
   }
 
   /** Deletes deliveries that were given up longer ago than this. Returns how many. */
