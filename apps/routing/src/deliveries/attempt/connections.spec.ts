@@ -36,7 +36,7 @@ const dial = () =>
 async function exchange(connection: Connection, response: string, bytes = 10): Promise<'response' | Error | undefined> {
   return new Promise((resolve) => {
     const waiting: Waiting = { response: new HttpResponse(), onResponse: () => resolve('response'), onLost: resolve };
-    connection.send(Buffer.alloc(bytes, 'x'), waiting);
+    connection.send([Buffer.alloc(bytes, 'x')], waiting);
     sockets.at(-1)!.once('data', () => sockets.at(-1)!.write(response));
   });
 }

@@ -44,13 +44,17 @@ export class Origin {
   }
 }
 
-let toWrite: [Socket, Buffer][] = [];
+let toWrite: [Socket, Buffer[]][] = [];
 
 /** Each write can wake the receiver's process, which costs more than the write if it has nothing to do between two of them. */
 function writeAll(): void {
   const all = toWrite;
   toWrite = [];
-  for (const [socket, request] of all) socket.write(request);
+  for (const [socket, parts] of all) {
+    if (parts.length > 1) socket.cork();
+    for (const part of parts) socket.write(part);
+    if (parts.length > 1) socket.uncork();
+  }
 }
 
 /** A connection to a receiver, with one request at a time. */
@@ -84,8 +88,8 @@ export class Connection {
     return this.socket.writableLength === 0;
   }
 
-  /** Sends the request with the others of this turn of the event loop. */
-  send(request: Buffer, waiting: Waiting): void {
+  /** Sends the parts of the request, with the other requests of this turn of the event loop. */
+  send(request: Buffer[], waiting: Waiting): void {
     this.waiting = waiting;
     if (toWrite.push([this.socket, request]) === 1) setImmediate(writeAll);
   }

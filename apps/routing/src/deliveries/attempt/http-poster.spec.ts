@@ -87,6 +87,13 @@ describe('a POST', () => {
     });
   });
 
+  it('brings a large body as it is', async () => {
+    respond = (_, response) => response.end();
+    const body = JSON.stringify('x'.repeat(600_000));
+    for (let n = 0; n < 2; n++) expect(await post('/large', body)).toMatchObject({ status: 200 });
+    expect(requests.map((request) => request.body === body)).toEqual([true, true]);
+  });
+
   it('keeps its connections', async () => {
     respond = (_, response) => response.end('ok');
     for (let n = 0; n < 10; n++) await post();

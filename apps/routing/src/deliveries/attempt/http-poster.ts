@@ -89,7 +89,8 @@ export class HttpPoster extends Poster {
 }
 
 interface Sent {
-  request: Buffer;
+  /** Its parts. */
+  request: Buffer[];
   /** Whether its connection is kept for further requests. */
   isKept: boolean;
   deadline: number;
@@ -166,6 +167,9 @@ class Exchange implements Waiting {
   }
 }
 
+/** Of a larger body, requests in progress would keep a second copy in memory. */
+const COPIED_BYTES = 16 * 1024;
+
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const TARGET = /^[\x21-\x7e]+$/;
@@ -182,12 +186,13 @@ function requestText(host: string, path: string, headers: Record<string, string>
   return `${text}content-length: ${bytes}\r\n\r\n`;
 }
 
-/** One buffer is one system call. */
-function withBody(head: string, body: Buffer): Buffer {
+/** A small body is copied behind the head: one buffer is written faster than two. */
+function withBody(head: string, body: Buffer): Buffer[] {
+  if (body.length > COPIED_BYTES) return [Buffer.from(head, 'latin1'), body];
   const request = Buffer.allocUnsafe(head.length + body.length);
   request.write(head, 'latin1');
   body.copy(request, head.length);
-  return request;
+  return [request];
 }
 
 const UNKNOWN_AUTHORITY = 'the certificate of the receiver is not from a known authority';
