@@ -49,10 +49,19 @@ const post = (path = '/hook', body = '{"a":1}', by = poster) =>
 
 /** A server without HTTP, with its address. */
 async function tcpServer(onConnection: (socket: Socket) => void): Promise<{ receiver: string; close(): Promise<unknown> }> {
-  const tcp = createTcpServer((socket) => onConnection(socket.on('error', () => {})));
+  const sockets: Socket[] = [];
+  const tcp = createTcpServer((socket) => {
+    sockets.push(socket.on('error', () => {}));
+    onConnection(socket);
+  });
   await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve));
   const { port } = tcp.address() as AddressInfo;
-  return { receiver: `http://127.0.0.1:${port}`, close: () => new Promise((resolve) => tcp.close(resolve)) };
+  const close = () => {
+    // those that rest would be closed seconds later
+    for (const socket of sockets) socket.destroy();
+    return new Promise((resolve) => tcp.close(resolve));
+  };
+  return { receiver: `http://127.0.0.1:${port}`, close };
 }
 
 /** Posts to a server that responds with `begin` and then with the same text without end. */
