@@ -99,15 +99,20 @@ it('a connection that the receiver closes, or on which it sends something withou
   }
 });
 
-it('a connection is not used again if the receiver has responded before it has read the request', async () => {
-  const connection = await dial();
-  await seen(() => sockets.length === 1);
+it('a connection is not used again before the receiver has read the request, also if it has responded', async () => {
+  const [used, connection] = [await dial(), await dial()];
+  connections.rest(used);
+  await seen(() => sockets.length === 2);
   // more than the buffers of a connection
-  sockets[0]!.once('data', () => sockets[0]!.pause());
+  sockets[1]!.once('data', () => sockets[1]!.pause());
   expect(await exchange(connection, OK, 50_000_000)).toBe('response');
   expect(connection.isSent).toBe(false);
   connections.rest(connection);
-  expect(connections.takeIdle(connections.origin(url))).toBeUndefined();
+  const origin = connections.origin(url);
+  expect([connections.takeIdle(origin), connections.takeIdle(origin)]).toEqual([used, undefined]);
+  sockets[1]!.resume();
+  await seen(() => connection.isSent);
+  expect(connections.takeIdle(origin)).toBe(connection);
 });
 
 it('a response that cannot be read ends its connection', async () => {

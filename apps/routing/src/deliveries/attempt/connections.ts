@@ -138,7 +138,11 @@ export class Connections {
 
   /** A connection that rests. */
   takeIdle({ idle }: Origin): Connection | undefined {
-    for (let next = idle.pop(); next; next = idle.pop()) {
+    for (let at = idle.length - 1; at >= 0; at--) {
+      const next = idle[at]!;
+      // a TLS socket learns in the next turn of the event loop only that a request has left it, and the response can arrive before
+      if (next.isOpen && !next.isSent) continue;
+      idle.splice(at, 1);
       if (next.isOpen && next.idleUntil > performance.now()) return next;
       next.close();
     }
@@ -165,7 +169,7 @@ export class Connections {
   /** After a response. `forMs`: for how long the receiver keeps it, if it says so. */
   rest(connection: Connection, forMs: number = USUAL_IDLE_MS + MARGIN_MS): void {
     const idleMs = Math.min(forMs - MARGIN_MS, MAX_IDLE_MS);
-    if (idleMs <= 0 || !connection.isSent || this.isClosed) return connection.close();
+    if (idleMs <= 0 || this.isClosed) return connection.close();
     connection.idleUntil = performance.now() + idleMs;
     connection.origin.idle.push(connection);
   }

@@ -112,3 +112,13 @@ describe('the connection is not used again', () => {
       expect(read(wire, partBytes)).toMatchObject({ status: 200, isComplete: true, keepsConnection: false });
   });
 });
+
+it('informational responses whose heads are longer than all that is read have too many headers', () => {
+  const response = new HttpResponse();
+  const begin = `HTTP/1.1 103 Early Hints\r\nx: ${'x'.repeat(16_000)}`;
+  const end = `${'x'.repeat(16_000)}\r\n\r\n`;
+  const responses = () => {
+    for (let n = 0; n < 8; n++) for (const part of [begin, end]) response.take(Buffer.from(part));
+  };
+  expect(responses).toThrow('the response has too many headers');
+});

@@ -17,6 +17,7 @@ export class BadResponse extends Error {
 }
 
 const NOT_HTTP = 'the response is not valid HTTP';
+const TOO_MANY_HEADERS = 'the response has too many headers';
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?=[ \r]|$)/;
 /** Some servers end lines with LF alone (RFC 9112, 2.2). */
@@ -72,7 +73,9 @@ export class HttpResponse {
     } else if (this.framing === 'length') this.takeLength(rest);
     else if (this.framing === 'chunks') this.takeChunks(rest);
     else if (this.framing === 'close') this.keep(rest);
-    if (!this.isComplete && this.received > RECEIVED_BYTES) this.endEarly();
+    if (this.isComplete || this.received <= RECEIVED_BYTES) return;
+    if (this.status === undefined) throw new BadResponse(TOO_MANY_HEADERS);
+    this.endEarly();
   }
 
   /** Returns what follows the head of the final response. */
@@ -85,7 +88,7 @@ export class HttpResponse {
       const end = HEAD_END.exec(this.text);
       if (!end) {
         if (!'HTTP/1.'.startsWith(this.text.slice(0, 7))) throw new BadResponse(NOT_HTTP);
-        if (this.text.length >= HEAD_BYTES) throw new BadResponse('the response has too many headers');
+        if (this.text.length >= HEAD_BYTES) throw new BadResponse(TOO_MANY_HEADERS);
         return EMPTY;
       }
       const head = this.text.slice(0, end.index);
