@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { AddressGuard } from '#egress';
+import { makeTestCertificate } from '#testing';
+import { HttpPoster } from './http-poster.js';
+import { RunningClock } from './running-clock.js';
+
+const TIMEOUT_MS = 30_000;
+const { key, cert } = makeTestCertificate(['hook.test']);
+
+let server: Server;
+let connections = 0;
+let poster: HttpPoster;
+const authorities = getCACertificates();
+
+beforeAll(async () => {
+  setDefaultCACertificates([...authorities, cert]);
+  server = createServer({ key, cert }, (request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => response.end(`${request.headers.host} ${body.length}`));
+  }).on('secureConnection', () => (connections += 1));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const guard = AddressGuard.fromConfig('127.0.0.1', { lookup: async () => [{ address: '127.0.0.1' }] });
+  poster = new HttpPoster({ guard, clock: new RunningClock(), timeoutMs: TIMEOUT_MS, connectTimeoutMs: TIMEOUT_MS });
+});
+afterAll(async () => {
+  setDefaultCACertificates(authorities);
+  await poster.close();
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const origin = (host: string) => `https://${host}:${(server.address() as AddressInfo).port}`;
+const post = (host = 'hook.test', bytes = 10) =>
+  poster.post({ ownerId: 'u_1', origin: origin(host), path: '/' }, {}, Buffer.alloc(bytes, 'x'));
+
+it('a POST over TLS reaches the host of the certificate', async () => {
+  expect(await post()).toMatchObject({ status: 200, body: `${origin('hook.test').slice('https://'.length)} 10` });
+  expect(await post('hook.test', 500_000)).toMatchObject({ status: 200, body: expect.stringMatching(/ 500000$/) });
+});
+
+it.each(['other.test', '127.0.0.1'])('a POST over TLS fails if the certificate is for another host than %s', async (host) => {
+  const reason = 'the certificate of the receiver is for another host name';
+  expect(await post(host)).toEqual({ kind: 'failed', timeout: false, reason });
+});
+
+it('connections over TLS are used again, although a busy process reads responses before it learns that requests were sent', async () => {
+  const before = connections;
+  const busy = setInterval(() => {
+    for (const until = performance.now() + 3; performance.now() < until;);
+  }, 4);
+  for (let n = 0; n < 50; n++) expect(await post()).toMatchObject({ status: 200 });
+  clearInterval(busy);
+  expect(connections - before).toBeLessThanOrEqual(2);
+});
