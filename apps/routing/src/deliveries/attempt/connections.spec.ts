@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { type Connection, Connections, type Waiting } from './connections.js';
+import { type AddressInfo, connect, createServer, type Server, Socket } from 'node:net';
+import { Connection, Connections, type Waiting } from './connections.js';
 import { HttpResponse } from './http-response.js';
 
 let server: Server;
@@ -27,6 +27,12 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
+/** After this turn of the event loop, as a connection is used again. */
+const rest = async (connection: Connection, forMs?: number): Promise<void> => {
+  connections.rest(connection, forMs);
+  await new Promise((resolve) => setImmediate(resolve));
+};
+
 const dial = () =>
   new Promise<Connection>((resolve, reject) =>
     connections.dial(connections.origin(url), (error, connection) => (error ? reject(error) : resolve(connection))),
@@ -49,9 +55,11 @@ const OK = 'HTTP/1.1 204 No Content\r\n\r\n';
 
 it('a connection that rests is used again, the one that rested for the shortest time first', async () => {
   const [first, second] = [await dial(), await dial()];
-  connections.rest(first);
-  connections.rest(second);
   const origin = connections.origin(url);
+  connections.rest(first);
+  // what the receiver sends behind its response is seen first
+  expect(connections.takeIdle(origin)).toBeUndefined();
+  await rest(second);
   expect([connections.takeIdle(origin), connections.takeIdle(origin), connections.takeIdle(origin)]).toEqual([second, first, undefined]);
   expect(await exchange(second, OK)).toBe('response');
   expect(dials).toBe(2);
@@ -76,8 +84,8 @@ it('a connection that the receiver keeps for a moment only does not rest', async
 
 it('a connection that has rested for too long is closed', async () => {
   const [late, swept] = [await dial(), await dial()];
-  connections.rest(swept, 2001);
-  connections.rest(late, 2001);
+  await rest(swept, 2100);
+  await rest(late, 2100);
   await seen(() => late.idleUntil < performance.now());
   // one when the next request looks for it, the other by the timer
   expect(connections.takeIdle(connections.origin(url))).toBeUndefined();
@@ -91,7 +99,7 @@ it('a connection that the receiver closes, or on which it sends something withou
     (socket: Socket) => socket.resetAndDestroy(),
   ]) {
     const connection = await dial();
-    connections.rest(connection);
+    await rest(connection);
     await seen(() => sockets.length === dials);
     end(sockets.at(-1)!);
     await seen(() => !connection.isOpen);
@@ -99,20 +107,29 @@ it('a connection that the receiver closes, or on which it sends something withou
   }
 });
 
-it('a connection is not used again before the receiver has read the request, also if it has responded', async () => {
+it('a connection is not used again if the receiver has responded before it has read the request', async () => {
   const [used, connection] = [await dial(), await dial()];
-  connections.rest(used);
+  await rest(used);
   await seen(() => sockets.length === 2);
   // more than the buffers of a connection
   sockets[1]!.once('data', () => sockets[1]!.pause());
   expect(await exchange(connection, OK, 50_000_000)).toBe('response');
   expect(connection.isSent).toBe(false);
-  connections.rest(connection);
+  await rest(connection);
   const origin = connections.origin(url);
   expect([connections.takeIdle(origin), connections.takeIdle(origin)]).toEqual([used, undefined]);
-  sockets[1]!.resume();
-  await seen(() => connection.isSent);
-  expect(connections.takeIdle(origin)).toBe(connection);
+  expect(connection.isOpen).toBe(false);
+});
+
+it('what arrives before the request is written is not its response', async () => {
+  const socket = new Socket();
+  const connection = new Connection(socket, connections.origin(url), () => {});
+  const lost = new Promise((resolve) => {
+    connection.send([Buffer.from('x')], { response: new HttpResponse(), onResponse: () => resolve('response'), onLost: resolve });
+    socket.emit('data', Buffer.from(OK));
+  });
+  expect(await lost).toBeUndefined();
+  expect(connection.isOpen).toBe(false);
 });
 
 it('a response that cannot be read ends its connection', async () => {

@@ -44,17 +44,13 @@ export class Origin {
   }
 }
 
-let toWrite: [Socket, Buffer[]][] = [];
+let toWrite: [Connection, Buffer[]][] = [];
 
 /** Each write can wake the receiver's process, which costs more than the write if it has nothing to do between two of them. */
 function writeAll(): void {
   const all = toWrite;
   toWrite = [];
-  for (const [socket, parts] of all) {
-    if (parts.length > 1) socket.cork();
-    for (const part of parts) socket.write(part);
-    if (parts.length > 1) socket.uncork();
-  }
+  for (const [connection, parts] of all) connection.write(parts);
 }
 
 /** A connection to a receiver, with one request at a time. */
@@ -62,6 +58,7 @@ export class Connection {
   /** When it is closed if it is not used, in ms. */
   idleUntil = 0;
   private waiting: Waiting | undefined;
+  private isWritten = false;
   private error: Error | undefined;
 
   constructor(
@@ -91,7 +88,15 @@ export class Connection {
   /** Sends the parts of the request, with the other requests of this turn of the event loop. */
   send(request: Buffer[], waiting: Waiting): void {
     this.waiting = waiting;
-    if (toWrite.push([this.socket, request]) === 1) setImmediate(writeAll);
+    this.isWritten = false;
+    if (toWrite.push([this, request]) === 1) setImmediate(writeAll);
+  }
+
+  write(parts: Buffer[]): void {
+    this.isWritten = true;
+    if (parts.length > 1) this.socket.cork();
+    for (const part of parts) this.socket.write(part);
+    if (parts.length > 1) this.socket.uncork();
   }
 
   close(): void {
@@ -99,8 +104,8 @@ export class Connection {
   }
 
   private take(bytes: Buffer): void {
-    // nobody has asked: the receiver is confused, or attacks
-    if (!this.waiting) return this.close();
+    // not the response to a request: if one is about to be written here, its response would be taken for that of the next one
+    if (!this.waiting || !this.isWritten) return this.close();
     const { response } = this.waiting;
     try {
       response.take(bytes);
@@ -124,6 +129,8 @@ export class Connection {
 export class Connections {
   private readonly origins = new Map<string, Origin>();
   private readonly open = new Set<Connection>();
+  /** In this turn of the event loop. */
+  private resting: Connection[] = [];
   private sweeper: NodeJS.Timeout | undefined;
   private isClosed = false;
 
@@ -138,11 +145,7 @@ export class Connections {
 
   /** A connection that rests. */
   takeIdle({ idle }: Origin): Connection | undefined {
-    for (let at = idle.length - 1; at >= 0; at--) {
-      const next = idle[at]!;
-      // a TLS socket learns in the next turn of the event loop only that a request has left it, and the response can arrive before
-      if (next.isOpen && !next.isSent) continue;
-      idle.splice(at, 1);
+    for (let next = idle.pop(); next; next = idle.pop()) {
       if (next.isOpen && next.idleUntil > performance.now()) return next;
       next.close();
     }
@@ -166,12 +169,24 @@ export class Connections {
     });
   }
 
-  /** After a response. `forMs`: for how long the receiver keeps it, if it says so. */
+  /**
+   * After a response. `forMs`: for how long the receiver keeps it, if it says so. It is used again after this turn of the event loop only. By then, a
+   * receiver that ends the connection without having said so has been noticed, and bytes that follow the response. A TLS socket learns only then that the
+   * request has left it.
+   */
   rest(connection: Connection, forMs: number = USUAL_IDLE_MS + MARGIN_MS): void {
-    const idleMs = Math.min(forMs - MARGIN_MS, MAX_IDLE_MS);
-    if (idleMs <= 0 || this.isClosed) return connection.close();
-    connection.idleUntil = performance.now() + idleMs;
-    connection.origin.idle.push(connection);
+    connection.idleUntil = performance.now() + Math.min(forMs - MARGIN_MS, MAX_IDLE_MS);
+    if (this.resting.push(connection) === 1) setImmediate(() => this.restAll());
+  }
+
+  private restAll(): void {
+    const all = this.resting;
+    this.resting = [];
+    const now = performance.now();
+    for (const connection of all) {
+      if (connection.isOpen && connection.isSent && connection.idleUntil > now) connection.origin.idle.push(connection);
+      else connection.close();
+    }
   }
 
   close(): void {

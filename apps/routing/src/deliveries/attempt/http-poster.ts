@@ -55,7 +55,8 @@ export class HttpPoster extends Poster {
 
   post({ ownerId, origin: url, path }: Receiver, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
     return new Promise((resolve) => {
-      const origin = this.connections.origin(url);
+      const origin = this.originOf(url);
+      if (!origin) return resolve({ kind: 'failed', timeout: false, reason: 'the URL is not valid' });
       const isKept = this.kept.keeps(ownerId, url, performance.now());
       const request = requestText(origin.host, path, headers, isKept, body.length);
       if (request === undefined) return resolve({ kind: 'failed', timeout: false, reason: 'a header of the request is not valid in HTTP' });
@@ -74,6 +75,14 @@ export class HttpPoster extends Poster {
     this.stopTicking();
     for (const exchange of this.underWay) exchange.abandon();
     this.connections.close();
+  }
+
+  private originOf(url: string): Origin | undefined {
+    try {
+      return this.connections.origin(url);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Returns whether requests are in progress. */

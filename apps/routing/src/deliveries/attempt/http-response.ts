@@ -42,6 +42,9 @@ export class HttpResponse {
   /** For how long the receiver keeps an idle connection, in ms, if it says so. */
   keepAliveMs: number | undefined = undefined;
 
+  /** Whether the receiver has begun to respond. */
+  hasBegun = false;
+
   private framing: 'head' | 'length' | 'chunks' | 'close' = 'head';
   private received = 0;
   private informational = 0;
@@ -53,11 +56,6 @@ export class HttpResponse {
   private read = 0;
   private kept = EMPTY;
 
-  /** Whether the receiver has begun to respond. */
-  get hasBegun(): boolean {
-    return this.received > 0;
-  }
-
   /** The beginning of the body as text. Invalid UTF-8 and NUL, which PostgreSQL's JSON does not accept, are replaced. */
   get body(): string {
     return this.kept.length === 0 ? '' : decoder.decode(this.kept).replaceAll('\0', '\uFFFD');
@@ -66,7 +64,9 @@ export class HttpResponse {
   /** Reads what has arrived. Throws BadResponse if there is no status, and will not be one. */
   take(bytes: Buffer): void {
     this.received += bytes.length;
-    const rest = this.framing === 'head' ? this.takeHeads(bytes) : bytes;
+    const begun = this.hasBegun ? bytes : withoutLineBreaks(bytes);
+    if (begun.length > 0) this.hasBegun = true;
+    const rest = this.framing === 'head' ? this.takeHeads(begun) : begun;
     if (this.isComplete) {
       // more than the response: the next one would begin with it
       if (rest.length > 0) this.keepsConnection = false;
@@ -145,8 +145,11 @@ export class HttpResponse {
   }
 
   private frame(status: number, length: string | undefined, encoding: string | undefined): void {
-    if (status === 204 || status === 304) this.isComplete = true;
-    else if (encoding !== undefined) {
+    if (status === 204 || status === 304) {
+      this.isComplete = true;
+      // some servers send the body that it must not have
+      if (encoding !== undefined || (status === 204 && Number(length ?? 0) > 0)) this.keepsConnection = false;
+    } else if (encoding !== undefined) {
       this.framing = /(^|,)\s*chunked$/i.test(encoding) ? 'chunks' : 'close';
       // the receiver and a proxy may understand it differently
       if (length !== undefined || this.framing === 'close') this.keepsConnection = false;
@@ -213,6 +216,13 @@ export class HttpResponse {
     this.isComplete = true;
     this.keepsConnection = false;
   }
+}
+
+/** Some servers end the body of the response before with a line break that its length does not count. */
+function withoutLineBreaks(bytes: Buffer): Buffer {
+  let at = 0;
+  while (bytes[at] === 0x0d || bytes[at] === 0x0a) at += 1;
+  return at === 0 ? bytes : bytes.subarray(at);
 }
 
 /** `timeout=5, max=100` is 5000 ms. */
