@@ -107,6 +107,15 @@ it('a connection that the receiver closes, or on which it sends something withou
   }
 });
 
+it('a connection on which a line break follows the response is used again', async () => {
+  const connection = await dial();
+  await rest(connection);
+  await seen(() => sockets.length === 1);
+  sockets[0]!.write('\r\n');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(connections.takeIdle(connections.origin(url))).toBe(connection);
+});
+
 it('a connection is not used again if the receiver has responded before it has read the request', async () => {
   const [used, connection] = [await dial(), await dial()];
   await rest(used);

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { MAX_IDLE_MS } from '#egress';
-import type { HttpResponse } from './http-response.js';
+import { type HttpResponse, withoutLineBreaks } from './http-response.js';
 
 /** A receiver closes an idle connection this long before it says at the earliest; a request that is sent then would be lost. */
 const MARGIN_MS = 2000;
@@ -105,7 +105,10 @@ export class Connection {
 
   private take(bytes: Buffer): void {
     // not the response to a request: if one is about to be written here, its response would be taken for that of the next one
-    if (!this.waiting || !this.isWritten) return this.close();
+    if (!this.waiting || !this.isWritten) {
+      if (withoutLineBreaks(bytes).length > 0) this.close();
+      return;
+    }
     const { response } = this.waiting;
     try {
       response.take(bytes);

@@ -124,6 +124,24 @@ describe('a POST', () => {
     await close();
   });
 
+  it('is sent again on a new connection if the receiver ends the one that rested with 408', async () => {
+    let connections = 0;
+    const { receiver, close } = await tcpServer((socket) => {
+      connections += 1;
+      const late = 'HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n';
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+        socket.on('data', () => socket.end(late));
+      });
+    });
+    for (let n = 0; n < 4; n++) {
+      expect(await poster.post(to(receiver), {}, Buffer.from('1'))).toMatchObject({ kind: 'response', status: 204 });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(connections).toBe(4);
+    await close();
+  });
+
   it('is sent once to a receiver that closes each connection without a response', async () => {
     let connections = 0;
     const { receiver, close } = await tcpServer((socket) => {

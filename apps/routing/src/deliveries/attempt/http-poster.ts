@@ -142,6 +142,11 @@ class Exchange implements Waiting {
 
   onResponse(): void {
     const { connection, response } = this;
+    // the receiver has ended a connection that rested, and did not know of the request yet (RFC 9110, 15.5.9)
+    if (response.status === REQUEST_TIMEOUT && !response.keepsConnection && this.mayRepeat) {
+      connection!.close();
+      return this.beginAnew();
+    }
     if (this.sent.isKept && response.keepsConnection && response.isComplete) this.connections.rest(connection!, response.keepAliveMs);
     else connection!.close();
     this.end({ kind: 'response', status: response.status!, retryAfter: response.retryAfter, body: response.body });
@@ -157,6 +162,7 @@ class Exchange implements Waiting {
 
   private beginAnew(): void {
     this.mayRepeat = false;
+    this.response = new HttpResponse();
     this.connections.dial(this.origin, (error, connection) => {
       if (this.isSettled) connection?.close();
       else if (error) this.end(failure(error));
@@ -176,6 +182,7 @@ class Exchange implements Waiting {
   }
 }
 
+const REQUEST_TIMEOUT = 408;
 /** Of a larger body, requests in progress would keep a second copy in memory. */
 const COPIED_BYTES = 16 * 1024;
 

@@ -219,7 +219,7 @@ export class HttpResponse {
 }
 
 /** Some servers end the body of the response before with a line break that its length does not count. */
-function withoutLineBreaks(bytes: Buffer): Buffer {
+export function withoutLineBreaks(bytes: Buffer): Buffer {
   let at = 0;
   while (bytes[at] === 0x0d || bytes[at] === 0x0a) at += 1;
   return at === 0 ? bytes : bytes.subarray(at);
