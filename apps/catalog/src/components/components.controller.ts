@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { Payload } from '@nestjs/microservices';
+import { Ctx, Payload } from '@nestjs/microservices';
 import {
   type Component,
   type ComponentCodeReply,
@@ -12,7 +12,7 @@ import {
   GetRegisteredComponent,
   getRegisteredComponent,
 } from '#contracts';
-import { Handles } from '#messaging';
+import { deadlineOf, Handles, LogRecord } from '#messaging';
 import { ComponentsService } from './components.service.js';
 
 @Controller()
@@ -20,8 +20,8 @@ export class ComponentsController {
   constructor(private readonly components: ComponentsService) {}
 
   @Handles(createComponent)
-  create(@Payload() command: CreateComponent): Promise<Component> {
-    return this.components.create(command);
+  create(@Payload() command: CreateComponent, @Ctx() record: LogRecord): Promise<Component> {
+    return this.components.create(command, deadlineOf(record));
   }
 
   @Handles(getComponent)

@@ -21,6 +21,7 @@ describe('the components of an account', () => {
   let described: ComponentDescription;
   let fetched: string[];
   let onFetch: () => void;
+  let fetchedUntil: number;
 
   beforeEach(async () => {
     stored = new ComponentsInMemory();
@@ -29,7 +30,8 @@ describe('the components of an account', () => {
     fetched = [];
     onFetch = () => {};
     const remote = {
-      read: async (_owner: string, url: string) => {
+      read: async (_owner: string, url: string, until: number) => {
+        fetchedUntil = until;
         onFetch();
         fetched.push(url);
         return `// from ${url}`;
@@ -144,12 +146,16 @@ describe('the components of an account', () => {
     expect(stored.rows[0]?.component_url).toBeNull();
   });
 
-  it('is inspected within the time that fetching has left', async () => {
+  it.each([
+    ['50 s', 60_000, 50_000],
+    ['the rest of the time that the caller waits, less the time to store it', 30_000, 28_000],
+  ])('is fetched and inspected within %s', async (_, waits, within) => {
     const begunAt = 1_800_000_000_000;
     const now = jest.spyOn(Date, 'now').mockReturnValue(begunAt);
     onFetch = () => now.mockReturnValue(begunAt + 20_000);
-    await service.create({ id: FIRST, owner_id: ME, component_url: 'https://example.test/a.mjs' });
-    expect(messages.requests).toMatchObject([{ name: inspectComponent.name, payload: { answer_by: begunAt + 50_000 } }]);
+    await service.create({ id: FIRST, owner_id: ME, component_url: 'https://example.test/a.mjs' }, begunAt + waits);
+    expect(fetchedUntil).toBe(begunAt + within);
+    expect(messages.requests).toMatchObject([{ name: inspectComponent.name, payload: { answer_by: begunAt + within } }]);
   });
 
   it('rejects a component that has neither code nor a URL', async () => {

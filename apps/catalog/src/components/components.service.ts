@@ -16,7 +16,7 @@ import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
 import { codeHash, componentOf, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
-import { INSPECT_MS, inspectCode } from './inspect-code.js';
+import { inspectCode, inspectUntil } from './inspect-code.js';
 import { RemoteCode } from './remote-code.js';
 
 @Injectable()
@@ -32,8 +32,9 @@ export class ComponentsService {
     private readonly config: CatalogConfig,
   ) {}
 
-  async create({ id, owner_id, ...from }: CreateComponent): Promise<Component> {
-    const code = await this.submitted(owner_id, from);
+  /** @param deadline when the caller stops waiting, in ms since the epoch */
+  async create({ id, owner_id, ...from }: CreateComponent, deadline = Infinity): Promise<Component> {
+    const code = await this.submitted(owner_id, from, deadline);
     await this.keep({ id, owner_id, code, component_url: storedUrl(from) });
     return this.get(owner_id, id);
   }
@@ -72,10 +73,10 @@ export class ComponentsService {
     return component;
   }
 
-  /** The given or fetched code, inspected, both within INSPECT_MS. If the code is given, the URL is only stored. */
-  async submitted(ownerId: UserId, { component_code, component_url }: CodeSource): Promise<InspectedCode> {
-    const until = Date.now() + INSPECT_MS;
-    const code = component_code ?? (component_url ? await this.remote.read(ownerId, component_url) : undefined);
+  /** The given or fetched code, inspected before the caller stops waiting. If the code is given, the URL is only stored. */
+  private async submitted(ownerId: UserId, { component_code, component_url }: CodeSource, deadline: number): Promise<InspectedCode> {
+    const until = inspectUntil(deadline);
+    const code = component_code ?? (component_url ? await this.remote.read(ownerId, component_url, until) : undefined);
     if (typeof code !== 'string') throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
     const bytes = Buffer.byteLength(code, 'utf8');
     if (bytes > this.config.maxCodeBytes) {
@@ -98,8 +99,8 @@ export class ComponentsService {
   }
 
   /** A component of code that came with a source: inspected, but not stored yet. */
-  async prepare(ownerId: UserId, id: ComponentId, from: CodeSource): Promise<NewComponent> {
-    return { id, owner_id: ownerId, code: await this.submitted(ownerId, from), component_url: storedUrl(from) };
+  async prepare(ownerId: UserId, id: ComponentId, from: CodeSource, deadline: number): Promise<NewComponent> {
+    return { id, owner_id: ownerId, code: await this.submitted(ownerId, from, deadline), component_url: storedUrl(from) };
   }
 
   keep(component: NewComponent): Promise<void> {

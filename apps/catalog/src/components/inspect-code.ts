@@ -4,11 +4,20 @@ import { codeHash, type InspectedCode, inspectedCode } from './component.entity.
 
 /** To inspect code, in ms. Packages may have to be installed. The gateway waits longer for a request that also fetches the code. */
 export const INSPECT_MS = 50_000;
+/** Reserved for storing the component before the caller stops waiting, in ms. */
+const STORE_MS = 2_000;
+
+/**
+ * When fetching and inspecting code has to end, in ms since the epoch, so that no component is stored whose caller has received an error.
+ *
+ * @param deadline when the caller stops waiting. It may be near: the request may have waited in Kafka
+ */
+export const inspectUntil = (deadline: number): number => Math.min(Date.now() + INSPECT_MS, deadline - STORE_MS);
 
 /**
  * Lets the runtime inspect code, of an account or of the registry. After the time limit, the runtime drops an inspection that has not begun.
  *
- * @param until when the caller stops waiting, in ms since the epoch
+ * @param until when it has to end, in ms since the epoch
  * @throws Invalid if it is not the code of a component
  */
 export async function inspectCode(

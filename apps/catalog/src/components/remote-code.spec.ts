@@ -16,17 +16,20 @@ describe('code from a URL', () => {
   let messages: FakeMessages;
   let remote: RemoteCode;
   let fetcher: CodeFetcher;
+  let until: number;
 
   beforeEach(async () => {
     web = {};
     fetched = [];
+    until = Date.now() + 50_000;
     messages = new FakeMessages().replyTo(bundleComponent, ({ entry, files }) => ({
       code: `// ${entry} with ${Object.keys(files).sort().join(', ')}`,
     }));
-    const fetch = async (text: string) => {
+    const fetch = async (text: string, ending?: AbortSignal) => {
       const url = new URL(text);
       fetched.push(url.pathname);
-      const code = await web[url.pathname];
+      const aborted = new Promise<never>((_, reject) => ending?.addEventListener('abort', () => reject(new Invalid(`${text} timed out`))));
+      const code = await Promise.race([web[url.pathname], aborted]);
       if (code === undefined) throw new Invalid(`${text} returned 404`);
       if (code === BUSY) throw new NotNow('returned status 503');
       return { code, url };
@@ -43,7 +46,7 @@ describe('code from a URL', () => {
     fetcher = module.get(CodeFetcher);
   });
 
-  const read = (path: string) => remote.read('u_1', `${ORIGIN}${path}`);
+  const read = (path: string) => remote.read('u_1', `${ORIGIN}${path}`, until);
 
   it('is returned as it is when it imports no neighbour', async () => {
     web['/a.mjs'] = 'import axios from "axios"; export default {}';
@@ -207,13 +210,27 @@ describe('code from a URL', () => {
     expect(urls).toEqual([`${ORIGIN}/a.mjs`, `${ORIGIN}/b.mjs?v=2`]);
   });
 
+  it('is not read any longer than its caller waits', async () => {
+    until = Date.now() + 50;
+    web['/slow.mjs'] = new Promise(() => {});
+    await expect(read('/slow.mjs')).rejects.toMatchObject({ code: 'timeout' });
+  });
+
+  it('is bundled only as long as its caller waits', async () => {
+    until = Date.now() + 5000;
+    Object.assign(web, { '/a.mjs': 'import "./b.mjs"', '/b.mjs': '' });
+    await read('/a.mjs');
+    const [asked] = messages.requests as { payload: { answer_by: number } }[];
+    expect(asked?.payload.answer_by).toBeLessThanOrEqual(until);
+  });
+
   it('is read for at most four callers of an account at a time', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<string>();
     Object.defineProperty(web, '/slow.mjs', { get: () => released });
     web['/fast.mjs'] = '';
     const slow = Array.from({ length: 4 }, () => read('/slow.mjs'));
     await expect(read('/fast.mjs')).rejects.toMatchObject({ code: 'too_many_requests' });
-    expect(await remote.read('u_2', `${ORIGIN}/fast.mjs`)).toBe('');
+    expect(await remote.read('u_2', `${ORIGIN}/fast.mjs`, until)).toBe('');
     release('');
     await Promise.all(slow);
     expect(await read('/fast.mjs')).toBe('');

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Agent, request } from 'undici';
-import { bundleComponent, Invalid, type UserId } from '#contracts';
+import { bundleComponent, Invalid, TimedOut, type UserId } from '#contracts';
 import { AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
 import { Messages } from '#messaging';
 import { candidates, relativeImports } from '#relative-imports';
@@ -131,33 +131,40 @@ export class RemoteCode {
     private readonly config: CatalogConfig,
   ) {}
 
-  /** Throws Invalid, naming the code that cannot be fetched; TooManyRequests. */
-  read(ownerId: UserId, componentUrl: string): Promise<string> {
+  /**
+   * Throws Invalid, naming the code that cannot be fetched; TooManyRequests; TimedOut.
+   *
+   * @param until when it has to end, in ms since the epoch
+   */
+  read(ownerId: UserId, componentUrl: string, until: number): Promise<string> {
     return this.reads.run(ownerId, 'too many components are being fetched from URLs; try again in a moment', async () => {
-      const fetches = new Fetches(this.fetcher);
+      const fetches = new Fetches(this.fetcher, until);
       const entry = await fetches.fetch(componentUrl);
       const imports = relativeImports(entry.code);
       if (imports.length === 0) return entry.code;
       const files = await withNeighbours(entry, imports, fetches);
-      return this.bundled(ownerId, entry.url, files).catch((error: unknown) => {
+      return this.bundled(ownerId, entry.url, files, until).catch((error: unknown) => {
         // the bundler only knows that a file is not there
         throw error instanceof Invalid && fetches.missed ? fetches.missed : error;
       });
     });
   }
 
-  private async bundled(ownerId: UserId, entry: URL, files: ReadonlyMap<string, string>): Promise<string> {
+  private async bundled(ownerId: UserId, entry: URL, files: ReadonlyMap<string, string>, until: number): Promise<string> {
+    const timeoutMs = Math.min(BUNDLE_TIMEOUT_MS, msUntil(until));
     const path = (pathname: string) => (pathname === entry.pathname ? entryPath(pathname, files) : pathname).slice(1);
     const bundle = {
       entry: path(entry.pathname),
       files: Object.fromEntries([...files].flatMap(([name, code]) => namesOf(path(name)).map((each) => [each, code]))),
       owner_id: ownerId,
-      answer_by: Date.now() + BUNDLE_TIMEOUT_MS,
+      answer_by: Date.now() + timeoutMs,
     };
-    const { code } = await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs: BUNDLE_TIMEOUT_MS });
+    const { code } = await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs });
     return Buffer.byteLength(code) > this.config.maxCodeBytes ? withoutSourceMap(code) : code;
   }
 }
+
+const msUntil = (time: number): number => Math.max(time - Date.now(), 0);
 
 /** A name of more than 255 bytes cannot be a file's. */
 const LONG_NAME = /[^/]{201,}$/;
@@ -222,13 +229,25 @@ async function withNeighbours(entry: RemoteFile, imports: string[], fetches: Fet
 class Fetches {
   /** Why the first neighbour that cannot be fetched now, if any, may be there at another time. */
   missed: NotNow | undefined;
-  private readonly signal = AbortSignal.timeout(READ_MS);
+  private readonly signal: AbortSignal;
+  /** At least as long as all files may take. */
+  private readonly callerWaits: boolean;
   private count = 0;
   private bytes = 0;
 
-  constructor(private readonly fetcher: CodeFetcher) {}
+  constructor(
+    private readonly fetcher: CodeFetcher,
+    until: number,
+  ) {
+    const ms = msUntil(until);
+    this.callerWaits = ms >= READ_MS;
+    this.signal = AbortSignal.timeout(Math.min(READ_MS, ms));
+  }
 
-  /** Throws Invalid if the file cannot be fetched, TooMuch if the component needs too many requests, too much time or too much memory. */
+  /**
+   * Throws Invalid if the file cannot be fetched, TooMuch if the component needs too many requests, too much time or too much memory, TimedOut if the
+   * caller stops waiting before that.
+   */
   async fetch(text: string): Promise<RemoteFile> {
     if (++this.count > MAX_FETCHES) throw new TooMuch('imports too many files that do not exist');
     try {
@@ -237,7 +256,10 @@ class Fetches {
       if (this.bytes > MAX_FILES_BYTES) throw new TooMuch(`has more than ${MAX_FILES_BYTES / 1024 / 1024} MiB of code in all its files`);
       return file;
     } catch (error) {
-      throw this.signal.aborted ? new TooMuch(`could not be read within ${READ_MS / 1000} s`) : error;
+      if (!this.signal.aborted) throw error;
+      throw this.callerWaits
+        ? new TooMuch(`could not be read within ${READ_MS / 1000} s`)
+        : new TimedOut('component_url could not be read in time');
     }
   }
 }

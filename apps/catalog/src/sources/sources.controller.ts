@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { Payload } from '@nestjs/microservices';
+import { Ctx, Payload } from '@nestjs/microservices';
 import {
   CreateSource,
   createSource,
@@ -18,7 +18,7 @@ import {
   UpdateSource,
   updateSource,
 } from '#contracts';
-import { Handles } from '#messaging';
+import { deadlineOf, Handles, LogRecord } from '#messaging';
 import { SourcesService } from './sources.service.js';
 
 @Controller()
@@ -26,18 +26,18 @@ export class SourcesController {
   constructor(private readonly sources: SourcesService) {}
 
   @Handles(createSource)
-  create(@Payload() command: CreateSource): Promise<Source> {
-    return this.sources.create(command);
+  create(@Payload() command: CreateSource, @Ctx() record: LogRecord): Promise<Source> {
+    return this.sources.create(command, deadlineOf(record));
   }
 
   @Handles(updateSource)
-  update(@Payload() command: UpdateSource): Promise<Source> {
-    return this.sources.update(command);
+  update(@Payload() command: UpdateSource, @Ctx() record: LogRecord): Promise<Source> {
+    return this.sources.update(command, deadlineOf(record));
   }
 
   @Handles(patchSource)
-  patch(@Payload() command: PatchSource): Promise<Source> {
-    return this.sources.patch(command);
+  patch(@Payload() command: PatchSource, @Ctx() record: LogRecord): Promise<Source> {
+    return this.sources.patch(command, deadlineOf(record));
   }
 
   @Handles(getSource)

@@ -80,11 +80,12 @@ export class SourcesService {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  async create({ id, owner_id, new_component_id, ...choice }: CreateSource): Promise<Source> {
+  /** @param deadline here and below: when the caller stops waiting, in ms since the epoch */
+  async create({ id, owner_id, new_component_id, ...choice }: CreateSource, deadline = Infinity): Promise<Source> {
     requireComponent(choice);
     const most = this.config.maxSources || Infinity;
     await this.sources.requireFewer(owner_id, id, most);
-    const component = await this.component(owner_id, new_component_id, choice);
+    const component = await this.component(owner_id, new_component_id, choice, deadline);
     const given = choice.configured_props ?? {};
     const known = await this.connections.findAll(owner_id, namedConnections(given));
     const change = this.change(id, component, known, {
@@ -100,10 +101,10 @@ export class SourcesService {
   }
 
   /** Sets the component, the name and whether it is active; configured props and the external id are kept unless new ones are given. */
-  async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource): Promise<Source> {
+  async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource, deadline = Infinity): Promise<Source> {
     requireComponent(choice);
     const found = await this.found(owner_id, id);
-    const component = await this.component(owner_id, new_component_id, choice);
+    const component = await this.component(owner_id, new_component_id, choice, deadline);
     return this.save(found, component.fresh, async (before, session) => {
       const { name, external_id, configured_props } = choice;
       const known = await this.known(before, configured_props, session);
@@ -120,11 +121,11 @@ export class SourcesService {
   }
 
   /** Changes only the given fields. A patch without an effect changes nothing, so no hook runs for it. */
-  async patch({ id, owner_id, new_component_id, ...patch }: PatchSource): Promise<Source> {
+  async patch({ id, owner_id, new_component_id, ...patch }: PatchSource, deadline = Infinity): Promise<Source> {
     // a source cannot be without a component
     if (componentFields(patch).includes(null)) requireComponent(patch);
     const found = await this.found(owner_id, id);
-    const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch) : undefined;
+    const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch, deadline) : undefined;
     // code that the source runs already is not a new component
     const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
     return this.save(found, component?.fresh, async (before, session) => {
@@ -163,10 +164,10 @@ export class SourcesService {
   }
 
   /** Fields without precedence are ignored. */
-  private async component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice): Promise<ChosenComponent> {
+  private async component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice, deadline: number): Promise<ChosenComponent> {
     if (isGiven(choice.component_id)) return this.components.usable(ownerId, choice.component_id);
     if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
-      const fresh = await this.components.prepare(ownerId, newId, choice);
+      const fresh = await this.components.prepare(ownerId, newId, choice, deadline);
       return { id: newId, description: fresh.code.description, fresh };
     }
     return this.components.registered(choice.key ?? '');
