@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { CatalogConfig } from '../catalog.config.js';
-import { CodeFetcher, NotNow, rawUrl } from './remote-code.js';
+import { Absent, CodeFetcher, rawUrl } from './remote-code.js';
 
 describe('rawUrl', () => {
   it.each([
@@ -42,15 +42,15 @@ it.each([
 });
 
 it.each([
-  [403, false],
-  [404, false],
-  [429, true],
-  [503, true],
-])('refuses the code at a URL with the status %i of its server; it may be there at another time: %s', async (status, mayReturn) => {
+  [403, true],
+  [404, true],
+  [429, false],
+  [503, false],
+])('refuses the code at a URL with the status %i of its server; it is absent: %s', async (status, isAbsent) => {
   const response = `HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`;
   const failure: unknown = await fetchFrom((socket) => socket.once('data', () => socket.end(response))).catch((error) => error);
   expect((failure as Error).message).toBe(`component_url returned status ${status}`);
-  expect(failure instanceof NotNow).toBe(mayReturn);
+  expect(failure instanceof Absent).toBe(isAbsent);
 });
 
 describe('a server that sends without end', () => {

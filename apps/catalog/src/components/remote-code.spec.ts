@@ -4,11 +4,11 @@ import { bundleComponent, Invalid, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { cpuSeconds, FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
-import { CodeFetcher, NotNow, RemoteCode } from './remote-code.js';
+import { Absent, CodeFetcher, RemoteCode, Unreadable } from './remote-code.js';
 
 const ORIGIN = 'https://code.test';
-/** In place of code: its server cannot respond now. */
-const BUSY = 'busy';
+/** In place of code: the reason why it cannot be read. */
+const REASONS = ['returned status 503', 'has more than 1000 bytes', 'is not UTF-8'];
 
 describe('code from a URL', () => {
   let web: Record<string, string | Promise<string>>;
@@ -30,8 +30,8 @@ describe('code from a URL', () => {
       fetched.push(url.pathname);
       const aborted = new Promise<never>((_, reject) => ending?.addEventListener('abort', () => reject(new Invalid(`${text} timed out`))));
       const code = await Promise.race([web[url.pathname], aborted]);
-      if (code === undefined) throw new Invalid(`${text} returned 404`);
-      if (code === BUSY) throw new NotNow('returned status 503');
+      if (code === undefined) throw new Absent('returned status 404');
+      if (REASONS.includes(code)) throw new Unreadable(code);
       return { code, url };
     };
     const module = await Test.createTestingModule({
@@ -129,13 +129,13 @@ describe('code from a URL', () => {
     expect((await read('/a.mjs')).split(/ with |, /).sort()).toEqual([...new Set(['// a.mjs', 'a.mjs', name, pathname.slice(1)])].sort());
   });
 
-  it('takes no other file in place of a neighbour that cannot be fetched now, and says so if it is needed', async () => {
-    Object.assign(web, { '/a.mjs': 'import "./lib"; export default {}', '/lib.ts': BUSY, '/lib.js': 'export {}' });
+  it.each(REASONS)('takes no other file in place of a neighbour that %s, and says so if it is needed', async (reason) => {
+    Object.assign(web, { '/a.mjs': 'import "./lib"; export default {}', '/lib.ts': reason, '/lib.js': 'export {}' });
     expect(await read('/a.mjs')).toBe('// a.mjs with a.mjs');
     messages.replyTo(bundleComponent, () => {
       throw new Invalid('Could not resolve "./lib"');
     });
-    await expect(read('/a.mjs')).rejects.toThrow(`component_url imports ${ORIGIN}/lib.ts, which returned status 503`);
+    await expect(read('/a.mjs')).rejects.toThrow(`component_url imports ${ORIGIN}/lib.ts, which ${reason}`);
   });
 
   it('comes to an end where files import each other', async () => {

@@ -20,8 +20,8 @@ export function rawUrl(url: URL): URL {
   return new URL(`https://raw.githubusercontent.com/${owner}/${repository}/${rest.join('/')}`);
 }
 
-/** Code that may be there at another time: its server is busy or does not respond. */
-export class NotNow extends Invalid {
+/** Code that cannot be read, although it is or may be there: it is too large, for example, or its server is busy. */
+export class Unreadable extends Invalid {
   /** @param file that the code at the URL imports; '': the code at the URL itself */
   constructor(
     readonly why: string,
@@ -30,6 +30,9 @@ export class NotNow extends Invalid {
     super(problem(file === '' ? why : `imports ${file}, which ${why}`));
   }
 }
+
+/** Nothing is there. */
+export class Absent extends Unreadable {}
 
 const isBusy = (status: number): boolean => status >= 500 || [408, 425, 429].includes(status);
 const problem = (why: string) => [{ field: 'component_url', message: `component_url ${why}` }];
@@ -53,11 +56,11 @@ export class CodeFetcher implements OnApplicationShutdown {
   }
 
   /**
-   * The code at a URL, and its URL after redirects. Throws Invalid with the reason if it cannot be fetched, NotNow if it may be there at another time.
+   * The code at a URL, and its URL after redirects. Throws Unreadable with the reason if it cannot be fetched; Absent if there is none.
    * @param ending ends the request
    */
   async fetch(text: string, ending?: AbortSignal): Promise<{ code: string; url: URL }> {
-    const refuse = (why: string) => new Invalid(problem(why));
+    const refuse = (why: string) => new Unreadable(why);
     if (!URL.canParse(text)) throw refuse('must be an http or https URL');
     let url = rawUrl(new URL(text));
     const rude = new AbortController();
@@ -78,7 +81,7 @@ export class CodeFetcher implements OnApplicationShutdown {
         if (statusCode !== 200) {
           await body.dump();
           const why = `returned status ${statusCode}`;
-          throw isBusy(statusCode) ? new NotNow(why) : refuse(why);
+          throw isBusy(statusCode) ? refuse(why) : new Absent(why);
         }
         const chunks: Buffer[] = [];
         let size = 0;
@@ -94,15 +97,11 @@ export class CodeFetcher implements OnApplicationShutdown {
       throw refuse(`redirects more than ${MAX_REDIRECTS} times`);
     } catch (error) {
       if (error instanceof Invalid) throw error;
-      if (error instanceof EgressRefused) {
-        const why = `cannot be read: ${error.message}`;
-        // the name server may have failed
-        throw error.code === 'ENOTFOUND' || error.code === 'ETIMEDOUT' ? new NotNow(why) : refuse(why);
-      }
+      if (error instanceof EgressRefused) throw refuse(`cannot be read: ${error.message}`);
       const { code, name } = error as { code?: unknown; name: string };
       // The code of a DOMException is a number
       const reason = typeof code === 'string' ? code : name;
-      throw new NotNow(/timeout/i.test(reason) ? `could not be read within ${TIMEOUT_MS / 1000} s` : `cannot be read (${reason})`);
+      throw refuse(/timeout/i.test(reason) ? `could not be read within ${TIMEOUT_MS / 1000} s` : `cannot be read (${reason})`);
     }
   }
 }
@@ -227,8 +226,8 @@ async function withNeighbours(entry: RemoteFile, imports: string[], fetches: Fet
 
 /** The requests for one component, which are limited in number, in time and in size. */
 class Fetches {
-  /** Why the first neighbour that cannot be fetched now, if any, may be there at another time. */
-  missed: NotNow | undefined;
+  /** Why the first neighbour, if any, cannot be read that is or may be there. */
+  missed: Unreadable | undefined;
   private readonly signal: AbortSignal;
   /** At least as long as all files may take. */
   private readonly callerWaits: boolean;
@@ -245,7 +244,7 @@ class Fetches {
   }
 
   /**
-   * Throws Invalid if the file cannot be fetched, TooMuch if the component needs too many requests, too much time or too much memory, TimedOut if the
+   * Throws Unreadable if the file cannot be fetched, TooMuch if the component needs too many requests, too much time or too much memory, TimedOut if the
    * caller stops waiting before that.
    */
   async fetch(text: string): Promise<RemoteFile> {
@@ -273,7 +272,7 @@ class TooMuch extends Invalid {
 
 /**
  * Undefined if it has been fetched already or cannot be fetched: the bundler reports whether it is really needed, with file and line. No other candidate
- * takes the place of one that may be there at another time.
+ * takes the place of one that is there but cannot be read.
  */
 async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetches: Fetches): Promise<RemoteFile | undefined> {
   for (const pathname of candidates(wanted.pathname)) {
@@ -282,9 +281,9 @@ async function neighbour(wanted: URL, files: ReadonlyMap<string, string>, fetche
     try {
       return { code: (await fetches.fetch(url.href)).code, url };
     } catch (error) {
-      if (!(error instanceof Invalid) || error instanceof TooMuch) throw error;
-      if (!(error instanceof NotNow)) continue;
-      fetches.missed ??= new NotNow(error.why, url.href);
+      if (!(error instanceof Unreadable)) throw error;
+      if (error instanceof Absent) continue;
+      fetches.missed ??= new Unreadable(error.why, url.href);
       return undefined;
     }
   }
