@@ -24,6 +24,7 @@ needing('processes').describe('operators’ commands', () => {
     'kafka acls --bogus',
     'dead-letters bogus',
     'dead-letters --since soon',
+    'registry add bogus.mjs',
     'component check bogus.mjs',
     'component run bogus.mjs',
     'component check .',

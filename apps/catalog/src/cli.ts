@@ -1,9 +1,10 @@
+import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { Database, DatabaseConfig } from '#database';
 import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
-import { type OpenCommand, printable, runCommand } from '#service';
+import { type OpenCommand, printable, runCommand, WRONG_USAGE } from '#service';
 import { Code, ComponentRow } from './components/component.entity.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { schema } from './database/schema.js';
@@ -37,7 +38,11 @@ function registryOfComponents(): OpenCommand {
     .hook('preAction', async () => void (await database.open()));
   const command = program.command('registry').description('components that every account can use, by key');
   command
-    .command('add <path>')
+    .command('add')
+    // read before anything is connected
+    .argument('<path>', 'a file or a folder', (path: string) =>
+      existsSync(path) ? path : command.error(`there is no file or folder ${path}`, { exitCode: WRONG_USAGE }),
+    )
     .description('register a file, or each file of a folder; replaces an older version of the same key')
     .option('--json', 'print an array')
     .action(async (path: string, { json }: { json?: boolean }) => {

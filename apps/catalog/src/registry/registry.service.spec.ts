@@ -126,7 +126,7 @@ describe('the registry', () => {
 
   it.each([
     ['an empty folder', () => folder, 'invalid'],
-    ['a path that does not exist', () => join(folder, 'none'), 'not_found'],
+    ['a path that does not exist', () => join(folder, 'none'), 'ENOENT'],
   ])('rejects %s', async (_, path, code) => {
     await expect(service.add(path())).rejects.toMatchObject({ code });
   });

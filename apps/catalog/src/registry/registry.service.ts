@@ -28,13 +28,7 @@ export class RegistryService {
 
   /** Registers a file, or each code file of a folder. Throws Invalid, naming the first file that is not a component with a key. */
   async add(path: string): Promise<RegisteredComponent[]> {
-    const isFolder = await stat(path).then(
-      (found) => found.isDirectory(),
-      () => {
-        throw new NotFound('file or folder', path);
-      },
-    );
-    const files = isFolder
+    const files = (await stat(path)).isDirectory()
       ? (await readdir(path))
           .filter((name) => CODE_FILE.test(name))
           .sort()
