@@ -46,6 +46,7 @@ describe('a connection', () => {
   it.each([
     ['no credentials', { app: 'chat' }],
     ['empty credentials', { app: 'chat', credentials: {} }],
+    ['credentials that are null', { app: 'chat', credentials: { key: null } }],
     ['a mask without a value', { app: 'chat', credentials: { key: MASK } }],
     ['no app', { credentials: { key: 'a' } }],
     ['an empty app', { app: '', credentials: { key: 'a' } }],

@@ -496,6 +496,11 @@ describe('the HTTP side of the gateway', () => {
       expect([response.status, response.body.errors]).toEqual([400, [{ field, message: `${field} ${problem}` }]]);
     });
 
+    it('missing fields are refused as required', async () => {
+      const { status, body } = await send('POST', '/v1/connections', { body: { name: 'x' } });
+      expect([status, body.detail]).toEqual([400, 'app is required; credentials is required']);
+    });
+
     it('fields that the route does not know are refused, and each of them is listed', async () => {
       const { status, body } = await send('POST', '/v1/sources', { body: { component_codes: 'x', owner_id: 'u_000000000000000002' } });
       expect([status, messages.requests]).toEqual([400, []]);

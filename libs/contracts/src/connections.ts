@@ -40,7 +40,7 @@ export class NewConnection {
   @IsText(NAME_LENGTH)
   name?: string | null;
 
-  @IsObject({ message: 'credentials must be an object' })
+  @IsObject({ message: ({ value }) => (value === undefined ? 'credentials is required' : 'credentials must be an object') })
   credentials!: Record<string, unknown>;
 }
 

@@ -16,6 +16,8 @@ it.each([
   ['a\ud83d', 'name must not contain a NUL character or an unpaired surrogate'],
   ['\ude00\ud83d', 'name must not contain a NUL character or an unpaired surrogate'],
   [5, 'name must be a string'],
+  [null, 'name must be a string'],
+  [undefined, 'name is required'],
 ])('IsText: the name %j', (name, problem) => {
   expect(validateSync(Object.assign(new Named(), { name }))[0]?.constraints?.isText).toBe(problem);
 });

@@ -16,6 +16,7 @@ export const IsText = (maxLength = Infinity): PropertyDecorator =>
       validate: (value: unknown) => isText(value) && isAtMost(maxLength, value),
       defaultMessage: (args) => {
         const { value, property } = args as { value: unknown; property: string };
+        if (value === undefined) return `${property} is required`;
         if (typeof value !== 'string') return `${property} must be a string`;
         return `${property} ${isAtMost(maxLength, value) ? NOT_TEXT : `must be at most ${maxLength} characters long`}`;
       },

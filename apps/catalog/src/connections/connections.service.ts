@@ -104,7 +104,7 @@ export class ConnectionsService {
     const bad = (message: string) => new Invalid([{ field: 'credentials', message: `credentials ${message}` }]);
     if (missing.length > 0) throw bad(`has no stored values: send ${missing.join(', ')}`);
     const merged = Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== null));
-    if (Object.keys(merged).length === 0) throw bad('must not be empty');
+    if (Object.keys(merged).length === 0) throw bad('must have at least one value that is not null');
     if (Buffer.byteLength(JSON.stringify(merged)) > MAX_BYTES) throw bad(`must be at most ${MAX_BYTES} bytes of JSON`);
     return merged;
   }

@@ -354,7 +354,10 @@ describe('the sources of an account', () => {
     });
 
     it('cannot remove the component, but null counts as absent beside another way to choose one', async () => {
-      await expect(patch({ component_id: null as never })).rejects.toMatchObject({ details: { errors: [{ field: 'component_id' }] } });
+      await expect(patch({ component_id: null as never })).rejects.toMatchObject({
+        details: { errors: [{ field: 'component_id', message: 'component_id must not be null: a source always has a component' }] },
+      });
+      await expect(patch({ key: null as never })).rejects.toMatchObject({ details: { errors: [{ field: 'key' }] } });
       expect(await patch({ component_id: null as never, component_code: 'other' })).toMatchObject({ name: 'Before' });
     });
 

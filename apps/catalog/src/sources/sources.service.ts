@@ -122,8 +122,7 @@ export class SourcesService {
 
   /** Changes only the given fields. A patch without an effect changes nothing, so no hook runs for it. */
   async patch({ id, owner_id, new_component_id, ...patch }: PatchSource, deadline = Infinity): Promise<Source> {
-    // a source cannot be without a component
-    if (componentFields(patch).includes(null)) requireComponent(patch);
+    requireKeptComponent(patch);
     const found = await this.found(owner_id, id);
     const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch, deadline) : undefined;
     // code that the source runs already is not a new component
@@ -317,16 +316,21 @@ export class SourcesService {
 /** null counts as absent. */
 const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
 
-const componentFields = ({ component_id, component_code, component_url, key }: ComponentChoice): (string | null | undefined)[] => [
-  component_id,
-  component_code,
-  component_url,
-  key,
-];
-const givesComponent = (choice: ComponentChoice): boolean => componentFields(choice).some(isGiven);
+const COMPONENT_FIELDS = ['component_id', 'component_code', 'component_url', 'key'] as const;
+const givesComponent = (choice: ComponentChoice): boolean => COMPONENT_FIELDS.some((field) => isGiven(choice[field]));
 
 /** Checked before anything is looked up: a malformed request is always 400. */
 function requireComponent(choice: ComponentChoice): void {
   if (givesComponent(choice)) return;
   throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
+}
+
+/** In a merge patch, null removes a field, but a source cannot be without a component. */
+function requireKeptComponent(patch: ComponentChoice): void {
+  if (givesComponent(patch)) return;
+  const problems = COMPONENT_FIELDS.filter((field) => patch[field] === null).map((field) => ({
+    field,
+    message: `${field} must not be null: a source always has a component`,
+  }));
+  if (problems.length > 0) throw new Invalid(problems);
 }
