@@ -97,7 +97,7 @@ export class SubscriptionsController {
   @ApiOperation({
     operationId: 'deleteAutoSubscription',
     summary: 'Delete an auto-subscription',
-    description: 'The subscriptions that it created are kept.',
+    description: 'The subscriptions that it created are kept. The parameters can also be fields of a JSON body; the query wins.',
   })
   @ApiQuery({ type: AutoSubscriptionParameters })
   @RespondsWithList(AutoSubscription)

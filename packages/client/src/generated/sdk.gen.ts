@@ -530,7 +530,7 @@ export class Operations extends HeyApiClient {
     /**
      * Delete an auto-subscription
      *
-     * The subscriptions that it created are kept.
+     * The subscriptions that it created are kept. The parameters can also be fields of a JSON body; the query wins.
      */
     public deleteAutoSubscription<ThrowOnError extends boolean = true>(options: Options<DeleteAutoSubscriptionData, ThrowOnError>): RequestResult<DeleteAutoSubscriptionResponses, DeleteAutoSubscriptionErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteAutoSubscriptionResponses, DeleteAutoSubscriptionErrors, ThrowOnError, 'data'>({
