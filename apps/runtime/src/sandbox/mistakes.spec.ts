@@ -55,6 +55,18 @@ describe('the warnings about a component', () => {
       ['1:49 `props.a` has the unknown type "valueOf", so its values are not checked'],
     ],
     [
+      'defaults of another type than their prop',
+      'export default {\n  name: "n",\n  props: {\n    a: { type: "integer", default: "5" },\n    b: { type: "string[]", default: 5 },\n    c: { type: "integer[]", default: [1, 2.5] },\n    d: { type: "string", default: -1 },\n    e: { type: "object", default: [] },\n    f: { type: "boolean", default: `true` },\n  },\n}',
+      [
+        '4:36 `props.a` has the type "integer", but its default has another type',
+        '5:37 `props.b` has the type "string[]", but its default has another type',
+        '6:38 `props.c` has the type "integer[]", but its default has another type',
+        '7:35 `props.d` has the type "string", but its default has another type',
+        '8:35 `props.e` has the type "object", but its default has another type',
+        '9:36 `props.f` has the type "boolean", but its default has another type',
+      ],
+    ],
+    [
       'a response on an interface that allows none',
       'export default {\n  name: "n",\n  props: { http: "$.interface.http", b: { type: "$.interface.http", customResponse: false } },\n  run() {\n    this.http.respond({});\n    () => this["b"]?.respond({});\n  },\n}',
       [
@@ -97,6 +109,10 @@ describe('the warnings about a component', () => {
     [
       'responses on interfaces that may allow them, and other calls of that name',
       'const more = {}; export default { name: "n", props: { a: { type: "$.interface.http", customResponse: true }, b: { type: "$.interface.http", ...more }, c: { type: "$.interface.http", customResponse: more.yes }, d: "string", http: "$.interface.http" }, run() { for (const each of [this.a, this.b, this.c, this.d]) each.respond(); this.a.respond(); this.b.respond(); this.c.respond(); this.d.respond(); this.http.other(); this.x.http.respond(); } }',
+    ],
+    [
+      'defaults of the type of their prop, and those that are null or computed',
+      'const n = 5; export default { name: "n", props: { a: { type: "integer", default: -5 }, b: { type: "string[]", default: ["x", n] }, c: { type: "object", default: {} }, d: { type: "boolean", default: !1 }, e: { type: "string", default: n }, f: { type: "string", options: [1, 2], default: 1 }, g: { type: "string", default: null }, h: { type: "any", default: 1 }, i: { type: "$.interface.timer", default: { intervalSeconds: 60 } }, j: { type: "string[]", default: "a".split() } } }',
     ],
     ['members that are far from any', 'export default { name: "n", author: "me", license: "MIT", run() {} }'],
     ['what is computed', 'const hooks = { deply() {} }; export default { name: "n", ...{ hook: 1 }, ["runn"]() {}, hooks }'],

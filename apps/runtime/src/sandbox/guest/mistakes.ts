@@ -8,6 +8,8 @@ const members = [
 const HTTP = '$.interface.http';
 const hooks = ['deploy', 'activate', 'deactivate'];
 const scalars = ['string', 'integer', 'boolean', 'object', 'any'];
+/** Types whose values are checked when a source is created; the defaults in the code are not. */
+const checkedType = /^(string|integer|boolean|object)(\[\])?$/;
 const propTypes = [
   ...scalars.flatMap((type) => [type, `${type}[]`]),
   ...['app', HTTP, '$.interface.timer', '$.service.db', 'http_request', 'alert', 'data_store'],
@@ -18,7 +20,7 @@ const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
 const otherNames = new Map(Object.entries({ number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' }));
 
 /**
- * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, and a response that the interface does not allow.
+ * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, a default of another type, and a response that the interface does not allow.
  * It looks at object literals only; what code computes is the author's affair.
  */
 export function mistakesOf(tree: Syntax): ComponentWarning[] {
@@ -48,8 +50,9 @@ function hookMistakes(value: Syntax): ComponentWarning[] {
 
 function propMistakes(value: Syntax): ComponentWarning[] {
   return propertiesOf(value).flatMap(({ name, value: definition }) => {
-    const type = definition.type === 'Literal' ? definition : propertiesOf(definition).find((each) => each.name === 'type')?.value;
-    if (type?.type !== 'Literal' || typeof type.value !== 'string' || propTypes.includes(type.value)) return [];
+    const type = definition.type === 'Literal' ? definition : attributeOf(definition, 'type');
+    if (type?.type !== 'Literal' || typeof type.value !== 'string') return [];
+    if (propTypes.includes(type.value)) return defaultMistakes(name, type.value, definition);
     if (foreignInterfaces.includes(type.value))
       return [warningAt(type, `\`props.${name}\`: no source can be created with ${type.value}; use $.interface.http or $.interface.timer`)];
     const meant = otherNames.get(type.value) ?? nearest(type.value, propTypes);
@@ -58,6 +61,42 @@ function propMistakes(value: Syntax): ComponentWarning[] {
     if (type.value.startsWith('$.')) return [];
     return [warningAt(type, `\`props.${name}\` has the unknown type "${type.value}", so its values are not checked`)];
   });
+}
+
+/** Such a default reaches the code, although the same value of a user would be refused. */
+function defaultMistakes(name: string, type: string, definition: Syntax): ComponentWarning[] {
+  const value = attributeOf(definition, 'default');
+  const [, item, isArray] = checkedType.exec(type) ?? [];
+  if (!value || item === undefined) return [];
+  // as for users: the options of a text may be numbers
+  const isNumeric = item === 'string' && attributeOf(definition, 'options') !== undefined;
+  const fits = (node: unknown): boolean => {
+    const kind = kindOf(node);
+    return kind === undefined || kind === item || (isNumeric && (kind === 'integer' || kind === 'number'));
+  };
+  const kind = kindOf(value);
+  const isFitting = !isArray ? fits(value) : kind === 'array' ? (value.elements as unknown[]).every(fits) : kind === undefined;
+  return isFitting ? [] : [warningAt(value, `\`props.${name}\` has the type "${type}", but its default has another type`)];
+}
+
+/** The type of a value that is written as a literal; undefined if it is null or the code computes it. */
+function kindOf(node: unknown): string | undefined {
+  if (!isNode(node)) return undefined;
+  switch (node.type) {
+    case 'Literal':
+      if (typeof node.value === 'number') return Number.isSafeInteger(node.value) ? 'integer' : 'number';
+      return ['string', 'boolean'].find((type) => type === typeof node.value);
+    case 'UnaryExpression':
+      return node.operator === '-' ? kindOf(node.argument) : undefined;
+    case 'TemplateLiteral':
+      return 'string';
+    case 'ArrayExpression':
+      return 'array';
+    case 'ObjectExpression':
+      return 'object';
+    default:
+      return undefined;
+  }
 }
 
 /** On HTTP interfaces whose `customResponse` is not true, calls of `respond` throw, and `respondWhenStored` has no effect. */
@@ -84,12 +123,10 @@ function responseMistakes(props: Syntax, tree: Syntax): ComponentWarning[] {
 /** Whether a prop is an HTTP interface that certainly has no `customResponse`. */
 function isSilentInterface(definition: Syntax): boolean {
   if (definition.type === 'Literal') return definition.value === HTTP;
-  const attributes = propertiesOf(definition);
-  const valueOf = (name: string) => attributes.find((each) => each.name === name)?.value;
-  const [type, customResponse] = [valueOf('type'), valueOf('customResponse')];
+  const [type, customResponse] = [attributeOf(definition, 'type'), attributeOf(definition, 'customResponse')];
   if (type?.type !== 'Literal' || type.value !== HTTP) return false;
   // a spread or a computed name may set it
-  if (!customResponse) return attributes.length === (definition.properties as Syntax[]).length;
+  if (!customResponse) return propertiesOf(definition).length === (definition.properties as Syntax[]).length;
   return customResponse.type === 'Literal' && !customResponse.value;
 }
 
@@ -136,6 +173,9 @@ function pathOf(value: unknown): string {
   if (value.type === 'Identifier') return String(value.name);
   return value.type === 'MemberExpression' && !value.computed ? `${pathOf(value.object)}.${pathOf(value.property)}` : '';
 }
+
+const attributeOf = (definition: Syntax, name: string): Syntax | undefined =>
+  propertiesOf(definition).find((each) => each.name === name)?.value;
 
 function propertiesOf(value: Syntax): { name: string; node: Syntax; value: Syntax }[] {
   if (value.type !== 'ObjectExpression') return [];
