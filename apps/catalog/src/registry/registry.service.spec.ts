@@ -131,6 +131,11 @@ describe('the registry', () => {
     await expect(service.add(path())).rejects.toMatchObject({ code });
   });
 
+  it('rejects a file that is not UTF-8', async () => {
+    await writeFile(join(folder, 'a.mjs'), Buffer.from('caf\xe9', 'latin1'));
+    await expect(service.add(folder)).rejects.toMatchObject({ code: 'invalid', message: 'a.mjs is not UTF-8' });
+  });
+
   it('removes a component by its key, once', async () => {
     await write({ 'a.mjs': 'a' });
     await service.add(folder);

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { findPackageJSON } from 'node:module';
@@ -45,7 +46,9 @@ export class RegistryService {
   }
 
   private async addFile(file: string): Promise<string> {
-    const code = await readFile(file, 'utf8');
+    const bytes = await readFile(file);
+    if (!isUtf8(bytes)) throw new Invalid(`${basename(file)} is not UTF-8`);
+    const code = bytes.toString('utf8');
     const known =
       (await this.components.findCode(codeHash(code))) ??
       (await inspectCode(this.messages, code).catch((error: Error) => {

@@ -20,7 +20,7 @@ describe('a look at a component in a file', () => {
     await rm(folder, { recursive: true });
   });
 
-  const check = async (files: Record<string, string>, maxBytes = 10_000) => {
+  const check = async (files: Record<string, string | Buffer>, maxBytes = 10_000) => {
     const base = await mkdtemp(join(folder, 'case-'));
     for (const [path, code] of Object.entries(files)) {
       await mkdir(dirname(join(base, path)), { recursive: true });
@@ -28,6 +28,13 @@ describe('a look at a component in a file', () => {
     }
     return checkComponent(sandbox, await localFiles(join(base, Object.keys(files)[0]!)), maxBytes);
   };
+
+  it('takes no other file in place of a neighbour that is not UTF-8, but one in place of a folder', async () => {
+    const entry = 'import text from "./lib"; export default { name: "n", description: text, run() {} }';
+    const other = { 'lib.js': 'export default "other"' };
+    await expect(check({ 'a.mjs': entry, 'lib.ts': Buffer.from('// caf\xe9', 'latin1'), ...other })).rejects.toThrow('lib.ts is not UTF-8');
+    expect(await check({ 'a.mjs': entry, 'lib.ts/x': '', ...other })).toMatchObject({ description: { description: 'other' } });
+  });
 
   it('describes a component that consists of several files', async () => {
     const checked = await check({

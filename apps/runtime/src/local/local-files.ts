@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { Invalid } from '#contracts';
@@ -8,11 +9,12 @@ import type { ComponentFiles } from '../sandbox/sandbox.js';
 const MOST_FILES = 50;
 
 /**
- * Reads a component's file and its relative imports from disk. Throws Invalid if the file cannot be read. The bundler reports missing imports, with the line.
+ * Reads a component's file and its relative imports from disk. Throws Invalid if a file cannot be read or is not UTF-8. The bundler reports missing imports,
+ * with the line.
  */
 export async function localFiles(entry: string): Promise<ComponentFiles> {
-  const text = await readFile(entry, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new Invalid(error.code === 'ENOENT' ? `the file ${entry} does not exist` : `${entry} cannot be read: ${error.message}`);
+  const text = await textOf(entry).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ENOENT' ? new Invalid(`the file ${entry} does not exist`) : unreadable(entry, error);
   });
   const codes = new Map([[resolve(entry), text]]);
   // grows while it is read
@@ -37,11 +39,27 @@ export async function localFiles(entry: string): Promise<ComponentFiles> {
 async function neighbour(paths: string[], codes: ReadonlyMap<string, string>): Promise<{ path: string; code: string } | undefined> {
   for (const path of paths) {
     if (codes.has(path)) return undefined;
-    const code = await readFile(path, 'utf8').catch(() => null);
+    const code = await textOf(path).catch((error: NodeJS.ErrnoException) => {
+      if (ABSENT.includes(error.code ?? '')) return null;
+      // another candidate must not take its place
+      throw unreadable(path, error);
+    });
     if (code !== null) return { path, code };
   }
   return undefined;
 }
+
+/** The codes of errors when there is no such file, or a folder in its place. */
+const ABSENT = ['ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG'];
+
+async function textOf(path: string): Promise<string> {
+  const bytes = await readFile(path);
+  if (!isUtf8(bytes)) throw new Invalid(`${path} is not UTF-8`);
+  return bytes.toString('utf8');
+}
+
+const unreadable = (path: string, error: Error): Invalid =>
+  error instanceof Invalid ? error : new Invalid(`${path} cannot be read: ${error.message}`);
 
 function common(a: string, b: string): string {
   const [left, right] = [a.split(sep), b.split(sep)];

@@ -13,6 +13,7 @@ const at = (...names: string[]): string => join(folder, ...names);
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-files-'));
   writeFileSync(at('file'), '\ufeff text \r\n');
+  writeFileSync(at('latin1'), Buffer.from('caf\xe9', 'latin1'));
   mkdirSync(at('folder.yaml'));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -25,6 +26,7 @@ describe('a file that an argument names', () => {
   it.each([
     [['none'], /^there is no file .*none$/],
     [['folder.yaml'], /folder\.yaml cannot be read: EISDIR: illegal operation on a directory$/],
+    [['latin1'], /latin1 is not UTF-8$/],
     [['file', 'x'], /file\/x cannot be read: ENOTDIR: not a directory$/],
   ])('is wrong usage if it cannot be read: %j', (names, message) => {
     expect(() => readText(at(...names))).toThrow(expect.objectContaining({ code: 2, message: expect.stringMatching(message) }));

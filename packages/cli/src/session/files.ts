@@ -1,13 +1,17 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { usageError } from './errors.js';
 
-/** The text of a file that an argument or a manifest names, without a byte order mark. Throws a usage error if it cannot be read. */
+/** The text of a file that an argument or a manifest names, without a byte order mark. Throws a usage error if it cannot be read or is not UTF-8. */
 export function readText(file: string): string {
+  let bytes: Buffer;
   try {
-    return withoutMark(readFileSync(file, 'utf8'));
+    bytes = readFileSync(file);
   } catch (error) {
     throw usageError(unusable(file, 'read', error));
   }
+  if (!isUtf8(bytes)) throw usageError(`${file} is not UTF-8`);
+  return withoutMark(bytes.toString('utf8'));
 }
 
 /** The text of a file without the line break at its end. */
