@@ -49,6 +49,9 @@ export class NotFound extends SluiceError {
 /** Also if another service has reported it. */
 export const isNotFound = (error: unknown): boolean => error instanceof SluiceError && error.code === 'not_found';
 
+/** The request is malformed, also if another service has reported it. */
+export const isInvalid = (error: unknown): boolean => error instanceof SluiceError && error.code === 'invalid';
+
 /** A caller may send a hundred thousand invalid fields with long names, and the response repeats each of them. */
 const MAX_PROBLEMS = 10;
 const MAX_FIELD_LENGTH = 256;

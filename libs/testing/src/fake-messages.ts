@@ -1,4 +1,5 @@
-import { type Command, type Fact, type Query, type QueuedCommand, type Service, TimedOut, Unavailable } from '#contracts';
+import type { Type } from '@nestjs/common';
+import { type Command, type Fact, type Query, type QueuedCommand, type Service, SluiceError, TimedOut, Unavailable } from '#contracts';
 import { currentLateHandler, type Messages, PayloadPipe } from '#messaging';
 
 export interface Sent {
@@ -38,8 +39,8 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   }
 
   /**
-   * Request and reply pass as JSON, as they do in Kafka.
-   * @throws Invalid if the service would refuse the request; Unavailable if `replyTo` has set no reply
+   * Request, reply and error pass as JSON, as they do in Kafka: an error arrives as a SluiceError, not as one of its classes.
+   * @throws SluiceError if the service would refuse the request; Unavailable if `replyTo` has set no reply
    */
   async request<Payload extends object, Reply>(
     { name, payload: metatype }: Command<Payload, Reply> | Query<Payload, Reply>,
@@ -50,9 +51,17 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     if (this.late.has(name)) currentLateHandler()?.(new TimedOut('the test is late'));
     const reply = this.replies.get(name);
     if (!reply) throw new Unavailable(`the test has no reply to ${name}`);
-    const text = JSON.stringify(await reply((await pipe.transform(asJson(payload), { type: 'body', metatype })) as never));
+    const text = await this.replyText(reply, payload, metatype);
     this.replied?.(payload, text === undefined ? 0 : Buffer.byteLength(text));
     return (text === undefined ? undefined : JSON.parse(text)) as Reply;
+  }
+
+  private async replyText(reply: (payload: never) => unknown, payload: object, metatype: Type): Promise<string | undefined> {
+    try {
+      return JSON.stringify(await reply((await pipe.transform(asJson(payload), { type: 'body', metatype })) as never));
+    } catch (error) {
+      throw error instanceof SluiceError ? new SluiceError(error.code, error.message, error.details) : error;
+    }
   }
 
   async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<void> {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { type Agent, request } from 'undici';
-import { bundleComponent, Invalid, TimedOut, type UserId } from '#contracts';
+import { bundleComponent, Invalid, isInvalid, TimedOut, type UserId } from '#contracts';
 import { AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
 import { Messages } from '#messaging';
 import { candidates, relativeImports } from '#relative-imports';
@@ -144,7 +144,7 @@ export class RemoteCode {
       const files = await withNeighbours(entry, imports, fetches);
       return this.bundled(ownerId, entry.url, files, until).catch((error: unknown) => {
         // the bundler only knows that a file is not there
-        throw error instanceof Invalid && fetches.missed ? fetches.missed : error;
+        throw isInvalid(error) && fetches.missed ? fetches.missed : error;
       });
     });
   }
