@@ -130,7 +130,7 @@ it('a connection is not used again if the receiver has responded before it has r
   expect(connection.isOpen).toBe(false);
 });
 
-it('what arrives before the request is written is not its response', async () => {
+it('bytes that arrive before the request is written are not its response', async () => {
   const socket = new Socket();
   const connection = new Connection(socket, connections.origin(url), () => {});
   const lost = new Promise((resolve) => {
