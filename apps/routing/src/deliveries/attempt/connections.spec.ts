@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { type AddressInfo, connect, createServer, type Server, Socket } from 'node:net';
+import type { UserId } from '#contracts';
 import { Connection, Connections, type Waiting } from './connections.js';
 import { HttpResponse } from './http-response.js';
+
+const ME = 'u_1' as UserId;
 
 let server: Server;
 /** Of the server, in the order in which they were opened. */
@@ -35,7 +38,7 @@ const rest = async (connection: Connection, forMs?: number): Promise<void> => {
 
 const dial = () =>
   new Promise<Connection>((resolve, reject) =>
-    connections.dial(connections.origin(url), (error, connection) => (error ? reject(error) : resolve(connection))),
+    connections.dial(connections.origin(ME, url), (error, connection) => (error ? reject(error) : resolve(connection))),
   );
 
 /** Sends a request to which the server responds with this text; resolves to what the sender learns. */
@@ -55,7 +58,7 @@ const OK = 'HTTP/1.1 204 No Content\r\n\r\n';
 
 it('a connection that rests is used again, the one that rested for the shortest time first', async () => {
   const [first, second] = [await dial(), await dial()];
-  const origin = connections.origin(url);
+  const origin = connections.origin(ME, url);
   connections.rest(first);
   // what the receiver sends behind its response is seen first
   expect(connections.takeIdle(origin)).toBeUndefined();
@@ -88,7 +91,7 @@ it('a connection that has rested for too long is closed', async () => {
   await rest(late, 2100);
   await seen(() => late.idleUntil < performance.now());
   // one when the next request looks for it, the other by the timer
-  expect(connections.takeIdle(connections.origin(url))).toBeUndefined();
+  expect(connections.takeIdle(connections.origin(ME, url))).toBeUndefined();
   await seen(() => sockets.length === 2 && sockets.every(({ closed }) => closed));
 });
 
@@ -103,7 +106,7 @@ it('a connection that the receiver closes, or on which it sends something withou
     await seen(() => sockets.length === dials);
     end(sockets.at(-1)!);
     await seen(() => !connection.isOpen);
-    expect(connections.takeIdle(connections.origin(url))).toBeUndefined();
+    expect(connections.takeIdle(connections.origin(ME, url))).toBeUndefined();
   }
 });
 
@@ -113,7 +116,7 @@ it('a connection on which a line break follows the response is used again', asyn
   await seen(() => sockets.length === 1);
   sockets[0]!.write('\r\n');
   await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(connections.takeIdle(connections.origin(url))).toBe(connection);
+  expect(connections.takeIdle(connections.origin(ME, url))).toBe(connection);
 });
 
 it('a connection is not used again if the receiver has responded before it has read the request', async () => {
@@ -125,14 +128,14 @@ it('a connection is not used again if the receiver has responded before it has r
   expect(await exchange(connection, OK, 50_000_000)).toBe('response');
   expect(connection.isSent).toBe(false);
   await rest(connection);
-  const origin = connections.origin(url);
+  const origin = connections.origin(ME, url);
   expect([connections.takeIdle(origin), connections.takeIdle(origin)]).toEqual([used, undefined]);
   expect(connection.isOpen).toBe(false);
 });
 
 it('bytes that arrive before the request is written are not its response', async () => {
   const socket = new Socket();
-  const connection = new Connection(socket, connections.origin(url), () => {});
+  const connection = new Connection(socket, connections.origin(ME, url), () => {});
   const lost = new Promise((resolve) => {
     connection.send([Buffer.from('x')], { response: new HttpResponse(), onResponse: () => resolve('response'), onLost: resolve });
     socket.emit('data', Buffer.from(OK));
@@ -148,15 +151,21 @@ it('a response that cannot be read ends its connection', async () => {
   expect(connection.isOpen).toBe(false);
 });
 
+it('accounts do not share the connections to a receiver', async () => {
+  await rest(await dial());
+  expect(connections.takeIdle(connections.origin('u_2' as UserId, url))).toBeUndefined();
+  expect(connections.takeIdle(connections.origin(ME, url))).toBeDefined();
+});
+
 it('nothing stays in memory of a receiver to which no connection is open', async () => {
-  const origin = connections.origin(url);
+  const origin = connections.origin(ME, url);
   const connection = await dial();
-  expect(connections.origin(url)).toBe(origin);
+  expect(connections.origin(ME, url)).toBe(origin);
   connection.close();
-  await seen(() => connections.origin(url) !== origin);
+  await seen(() => connections.origin(ME, url) !== origin);
 });
 
 it('an origin with the port of its scheme has a host without it', () => {
-  expect(connections.origin('https://example.com').host).toBe('example.com');
-  expect(connections.origin('http://[::1]:8080')).toMatchObject({ host: '[::1]:8080', target: { hostname: '[::1]', port: '8080' } });
+  expect(connections.origin(ME, 'https://example.com').host).toBe('example.com');
+  expect(connections.origin(ME, 'http://[::1]:8080')).toMatchObject({ host: '[::1]:8080', target: { hostname: '[::1]', port: '8080' } });
 });

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { UserId } from '#contracts';
 import { MAX_IDLE_MS } from '#egress';
 import { type HttpResponse, withoutLineBreaks } from './http-response.js';
 
@@ -23,7 +24,10 @@ export interface Waiting {
   onLost(error: Error | undefined): void;
 }
 
-/** A server: scheme, host and port. */
+/**
+ * A server (scheme, host and port) as one account reaches it. Accounts share no connections: a receiver that sends more than its response could otherwise
+ * give it to the request of another account.
+ */
 export class Origin {
   /** The `Host` header: without the port if it is the scheme's. */
   readonly host: string;
@@ -33,8 +37,9 @@ export class Origin {
   uses = 0;
   private readonly url: URL;
 
-  constructor(readonly text: string) {
-    this.url = new URL(text);
+  /** Throws a TypeError if the text is not a URL. */
+  constructor(url: string) {
+    this.url = new URL(url);
     this.host = this.url.host;
   }
 
@@ -140,9 +145,10 @@ export class Connections {
   constructor(private readonly connect: Connect) {}
 
   /** Throws a TypeError if the text is not a URL. */
-  origin(text: string): Origin {
-    let origin = this.origins.get(text);
-    if (!origin) this.origins.set(text, (origin = new Origin(text)));
+  origin(account: UserId, url: string): Origin {
+    const key = `${account} ${url}`;
+    let origin = this.origins.get(key);
+    if (!origin) this.origins.set(key, (origin = new Origin(url)));
     return origin;
   }
 
@@ -208,9 +214,9 @@ export class Connections {
 
   private sweep(): void {
     const now = performance.now();
-    for (const [text, { idle, uses }] of this.origins) {
+    for (const [key, { idle, uses }] of this.origins) {
       for (const connection of idle) if (connection.idleUntil <= now) connection.close();
-      if (uses === 0) this.origins.delete(text);
+      if (uses === 0) this.origins.delete(key);
     }
     if (this.origins.size > 0) return;
     clearInterval(this.sweeper);

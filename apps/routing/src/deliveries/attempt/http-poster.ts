@@ -55,7 +55,7 @@ export class HttpPoster extends Poster {
 
   post({ ownerId, origin: url, path }: Receiver, headers: Record<string, string>, body: Buffer): Promise<PostResult> {
     return new Promise((resolve) => {
-      const origin = this.originOf(url);
+      const origin = this.originOf(ownerId, url);
       if (!origin) return resolve({ kind: 'failed', timeout: false, reason: 'the URL is not valid' });
       const isKept = this.kept.keeps(ownerId, url, performance.now());
       const request = requestText(origin.host, path, headers, isKept, body.length);
@@ -77,9 +77,9 @@ export class HttpPoster extends Poster {
     this.connections.close();
   }
 
-  private originOf(url: string): Origin | undefined {
+  private originOf(account: UserId, url: string): Origin | undefined {
     try {
-      return this.connections.origin(url);
+      return this.connections.origin(account, url);
     } catch {
       return undefined;
     }
