@@ -28,8 +28,9 @@ describe('code from a URL', () => {
     const fetch = async (text: string, ending?: AbortSignal) => {
       const url = new URL(text);
       fetched.push(url.pathname);
+      const served = web[url.pathname];
       const aborted = new Promise<never>((_, reject) => ending?.addEventListener('abort', () => reject(new Invalid(`${text} timed out`))));
-      const code = await Promise.race([web[url.pathname], aborted]);
+      const code = await Promise.race([served, aborted]);
       if (code === undefined) throw new Absent('returned status 404');
       if (REASONS.includes(code)) throw new Unreadable(code);
       return { code, url };

@@ -46,7 +46,7 @@ it('a source whose runs keep ending their processes is reported once per version
   const end = async (status: RunStatus, found?: DeploymentRow) => {
     const row = found ?? (await deployments.find(SOURCE))!;
     const source = { state: deployedState(row), killsInRow: row.kills_in_row } as RunSource;
-    await results.countKill(run, source, status).catch((error: unknown) => expect(error).toBeInstanceOf(Unavailable));
+    await results.countKill(run, source, status).catch((error: unknown) => expect(error).toMatchObject({ code: 'unavailable' }));
   };
   await deploy(1);
   for (const status of ['memory', 'killed', 'ok', 'memory', 'memory'] as const) await end(status);
