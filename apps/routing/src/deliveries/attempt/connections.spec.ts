@@ -153,7 +153,7 @@ it('a response that cannot be read ends its connection', async () => {
 
 it('accounts do not share the connections to a receiver', async () => {
   await rest(await dial());
-  expect(connections.takeIdle(connections.origin('u_2' as UserId, url))).toBeUndefined();
+  expect(connections.takeIdle(connections.origin('u_2', url))).toBeUndefined();
   expect(connections.takeIdle(connections.origin(ME, url))).toBeDefined();
 });
 
