@@ -29,7 +29,7 @@ export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, .
     connect: (target, callback) =>
       dial(target, (...[error, socket]) => {
         if (error !== null) return callback(error, null);
-        beforeEachWrite(socket, limitResponses(socket, maxResponseBytes));
+        limitResponses(socket, maxResponseBytes);
         callback(null, socket);
       }),
   });
@@ -51,9 +51,8 @@ export class ResponseTooLong extends Error {
 /**
  * Counts the bytes that the connection has received since the last request. A receiver's server may send informational responses or extensions of
  * chunks without end, which no limit of a body counts.
- * @returns to call before a request is written
  */
-function limitResponses(socket: Socket, maxBytes: number): () => void {
+function limitResponses(socket: Socket, maxBytes: number): void {
   let received = 0;
   let limit = maxBytes;
   let isNewRequest = false;
@@ -65,15 +64,9 @@ function limitResponses(socket: Socket, maxBytes: number): () => void {
     received = socket.bytesRead;
     if (received > limit) socket.destroy(new ResponseTooLong());
   });
-  return () => {
-    isNewRequest = true;
-  };
-}
-
-function beforeEachWrite(socket: Socket, prepare: () => void): void {
   const { write } = socket;
   socket.write = function (this: Socket, ...written: Parameters<typeof write>) {
-    prepare();
+    isNewRequest = true;
     return write.apply(this, written);
   } as typeof write;
 }

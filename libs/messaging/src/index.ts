@@ -1,3 +1,4 @@
+export { errorFromWire, errorToWire } from './wire.js';
 export type { MissedRecords } from './log-continuity.js';
 export { clientIdOf } from './dead-members.js';
 export { type ConsumerState, consumerStates } from './consumer-life.js';

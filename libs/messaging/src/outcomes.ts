@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { SluiceError } from '#contracts';
+import { isInvalid, SluiceError } from '#contracts';
 import { counter } from '#observability';
 import { deadLetterRecord, sendOrSetAside } from './dead-letters.js';
 import { type Outcome, rejected, retry } from './handlers.js';
@@ -65,7 +65,7 @@ export class Outcomes {
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       // an error in the record itself does not go away
-      if (error instanceof BadRecord || (error instanceof SluiceError && error.code === 'invalid')) return { outcome: rejected(reason) };
+      if (error instanceof BadRecord || isInvalid(error)) return { outcome: rejected(reason) };
       if (isOutage(error, this.options)) return { outcome: retry(reason) };
       this.options.log[tries < MAX_TRIES ? 'warn' : 'error']({ tries, err: error }, 'record.failed');
       return { outcome: tries < MAX_TRIES ? retry(reason) : rejected(reason), isFailure: true };

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { type Command, type Fact, type Query, type QueuedCommand, type Service, SluiceError, TimedOut, Unavailable } from '#contracts';
-import { currentLateHandler, type Messages, PayloadPipe } from '#messaging';
+import { currentLateHandler, errorFromWire, errorToWire, type Messages, PayloadPipe } from '#messaging';
 
 export interface Sent {
   /** The name of the contract. */
@@ -60,7 +60,7 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     try {
       return JSON.stringify(await reply((await pipe.transform(asJson(payload), { type: 'body', metatype })) as never));
     } catch (error) {
-      throw error instanceof SluiceError ? new SluiceError(error.code, error.message, error.details) : error;
+      throw error instanceof SluiceError ? errorFromWire(errorToWire(error)) : error;
     }
   }
 

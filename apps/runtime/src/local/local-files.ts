@@ -49,7 +49,7 @@ async function neighbour(paths: string[], codes: ReadonlyMap<string, string>): P
   return undefined;
 }
 
-/** The codes of errors when there is no such file, or a folder in its place. */
+/** The error codes of a file that does not exist, or is a folder. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG'];
 
 async function textOf(path: string): Promise<string> {

@@ -96,7 +96,7 @@ describe('a POST', () => {
     });
   });
 
-  it('brings a large body as it is', async () => {
+  it('sends a large body unchanged', async () => {
     respond = (_, response) => response.end();
     const body = JSON.stringify('x'.repeat(600_000));
     for (let n = 0; n < 2; n++) expect(await post('/large', body)).toMatchObject({ status: 200 });

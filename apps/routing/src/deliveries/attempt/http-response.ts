@@ -61,7 +61,7 @@ export class HttpResponse {
     return this.kept.length === 0 ? '' : decoder.decode(this.kept).replaceAll('\0', '\uFFFD');
   }
 
-  /** Reads what has arrived. Throws BadResponse if there is no status, and will not be one. */
+  /** Reads what has arrived. Throws BadResponse if the response has no valid status. */
   take(bytes: Buffer): void {
     this.received += bytes.length;
     const begun = this.hasBegun ? bytes : withoutLineBreaks(bytes);

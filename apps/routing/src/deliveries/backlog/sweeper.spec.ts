@@ -16,10 +16,13 @@ const example = (webhookId: string, statuses: number[] = []) =>
 function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}) {
   const [waitedMs, keptMs, reported]: [number[], number[], string[]] = [[], [], []];
   const parked = {
-    findExpired: async () => expired[0] ?? [],
-    giveUpExpired: async (ms: number, ids: string[]) => {
+    findExpired: async (ms: number) => {
       waitedMs.push(ms);
       onBatch();
+      return expired[0] ?? [];
+    },
+    giveUpExpired: async (ms: number, ids: string[]) => {
+      expect(ms).toBe(waitedMs.at(-1));
       expect(ids).toEqual((expired.shift() ?? []).map(({ webhookId }) => webhookId));
       reported.push(`${ids.length} given up`);
       return { count: ids.length, more: expired.length > 0 };

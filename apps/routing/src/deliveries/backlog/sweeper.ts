@@ -43,6 +43,7 @@ export class Sweeper implements OnApplicationShutdown {
       const waitedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
       for (let more = true; more && !this.stopping;) {
         const expired = await this.parked.findExpired(waitedMs);
+        if (expired.length === 0) break;
         // first, because this process can end at any time. A report is stored once per hour, so it is not repeated then
         for (const delivery of expired) {
           const target = delivery.wasSuspended ? undefined : await this.targets.get(delivery.webhookId);
