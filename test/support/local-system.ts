@@ -117,6 +117,8 @@ class LocalApps implements Apps {
   private readonly more = new Map<App, Replica[]>();
   private readonly envs: Promise<Record<string, string>>[] = [];
   private readonly printed: { app: string; line: string }[] = [];
+  /** Of all systems of this story. */
+  private readonly kept = (globalThis as { outputOfApps?: { app: string; line: string }[] }).outputOfApps;
 
   constructor(
     private readonly env: Record<string, string>,
@@ -133,6 +135,7 @@ class LocalApps implements Apps {
 
   private readonly print = (app: string, line: string): void => {
     this.printed.push({ app, line });
+    this.kept?.push({ app, line });
     if (process.env.SLUICE_TEST_LOG) console.log(app, line);
   };
 
