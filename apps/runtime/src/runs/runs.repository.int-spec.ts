@@ -287,7 +287,11 @@ describe('a source that several replicas run', () => {
   it('is free again when the replica that ran it dies', async () => {
     const [one, two] = [1, 2].map(() => new SourceLocks(fresh.database, createLog('test', 'silent')));
     await one!.alone(SOURCE, async () => {
-      const { rows } = await fresh.database.query<{ pid: number }>("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted");
+      // of this database: others on the same server have such locks, too
+      const { rows } = await fresh.database.query<{ pid: number }>(
+        `SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database
+         WHERE datname = current_database() AND locktype = 'advisory' AND granted`,
+      );
       const waiting = two!.alone(SOURCE, async () => 'ran');
       for (const { pid } of rows) await fresh.database.query('SELECT pg_terminate_backend($1)', [pid]);
       expect(await waiting).toBe('ran');
