@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Gathering } from './consumer-life.js';
+import { Gathering } from './gathering.js';
 
 const MS = 20;
 /** Like the objects of kafkajs: a method that depends on its object. */

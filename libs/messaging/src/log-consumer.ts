@@ -1,7 +1,8 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
-import { Gathering, WatchedConsumer } from './consumer-life.js';
+import { WatchedConsumer } from './consumer-life.js';
+import { Gathering } from './gathering.js';
 import type { ConsumerSettings } from './handlers.js';
 import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-fixes.js';

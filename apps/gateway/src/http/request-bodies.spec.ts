@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
+import { BYTES_PER_UNIT } from '#fairness';
+import { HttpAppForTests, KEY, ME, SOURCE } from '../http-app-for-tests.js';
+
+const http = new HttpAppForTests();
+beforeEach(() => http.reset());
+afterEach(() => http.close());
+
+describe('a body', () => {
+  beforeEach(() => http.start({ SLUICE_MAX_BODY_BYTES: '2000' }));
+  const nested = (depth: number) => `{"configured_props":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`;
+
+  it.each<[string, number, unknown, object]>([
+    ['is a JSON object', 200, { component_code: 'x' }, {}],
+    ['may begin with a byte order mark', 200, '\uFEFF{"component_code":"x"}', {}],
+    [
+      'may be of a type with parameters, in any case',
+      200,
+      '{"component_code":"x"}',
+      { 'content-type': 'Application/JSON ; charset=utf-8' },
+    ],
+    ...['application/jsonlines', 'application/json-seq', 'application/json-patch+json', 'application/merge-patch+json', 'text/json'].map(
+      (type): [string, number, unknown, object] => [`is not ${type}`, 415, '{"component_code":"x"}', { 'content-type': type }],
+    ),
+    ['is not an array', 400, '[]', {}],
+    ['is not null', 400, 'null', {}],
+    ['is not broken', 400, '{', {}],
+    ['does not nest too deeply', 400, nested(250), {}],
+    ['is not text', 415, 'x', { 'content-type': 'text/plain' }],
+    ['is not compressed', 415, '{}', { 'content-encoding': 'gzip' }],
+    ['is not too large, regardless of its type', 413, 'x'.repeat(2001), { 'content-type': 'text/plain' }],
+  ])('%s: %i', async (_, status, body, headers) => {
+    const response = await http.send('POST', '/v1/sources', { body, headers });
+    expect(response.status).toBe(status);
+    expect(http.messages.requests).toHaveLength(status === 200 ? 1 : 0);
+  });
+
+  it.each([
+    ['in Latin-1', Buffer.from('{"component_code":"\xe9"}', 'latin1')],
+    ['in UTF-16', Buffer.from('\uFEFF{"component_code":"x"}', 'utf16le')],
+    ['with a truncated character', Buffer.from('{"component_code":"é"}').subarray(0, -3)],
+  ])('%s is refused, because it is not UTF-8', async (_, payload) => {
+    const headers = { ...KEY, 'content-type': 'application/json' };
+    const response = await http.app.inject({ method: 'POST', url: '/v1/sources', headers, payload });
+    expect([response.statusCode, response.json().detail]).toEqual([400, 'the body is not UTF-8']);
+    expect(http.messages.requests).toEqual([]);
+  });
+
+  it.each(['json', ';', 'a/b/c', 'text/json'])('is refused with the types that are possible, if its type is %j', async (type) => {
+    const { body } = await http.send('POST', '/v1/sources', { body: '{}', headers: { 'content-type': type } });
+    expect(body).toMatchObject({ status: 415, detail: `the body must be application/json, not ${type}` });
+  });
+
+  it('counts as absent when it is empty, regardless of its type', async () => {
+    for (const type of ['application/json', 'application/json-seq', 'text/plain'])
+      expect((await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);
+  });
+
+  it('invalid fields are refused, and each of them is listed', async () => {
+    const { status, body } = await http.send('POST', '/v1/sources', { body: { name: 5, configured_props: [] } });
+    expect(status).toBe(400);
+    expect(body.errors.map(({ field }: { field: string }) => field)).toEqual(expect.arrayContaining(['name', 'configured_props']));
+  });
+
+  it.each<['POST' | 'PUT' | 'PATCH', string, object]>([
+    ...(['POST', 'PUT', 'PATCH'] as const).flatMap((method) =>
+      [
+        { component_id: SOURCE, component_code: 5, component_url: {}, key: 7 },
+        { component_code: 'x', component_url: 6, key: 7 },
+        { component_url: 'https://a.test', key: ['x'] },
+      ].map((body): [typeof method, string, object] => [method, method === 'POST' ? '/v1/sources' : `/v1/sources/${SOURCE}`, body]),
+    ),
+    ['POST', '/v1/components', { component_code: 'x', component_url: 'a\0' }],
+  ])('%s %s is accepted if only fields without precedence are invalid: %j', async (method, url, body) => {
+    expect((await http.send(method, url, { body })).status).toBe(200);
+  });
+
+  it.each<[object, string, string]>([
+    [{ component_id: 5, key: 'x' }, 'component_id', 'must be a string'],
+    [{ component_id: null, component_code: 5, key: 'x' }, 'component_code', 'must be a string'],
+    [{ component_url: 6, key: 'x' }, 'component_url', 'must be a string'],
+    [{ key: 7 }, 'key', 'must be a string'],
+    [{ component_id: '', component_code: 'x' }, 'component_id', 'must not be empty'],
+    [{ component_code: '', component_url: 'https://a.test' }, 'component_code', 'must not be empty'],
+    [{ component_url: '' }, 'component_url', 'must not be empty'],
+    [{ key: '' }, 'key', 'must not be empty'],
+  ])('%j is refused because of the field with precedence', async (body, field, problem) => {
+    const response = await http.send('POST', '/v1/sources', { body });
+    expect([response.status, response.body.errors]).toEqual([400, [{ field, message: `${field} ${problem}` }]]);
+  });
+
+  it('missing fields are refused as required', async () => {
+    const { status, body } = await http.send('POST', '/v1/connections', { body: { name: 'x' } });
+    expect([status, body.detail]).toEqual([400, 'app is required; credentials is required']);
+  });
+
+  it('fields that the route does not know are refused, and each of them is listed', async () => {
+    const { status, body } = await http.send('POST', '/v1/sources', { body: { component_codes: 'x', owner_id: 'u_000000000000000002' } });
+    expect([status, http.messages.requests]).toEqual([400, []]);
+    expect(body.errors).toEqual([
+      { field: 'component_codes', message: 'unknown field "component_codes"; did you mean component_code?' },
+      { field: 'owner_id', message: expect.stringContaining('unknown field "owner_id"') },
+    ]);
+  });
+});
+
+it('accepts bodies of at most 100 000 values and names, because parsing costs more by them than by bytes', async () => {
+  await http.start({ SLUICE_MAX_BODY_BYTES: '2000000' });
+  const body = (values: number) => `{"event":[${Array(values).fill('[]').join()}],"text":"${','.repeat(200_000)}"}`;
+  const refused = await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: body(60_000) });
+  expect(refused).toMatchObject({ status: 400, body: { detail: 'the body has more than 100000 JSON values and names' } });
+  expect((await http.send('POST', '/v1/sources', { body: body(30_000) })).body.detail).not.toContain('values and names');
+});
+
+describe('a body in chunks', () => {
+  beforeEach(async () => {
+    await http.start();
+    await http.app.listen(0, '127.0.0.1');
+  });
+  const head = `POST /v1/sources HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`;
+  const chunks = (text: string, size: number) =>
+    (text.match(new RegExp(`.{1,${size}}`, 'gs')) ?? []).map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('');
+  const sent = async (body: string) => {
+    const client = connect((http.app.getHttpServer().address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    await once(client, 'connect');
+    await new Promise((resolve) => client.write(head + body, resolve));
+    return client;
+  };
+  const responseTo = async (body: string) => {
+    const client = await sent(body);
+    const [response] = (await once(client, 'data')) as [Buffer];
+    client.destroy();
+    return String(response);
+  };
+  it('a body in chunks of single bytes is read as one in large chunks, and costs more', async () => {
+    expect(await responseTo(`${chunks('{"component_code":"x"}', 1)}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 200/);
+    expect(http.messages.requests[0]?.payload).toMatchObject({ component_code: 'x' });
+    expect(http.turns).toEqual([[ME, 1 + (22 * 128) / BYTES_PER_UNIT]]);
+  });
+
+  it('is refused with 413 when there are too many of them', async () => {
+    expect(await responseTo(chunks(' '.repeat(65_537), 1))).toMatch(/^HTTP\/1.1 413/);
+    expect(http.spent).toEqual([[ME, (65_537 * 128) / BYTES_PER_UNIT]]);
+  });
+
+  it('is refused with 429 while others of its account fill the memory that they may use, and no longer', async () => {
+    const one = () => responseTo(`${chunks('{"component_code":"x"}', 30)}0\r\n\r\n`);
+    const others = await Promise.all(Array.from({ length: 32 }, () => sent(chunks(' '.repeat(2 << 20), 1 << 16))));
+    // 200 until the others are received, and 429 until they are gone
+    let response = await one();
+    while (response.startsWith('HTTP/1.1 200')) response = await one();
+    expect(response).toMatch(/^HTTP\/1.1 429[^]*\r\nretry-after: 5\r\n/);
+    for (const other of others) other.destroy();
+    while (response.startsWith('HTTP/1.1 429')) response = await one();
+    expect(response).toMatch(/^HTTP\/1.1 200/);
+  });
+});

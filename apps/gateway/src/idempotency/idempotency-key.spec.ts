@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { createComponent, createReplay, createSource, Invalid, NotFound, SluiceError, type Source, Unavailable } from '#contracts';
+import { HttpAppForTests, SOURCE } from '../http-app-for-tests.js';
+
+const http = new HttpAppForTests();
+beforeEach(() => http.reset());
+afterEach(() => http.close());
+
+describe('a POST with an Idempotency-Key', () => {
+  beforeEach(() => http.start());
+  const away = () => {
+    throw new Unavailable('away');
+  };
+  const post = (key: string, body: unknown = { component_code: 'x' }) =>
+    http.send('POST', '/v1/sources', { body, headers: { 'idempotency-key': key } });
+  const between = { emitter_id: SOURCE, listener_id: 'wh_000000000000000001', from: 1763715600, to: 1763719200 };
+
+  it('is executed once, and its repeat gets the same response', async () => {
+    const [first, second] = [await post('a'), await post('a')];
+    expect(second.body).toEqual(first.body);
+    expect([first, second].map(({ headers }) => headers['idempotency-replayed'])).toEqual([undefined, 'true']);
+    expect(http.messages.requests).toHaveLength(1);
+  });
+
+  it('is refused with another payload', async () => {
+    await post('a');
+    expect((await post('a', { component_code: 'y' })).status).toBe(422);
+    expect((await post('b', { component_code: 'y' })).status).toBe(200);
+  });
+
+  it('is the same with and without a slash at the end of the path, and as an absolute URL', async () => {
+    const to = (url: string) => http.send('POST', url, { body: { component_code: 'x' }, headers: { 'idempotency-key': 'a' } });
+    const first = await to('/v1/sources?exclude=name');
+    expect((await to('/v1/sources/?exclude=name')).body).toEqual(first.body);
+    expect((await to('http://x/v1/sources?exclude=name')).body).toEqual(first.body);
+    expect(http.messages.requests).toHaveLength(1);
+    for (const other of ['/v1/sources?exclude=name/', '/v1/sources/']) expect((await to(other)).status).toBe(422);
+  });
+
+  it('is refused while the first one is in progress', async () => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<Source>();
+    http.messages.replyTo(createSource, () => gate as never);
+    const first = post('a');
+    await new Promise((resolve) => setImmediate(resolve));
+    const beside = await post('a');
+    open({ id: SOURCE } as never);
+    expect({ status: beside.status, retry: beside.headers['retry-after'] }).toEqual({ status: 409, retry: '9' });
+    expect((await first).status).toBe(200);
+  });
+
+  it.each<[string, () => Promise<Source>, number, object]>([
+    ['a success', async () => ({ id: SOURCE }) as unknown as Source, 200, { data: { id: SOURCE } }],
+    ['a refusal', () => Promise.reject(new NotFound('component', 'x')), 404, { detail: 'component x not found' }],
+  ])('keeps the key after a 504, and its repeat gets the late reply: %s', async (_, ending, status, body) => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    http.messages.replyLate(createSource, () => gate.then(ending));
+    expect((await post('a')).status).toBe(504);
+    expect((await post('a')).status).toBe(409);
+    open();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await post('a')).toMatchObject({ status, body, headers: { 'idempotency-replayed': 'true' } });
+    expect(http.messages.requests).toHaveLength(1);
+  });
+
+  it.each([
+    [202, {}],
+    [200, { dry_run: true }],
+  ])('gets %i for a late reply to a replay, as for one in time: %j', async (status, more) => {
+    http.messages.replyLate(createReplay, async () => ({ events: 3 }));
+    const replay = () => http.send('POST', '/v1/replays', { body: { ...between, ...more }, headers: { 'idempotency-key': 'a' } });
+    expect((await replay()).status).toBe(504);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await replay()).toMatchObject({ status, body: { data: { events: 3 } } });
+    expect(http.messages.requests).toHaveLength(1);
+  });
+
+  it.each<[string, Error]>([
+    ['the work fails', new Unavailable('away')],
+    ['the request turns out to be invalid', new Invalid('the component has no name')],
+  ])('frees the key when %s after a 504', async (_, error) => {
+    http.messages.replyLate(createSource, () => Promise.reject(error));
+    expect((await post('a')).status).toBe(504);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await post('a')).status).toBe(504);
+    expect(http.messages.requests).toHaveLength(2);
+  });
+
+  it.each<[string, number, Error]>([
+    ['returns 404 again', 1, new NotFound('component', 'x')],
+    ['returns 409 again', 1, new SluiceError('conflict', 'taken')],
+    ['is executed again after a 400', 2, new Invalid('the component has no name')],
+    ['is executed again after a 429', 2, new SluiceError('too_many_requests', 'slower')],
+    ['is executed again after a 503', 2, new Unavailable('away')],
+  ])('%s', async (_, times, error) => {
+    http.messages.replyTo(createSource, () => {
+      throw error;
+    });
+    const [first, second] = [await post('a'), await post('a')];
+    expect(second.status).toBe(first.status);
+    expect(http.messages.requests).toHaveLength(times);
+  });
+
+  it.each<[string, object | undefined]>([
+    ['/v1/sources', { component_code: 'x' }],
+    ['/v1/components', { component_code: 'x' }],
+    ['/v1/webhooks', { url: 'https://example.com' }],
+    ['/v1/webhooks/wh_000000000000000001/secret/rotate', undefined],
+    ['/v1/connections', { app: 'slack', credentials: { token: 't' } }],
+    ['/v1/replays', between],
+    ['/v1/keys', { name: 'ci' }],
+    [`/v1/sources/${SOURCE}/run`, {}],
+  ])('makes the same after a failure as at first, which may take effect after all: %s', async (url, body) => {
+    const made = async (key: string): Promise<unknown[]> => {
+      await http.send('POST', url, { body, headers: { 'idempotency-key': key } });
+      const { payload } = [...http.messages.requests, ...http.messages.published].at(-1) ?? {};
+      return [{ ...payload, due_at_ms: 0 }, http.issued.at(-1)];
+    };
+    http.messages.replyTo(createSource, away).replyTo(createComponent, away);
+    http.messages.publish = async ({ name }, payload, key) => {
+      http.messages.published.push({ name, payload, key });
+      away();
+    };
+    const first = await made('a');
+    expect(await made('a')).toEqual(first);
+    expect(await made('b')).not.toEqual(first);
+    expect(http.messages.requests.length + http.issued.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it('an invalid POST can be corrected under the same key', async () => {
+    expect((await post('a', { component_code: 5 })).status).toBe(400);
+    expect((await post('a')).status).toBe(200);
+    expect((await post('a')).headers['idempotency-replayed']).toBe('true');
+  });
+
+  it.each(['', 'a b', 'ä', 'x'.repeat(256)])('is refused with the key %j', async (key) => {
+    expect((await post(key)).status).toBe(400);
+    expect(http.messages.requests).toEqual([]);
+  });
+
+  it('is accepted without effect by methods other than POST', async () => {
+    for (let n = 0; n < 2; n++)
+      expect((await http.send('GET', `/v1/sources/${SOURCE}`, { headers: { 'idempotency-key': '' } })).status).toBe(200);
+  });
+});
