@@ -43,7 +43,7 @@ const silent = createLog('test', 'silent');
 /** The HTTP side of the gateway: with controllers, without a database, and with other services that reply as a test says. It knows five keys. */
 export class HttpAppForTests {
   app!: NestFastifyApplication;
-  /** What it sends to other services. */
+  /** Records the requests and messages to other services. */
   messages!: FakeMessages;
   /** The units for which requests were delayed, and those that were counted. */
   turns!: [account: string, units: number][];
