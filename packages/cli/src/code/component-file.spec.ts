@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { nameOf, readComponent } from './component-file.js';
 
 let folder: string;
-const file = (name: string, content: string): string => {
+const file = (name: string, content: string | Buffer): string => {
   mkdirSync(join(folder, name, '..'), { recursive: true });
   writeFileSync(join(folder, name), content);
   return join(folder, name);
@@ -48,6 +48,12 @@ describe('readComponent', () => {
     expect(component.placeOf(line, lines[line - 1]!.indexOf('throw') + 1)).toBe(
       `${relative(process.cwd(), join(folder, 'parts/broken.mjs'))}:3:3`,
     );
+  });
+
+  it('refuses a neighbour that is not UTF-8, because the bundler would replace its bytes', async () => {
+    file('parts/latin1.mjs', Buffer.from("export const name = 'caf\xe9';\n", 'latin1'));
+    const path = file('three.mjs', "import { name } from './parts/latin1.mjs';\nexport default { name };\n");
+    await expect(readComponent(path)).rejects.toThrow(/parts\/latin1\.mjs is not UTF-8$/);
   });
 
   it.each([

@@ -79,6 +79,9 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
     // An ES module is strict. CommonJS is not: it may assign to variables that it does not declare
     const isCommonJs = module.metafile.inputs[basename(path)]?.format === 'cjs';
     const { outputFiles, metafile } = isCommonJs ? await build('cjs') : module;
+    const files = Object.keys(metafile.inputs).map((input) => resolve(folder, input));
+    // the bundler has replaced bytes that are not UTF-8
+    for (const each of files) readText(relative(process.cwd(), each));
     const code = outputFiles[0]!.text;
     const at = code.lastIndexOf('\n//# sourceMappingURL=');
     const map = new SourceMap(JSON.parse(Buffer.from(code.slice(code.lastIndexOf(',') + 1), 'base64').toString()) as SourceMapPayload);
@@ -87,7 +90,7 @@ async function bundled(path: string, shown: string): Promise<ComponentFile> {
     const isTooLarge = Buffer.byteLength(code) > MAX_CODE_BYTES;
     return {
       code: isTooLarge ? code.slice(0, at + 1) : code,
-      files: Object.keys(metafile.inputs).map((input) => resolve(folder, input)),
+      files,
       located: (stack) => located(stack, (source) => (isTooLarge ? `the bundle of ${shown}` : shownOf(source))),
       placeOf: (line, column) => {
         if (line === null) return shown;
