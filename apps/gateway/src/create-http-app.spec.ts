@@ -19,7 +19,7 @@ import {
   updateWebhook,
 } from '#contracts';
 import { BYTES_PER_UNIT } from '#fairness';
-import { GuessDelay } from '#service';
+import { GuessDelay } from '#http-server';
 import { HttpAppForTests, KEY, ME, SOURCE } from './http-app-for-tests.js';
 
 const http = new HttpAppForTests();

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { closeUnreadConnections, dropUnreadBody, handleInOrder, limitConnections } from '#service';
+import { closeUnreadConnections, dropUnreadBody, handleInOrder, limitConnections } from '#http-server';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authenticate } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';

@@ -1,5 +1,6 @@
 import { BadValue, Config, type DailyQuotas, integer, optional, port, quotasOf, quotaVariables, text, variable } from '#config';
 import { maxEventBytes } from '#events';
+import { HttpServerConfig } from '#http-server';
 import { SecretsConfig } from '#secrets';
 import { isMistypedKey, MISTYPED } from './accounts/api-key.js';
 import { LiveConfig } from './live/live.config.js';
@@ -55,4 +56,4 @@ export class FirstAccountConfig extends Config({
   ),
 }) {}
 
-export const settings = [GatewayConfig, LiveConfig, SecretsConfig];
+export const settings = [GatewayConfig, HttpServerConfig, LiveConfig, SecretsConfig];

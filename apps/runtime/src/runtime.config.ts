@@ -1,4 +1,5 @@
 import { boolean, Config, type DailyQuotas, endpointsUrlOf, endpointVariables, integer, quotasOf, quotaVariables, text } from '#config';
+import { HttpServerConfig } from '#http-server';
 import { retrySchedule } from '#retries';
 import { SecretsConfig } from '#secrets';
 import { WaitingDataConfig } from '#waiting-data';
@@ -50,4 +51,4 @@ export class RuntimeConfig extends Config({
   }
 }
 
-export const settings = [RuntimeConfig, WaitingDataConfig, RunnerConfig, PackagesConfig, SecretsConfig];
+export const settings = [RuntimeConfig, HttpServerConfig, WaitingDataConfig, RunnerConfig, PackagesConfig, SecretsConfig];

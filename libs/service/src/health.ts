@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
+import { requestTarget } from '#http-server';
 import { consumerStates } from '#messaging';
 import { gauge, metrics } from '#observability';
-import { requestTarget } from './http-connections.js';
 import type { ServiceConfig } from './service.config.js';
 import { within } from './within.js';
 

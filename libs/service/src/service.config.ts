@@ -34,11 +34,4 @@ export class ServiceConfig extends Config({
       'How long the REST API and the endpoints keep responding after SIGTERM, with `Connection: close`, so that clients open their ' +
       'next connection elsewhere. Ends early when nobody is connected. `npm start` sets 0s.',
   }),
-  maxConnections: integer('SLUICE_MAX_CONNECTIONS', {
-    fallback: 20_000,
-    min: 10,
-    description:
-      'HTTP connections that each gateway has open at a time, and each runtime for endpoints; never more than three quarters of the file descriptors ' +
-      'that the process may have. One address can have half of them. Further ones are closed at once.',
-  }),
 }) {}

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { GuessDelay } from '#service';
+import { GuessDelay } from '#http-server';
 import type { AccountsService } from './accounts.service.js';
 import { sendProblem } from '../http/problem.js';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Log } from '#observability';
-import { lingerUntilClosed } from '#service';
+import { lingerUntilClosed } from '#http-server';
 import { PROBLEM_TYPE, problemBody } from './problem.js';
 import { SAFE_HEADERS } from './safe-headers.js';
 

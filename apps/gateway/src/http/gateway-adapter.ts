@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '#observability';
-import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS, requestTarget } from '#service';
+import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS, requestTarget } from '#http-server';
 import { respondToClientError } from './client-errors.js';
 import { sendProblem } from './problem.js';
 

@@ -1,7 +1,8 @@
 import type { Server } from 'node:http';
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { closeIdleConnections, letClientsLeave, ServiceConfig } from '#service';
+import { closeIdleConnections, letClientsLeave } from '#http-server';
+import { ServiceConfig } from '#service';
 
 /** When the service stops, and before anything else stops, clients are asked to leave. Their requests are still handled. */
 @Injectable()

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
-import { BodyBuffer, BytesPerKey } from '#service';
+import { BodyBuffer, BytesPerKey } from '#http-server';
 
 declare module 'fastify' {
   interface FastifyRequest {

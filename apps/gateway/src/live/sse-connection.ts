@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
-import { closeOf } from '#service';
+import { closeOf } from '#http-server';
 import type { AccountStreams, Stream } from './account-streams.js';
 import { type Outlet, MOST_PENDING_BYTES } from './live-client.js';
 

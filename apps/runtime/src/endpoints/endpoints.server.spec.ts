@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { endpointLabel, endpointUrl } from '#config';
 import { TooManyRequests, Unavailable } from '#contracts';
 import { createLog } from '#observability';
-import { GuessDelay, ResponseDelay } from '#service';
+import { GuessDelay, ResponseDelay } from '#http-server';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import type { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';

@@ -23,8 +23,8 @@ import {
   limitConnections,
   requestTarget,
   ResponseDelay,
-  ServiceConfig,
-} from '#service';
+} from '#http-server';
+import { ServiceConfig } from '#service';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { secondsToReset } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';

@@ -6,11 +6,11 @@ import { type EmitterState, executeRun, findEndpoints, TooManyRequests, Unavaila
 import { Lookups } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
-import { LimitPerKey, within } from '#service';
+import { within } from '#service';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
-import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT, REQUEST_UNITS } from '#fairness';
+import { AccountPace, BYTES_PER_UNIT, LimitPerKey, MS_PER_UNIT, REQUEST_UNITS } from '#fairness';
 import { FullAccounts } from '#waiting-data';
 import { Quotas } from '../quotas/quotas.js';
 import { overQuota } from '../run-events/error-reports.js';

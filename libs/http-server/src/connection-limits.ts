@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import { LimitPerKey } from '#fairness';
 import { counter } from '#observability';
-import { LimitPerKey } from './limit-per-key.js';
-import { ServiceConfig } from './service.config.js';
+import { HttpServerConfig } from './http-server.config.js';
 
 /** The rest is for Kafka, the database, files and the processes of components: a service that has no descriptor left can do nothing. */
 const SHARE_OF_DESCRIPTORS = 0.75;
@@ -15,7 +15,10 @@ const refused = counter('http_connections_refused_total', 'HTTP connections that
  * Limits the connections that are open at a time: of all clients together, so that file descriptors are left, and of each address, so that others can
  * still connect. Further ones are closed at once.
  */
-export function limitConnections(server: Server, limits = connectionLimits(ServiceConfig.read().maxConnections, maxDescriptors())): void {
+export function limitConnections(
+  server: Server,
+  limits = connectionLimits(HttpServerConfig.read().maxConnections, maxDescriptors()),
+): void {
   server.maxConnections = limits.total;
   server.on('drop', () => refused.inc());
   const ofNetworks = new LimitPerKey<string>(limits.perAddress);

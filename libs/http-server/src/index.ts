@@ -1,0 +1,17 @@
+export { BodyBuffer, BytesPerKey } from './body-buffer.js';
+export { limitConnections } from './connection-limits.js';
+export {
+  CHECK_CONNECTIONS_MS,
+  closeIdleConnections,
+  closeOf,
+  closeUnreadConnections,
+  dropUnreadBody,
+  hasSeveralHosts,
+  HEADERS_MS,
+  letClientsLeave,
+  lingerUntilClosed,
+  requestTarget,
+} from './http-connections.js';
+export { HttpServerConfig } from './http-server.config.js';
+export { handleInOrder } from './requests-in-order.js';
+export { GuessDelay, ResponseDelay } from './response-delay.js';
