@@ -18,10 +18,10 @@ const BUSY = [429, 503];
 const NOT_SIGNED: PostResult = { kind: 'failed', reason: 'the signing secret of the webhook cannot be decrypted', timeout: false };
 const NO_PAUSE = { pauseMs: null, retryAfterMs: null };
 
-/** The position of an attempt in the retry schedule. */
-export type Position = Pick<FailedAttempt, 'tries' | 'sinceFirstMs'>;
+/** An attempt as a step of the retry schedule. */
+export type RetryStep = Pick<FailedAttempt, 'tries' | 'sinceFirstMs'>;
 
-export const FIRST: Position = { tries: 1, sinceFirstMs: 0 };
+export const FIRST: RetryStep = { tries: 1, sinceFirstMs: 0 };
 
 /** Makes attempts: signs, sends, judges the response and logs it. Stores nothing. */
 @Injectable()
@@ -39,20 +39,20 @@ export class Attempts implements OnApplicationShutdown {
     await this.poster.close();
   }
 
-  async make(target: Target, delivery: Delivery, position: Position): Promise<Outcome> {
-    const outcome = await this.makeUncounted(target, delivery, position);
+  async make(target: Target, delivery: Delivery, step: RetryStep): Promise<Outcome> {
+    const outcome = await this.makeUncounted(target, delivery, step);
     const { attempt, verdict } = outcome;
     this.stats.countEnded(delivery.webhookId, { durationMs: attempt.duration_ms, failed: verdict !== 'delivered' });
     return outcome;
   }
 
   /** The same without a trace in the webhook's statistics. */
-  async makeUncounted(target: Target, delivery: Delivery, position: Position): Promise<Outcome> {
+  async makeUncounted(target: Target, delivery: Delivery, step: RetryStep): Promise<Outcome> {
     const ts = Date.now();
     const start = this.clock.now();
     const result: PostResult = target.problem ? NOT_SIGNED : await this.post(target, delivery, ts);
-    const outcome = this.judge(result, ts, this.clock.now() - start, position);
-    this.logAttempt(target, delivery, outcome, position);
+    const outcome = this.judge(result, ts, this.clock.now() - start, step);
+    this.logAttempt(target, delivery, outcome, step);
     return outcome;
   }
 
@@ -63,21 +63,21 @@ export class Attempts implements OnApplicationShutdown {
     return this.poster.post(target, headers, delivery.json);
   }
 
-  private judge(result: PostResult, ts: number, durationMs: number, position: Position): Outcome {
+  private judge(result: PostResult, ts: number, durationMs: number, step: RetryStep): Outcome {
     const duration_ms = Math.round(durationMs);
     if (result.kind === 'failed') {
       const attempt = { ts, status_code: null, duration_ms, error: result.reason, response_body: null };
-      return { attempt, verdict: 'failed', timeout: result.timeout, ...this.next({ ...position, retryAfterMs: null }) };
+      return { attempt, verdict: 'failed', timeout: result.timeout, ...this.next({ ...step, retryAfterMs: null }) };
     }
     const { status, retryAfter, body } = result;
     const attempt = { ts, status_code: status, duration_ms, error: null, response_body: body };
-    if (status >= 200 && status < 300) return { attempt, verdict: 'delivered', timeout: false, tries: position.tries, ...NO_PAUSE };
-    if (status === GONE) return { attempt, verdict: 'gone', timeout: false, tries: position.tries, ...NO_PAUSE };
+    if (status >= 200 && status < 300) return { attempt, verdict: 'delivered', timeout: false, tries: step.tries, ...NO_PAUSE };
+    if (status === GONE) return { attempt, verdict: 'gone', timeout: false, tries: step.tries, ...NO_PAUSE };
     return {
       attempt,
       verdict: 'failed',
       timeout: false,
-      ...this.next({ ...position, retryAfterMs: requestedPause(retryAfter, Date.now()), busy: BUSY.includes(status) }),
+      ...this.next({ ...step, retryAfterMs: requestedPause(retryAfter, Date.now()), busy: BUSY.includes(status) }),
     };
   }
 
@@ -85,7 +85,7 @@ export class Attempts implements OnApplicationShutdown {
     return { ...nextAttempt(this.config.retrySchedule, failed, this.random()), retryAfterMs: failed.retryAfterMs };
   }
 
-  private logAttempt(target: Target, delivery: Delivery, { attempt, verdict, pauseMs }: Outcome, { tries }: Position): void {
+  private logAttempt(target: Target, delivery: Delivery, { attempt, verdict, pauseMs }: Outcome, { tries }: RetryStep): void {
     attempted.inc({ outcome: verdict });
     seconds.observe(attempt.duration_ms / 1000);
     const level = verdict === 'delivered' ? 'debug' : 'info';

@@ -5,7 +5,7 @@ import { eventIdOf } from '#events';
 import { Lanes } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { accountShareOf, RoutingConfig } from '../../routing.config.js';
-import { Attempts, type Position } from '../attempt/attempts.js';
+import { Attempts, type RetryStep } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, keptAttempts, type Outcome } from '../delivery.js';
 import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
@@ -214,7 +214,7 @@ export class Drainer {
       // reading it may have taken long
       if (!current?.active || !(await isWaiting(each)) || isOver()) return;
       begun += 1;
-      const outcome = await this.attempts.make(current, each.delivery, positionOf(each));
+      const outcome = await this.attempts.make(current, each.delivery, stepOf(each));
       receiver.addDuration(outcome.attempt.duration_ms);
       const opens = receiver.count(each.delivery, outcome, !each.fresh);
       opened ||= opens || outcome.verdict === 'gone';
@@ -286,7 +286,7 @@ export class Drainer {
     // its owner may have changed, disabled or deleted it while this probe waited for memory
     const target = await this.targets.ofBacklog(webhookId);
     if (!target?.active || !lease.holds) return true;
-    const outcome = await this.attempts.make(target, parked.delivery, positionOf(parked));
+    const outcome = await this.attempts.make(target, parked.delivery, stepOf(parked));
     receiver.addDuration(outcome.attempt.duration_ms);
     receiver.count(parked.delivery, outcome, !parked.fresh);
     if (outcome.verdict === 'gone') await this.gone(target, parked.delivery);
@@ -349,7 +349,7 @@ export class Drainer {
   }
 }
 
-const positionOf = ({ tries, sinceFirstMs }: Parked): Position => ({ tries: tries + 1, sinceFirstMs });
+const stepOf = ({ tries, sinceFirstMs }: Parked): RetryStep => ({ tries: tries + 1, sinceFirstMs });
 
 /** An attempt before its time finds out whether the receiver has recovered: the delivery keeps its place in the retry schedule. */
 function settlementOfProbe(parked: Probe, outcome: Outcome): Settlement {

@@ -241,8 +241,7 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 1,
     replica: (replica) => {
       const make = replica.attempts.make.bind(replica.attempts);
-      replica.attempts.make = (target, delivery, position) =>
-        make(target, { ...delivery, emitId: `${delivery.emitId} ${position.tries}` }, position);
+      replica.attempts.make = (target, delivery, step) => make(target, { ...delivery, emitId: `${delivery.emitId} ${step.tries}` }, step);
     },
   },
   {
@@ -250,10 +249,10 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 2,
     replica: (replica) => {
       const make = replica.attempts.make.bind(replica.attempts);
-      replica.attempts.make = async (target, delivery, position) => {
-        const outcome = await make(target, delivery, position);
-        const isRepeated = position.tries === 1 && outcome.verdict === 'delivered' && delivery.place.seq % 7 === 0;
-        return isRepeated ? make(target, delivery, position) : outcome;
+      replica.attempts.make = async (target, delivery, step) => {
+        const outcome = await make(target, delivery, step);
+        const isRepeated = step.tries === 1 && outcome.verdict === 'delivered' && delivery.place.seq % 7 === 0;
+        return isRepeated ? make(target, delivery, step) : outcome;
       };
     },
   },
