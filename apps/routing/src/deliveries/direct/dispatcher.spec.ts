@@ -71,8 +71,10 @@ describe('a dispatcher', () => {
 
   it('gives up the deliveries that wait for a webhook whose receiver is gone', async () => {
     const { store, dispatcher } = dispatching({ make: async () => GONE }, { gaveUp: () => {}, disabled: () => {} });
+    const spill = jest.spyOn(store, 'spill');
     const tasks = Array.from({ length: 300 }, (_, seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
     await tasks[0]!.run(() => {});
+    expect(spill).toHaveBeenCalledTimes(1);
     expect(await store.giveUp(WEBHOOK)).toBe(299);
     for (const task of tasks.slice(1)) await task.run(() => {});
     expect([...store.parked.get(WEBHOOK)!.values()].map(({ dueAt }) => dueAt)).toEqual(Array(300).fill(null));

@@ -171,9 +171,10 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Parks all waiting deliveries of this process, to a webhook that is about to be disabled: they are given up with those that are parked. */
   private async parkAll(receiver: ReceiverState): Promise<void> {
-    for (let before = Infinity; receiver.waiting.size > 0 && receiver.waiting.size < before;) {
+    let mode: 'direct' | 'spilled' = 'direct';
+    for (let before = Infinity; receiver.waiting.size > 0 && receiver.waiting.size < before; mode = 'spilled') {
       before = receiver.waiting.size;
-      await this.park(receiver, 'direct');
+      await this.park(receiver, mode);
     }
   }
 
