@@ -214,10 +214,15 @@ const LONGEST = [
   ['itemid', MAX_ITEM_ID_LENGTH],
 ] as const;
 
+/** The first attribute that is longer than it may be, in characters; undefined if none is. Readers take a record with one for malformed. */
+export function tooLongAttribute(attributes: Readonly<Record<string, string>>): { name: string; longest: number } | undefined {
+  for (const [name, longest] of LONGEST) if ((attributes[name]?.length ?? 0) > longest) return { name, longest };
+  return undefined;
+}
+
 function lengthProblem(attributes: Attributes): string | null {
-  for (const [name, longest] of LONGEST)
-    if ((attributes[name]?.length ?? 0) > longest) return `ce_${name} is longer than ${longest} characters`;
-  return null;
+  const tooLong = tooLongAttribute(attributes);
+  return tooLong ? `ce_${tooLong.name} is longer than ${tooLong.longest} characters` : null;
 }
 
 /** A string is the reason why the record is malformed. */

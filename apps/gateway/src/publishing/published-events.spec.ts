@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import fc from 'fast-check';
 import { Invalid } from '#contracts';
 import { eventRecord, MAX_EVENT_BYTES, readEventRecord } from '#events';
 import { cpuSeconds } from '#testing';
@@ -347,5 +348,51 @@ describe('a batch', () => {
   );
   it('500 events are accepted', () => {
     expect(publish({ headers: batch, body: Array<unknown>(500).fill(EVENT), event_name: 'all' })).toHaveLength(500);
+  });
+});
+
+describe('an event that is accepted', () => {
+  const names = [
+    ...['id', 'source', 'type', 'subject', 'dataschema', 'datacontenttype', 'time', 'summary', 'itemid', 'itemts', 'hops'],
+    ...['sluicestream', 'sluicedueat', 'sluiceroot', 'sluicespread', 'sluicemade', 'traceparent', 'tracestate', 'extension'],
+  ];
+  const value = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('', '*', '$in', '$delete', '$errors', '-1', '1e3', '9999', '2026-11-29T00:00:00Z', 'application/json', 'text/plain'),
+    fc
+      .tuple(fc.constantFrom('a', 'é', ' '), fc.constantFrom(256, 257, 4096, 4097, 8000, 65_536, 65_537))
+      .map(([text, n]) => text.repeat(n)),
+  );
+
+  it('is never malformed for the readers of the log', () => {
+    let accepted = 0;
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 5 }), (attributes) => {
+        const request = { headers: batch, body: [{ ...EVENT, ...attributes }] };
+        let events: PublishedEvent[];
+        try {
+          events = publish(request);
+        } catch (error) {
+          if (error instanceof Invalid) return;
+          throw error;
+        }
+        accepted++;
+        expect(inLog(events[0]!).json.toString()).toBe('{"n":1}');
+      }),
+      { numRuns: 1000 },
+    );
+    expect(accepted).toBeGreaterThan(100);
+  });
+
+  it.each([
+    ['itemid', 4096],
+    ['summary', 65_536],
+  ])('has an attribute %s of at most %d characters', (name, longest) => {
+    const { errors } = problemsOf({ headers: batch, body: [EVENT, { ...EVENT, [name]: 'x'.repeat(longest + 1) }] });
+    expect(errors).toContainEqual({
+      index: 1,
+      field: `[1].${name}`,
+      message: `[1] ${name} must be at most ${longest} characters long`,
+    });
   });
 });

@@ -21,6 +21,7 @@ import {
   structuredAttributes,
   type StructuredEvent,
   structuredEvent,
+  tooLongAttribute,
   TooMuchJson,
 } from '#events';
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
@@ -175,6 +176,8 @@ class EventReader {
     const { heldKey } = this.request;
     const { id: givenId, time } = values;
     if (givenId) problems.push(...idProblems(givenId));
+    const tooLong = tooLongAttribute(values);
+    if (tooLong && tooLong.name !== 'id') add(tooLong.name, `${tooLong.name} must be at most ${tooLong.longest} characters long`);
     if (time !== undefined && !isTime(time)) add('time', 'time must be a time by RFC 3339');
     const named = this.eventName ?? values[STREAM_ATTRIBUTE];
     const stream = streamFor(named, values.type);
