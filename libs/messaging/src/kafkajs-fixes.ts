@@ -3,6 +3,7 @@ import groupModule from 'kafkajs/src/consumer/consumerGroup.js';
 import eventsModule from 'kafkajs/src/consumer/instrumentationEvents.js';
 import runnerModule from 'kafkajs/src/consumer/runner.js';
 import queueModule from 'kafkajs/src/network/requestQueue/index.js';
+import errorModule from 'kafkajs/src/protocol/error.js';
 import encoderModule from 'kafkajs/src/protocol/encoder.js';
 import responseModule from 'kafkajs/src/protocol/requests/fetch/v11/response.js';
 import { eachSecond } from './each-second.js';
@@ -25,6 +26,7 @@ interface ConsumerGroup {
   isLeader(): boolean;
   paused(): unknown[];
   joinAndSync(): Promise<void>;
+  heartbeat(options: { interval: number }): Promise<void>;
   leave(): Promise<void>;
   fetch(nodeId: number): Promise<unknown[]>;
   commitOffsets(offsets: object): Promise<void>;
@@ -112,10 +114,15 @@ runner.stop = function (this: Runner): Promise<void> {
   return stopped;
 };
 
+const { createErrorFromCode } = errorModule as { createErrorFromCode(code: number): Error };
 const { events } = eventsModule as { events: { REBALANCING: string } };
-const { joinAndSync: join, leave } = group;
+const { joinAndSync: join, heartbeat, leave } = group;
 /** By consumer: the member that the brokers may still know. */
 const memberIds = new WeakMap<object, string | null>();
+/** Those that have begun to join, and have no assignment yet. */
+const joining = new WeakSet<ConsumerGroup>();
+/** Codes of errors of Kafka's protocol. */
+const [UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS] = [25, 27];
 
 /**
  * kafkajs 2.2.4 emits REBALANCING only if the group announces a rebalance. It joins again without an event if the group has removed the member, so
@@ -128,11 +135,23 @@ group.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
   const { cluster, groupId, memberId } = this;
   this.instrumentationEmitter.emit(events.REBALANCING, { groupId, memberId });
   if (this.generationId === null) this.memberId ??= memberIds.get(cluster) ?? null;
+  joining.add(this);
   try {
     await join.call(this);
+    joining.delete(this);
   } finally {
     memberIds.set(cluster, this.memberId);
   }
+};
+
+/**
+ * kafkajs 2.2.4 fetches again after a failed attempt to join, for instance because a broker that was frozen still loads the group. If the group had removed the
+ * member, it then sends no heartbeats, so it never learns that it has to join; if only the response with its assignment was lost, its heartbeats
+ * succeed, and it reads its former partitions. With this, it joins again, as if the group had responded so.
+ */
+group.heartbeat = function (this: ConsumerGroup, options: { interval: number }): Promise<void> {
+  if (!joining.has(this)) return heartbeat.call(this, options);
+  return Promise.reject(createErrorFromCode(this.memberId === null ? UNKNOWN_MEMBER_ID : REBALANCE_IN_PROGRESS));
 };
 
 group.leave = async function (this: ConsumerGroup): Promise<void> {

@@ -103,3 +103,65 @@ describe('the member as which a consumer joins', () => {
     expect(other.asked).toEqual([null]);
   });
 });
+
+describe('a consumer that the group has removed', () => {
+  const Group = requireKafkajs('kafkajs/src/consumer/consumerGroup.js') as new (options: object) => {
+    memberId: string | null;
+    generationId: number | null;
+    coordinator: object;
+    assigned(): { topic: string; partitions: number[] }[];
+  };
+  const { createErrorFromCode } = requireKafkajs('kafkajs/src/protocol/error.js') as { createErrorFromCode(code: number): Error };
+  const { AssignerProtocol } = requireKafkajs('kafkajs') as typeof import('kafkajs');
+  const [LOADING, TIMED_OUT, REMOVED] = [14, 7, 25].map(createErrorFromCode) as [Error, Error, Error];
+  const ASSIGNMENT = AssignerProtocol.MemberAssignment.encode({ version: 0, assignment: { t: [3] }, userData: Buffer.alloc(0) });
+
+  /** Resolves with the partitions that it reads, and how often it has joined. @param failures of its attempts to join */
+  const read = (failures: { join?: Error; sync?: Error }[]): Promise<unknown> =>
+    new Promise((resolve) => {
+      let joins = 0;
+      const coordinator = {
+        heartbeat: async () => {
+          if (joins === 0) throw REMOVED;
+        },
+        joinGroup: async () => {
+          const { join } = failures[joins++] ?? {};
+          if (join) throw join;
+          return { generationId: joins + 1, leaderId: 'other', memberId: 'new', members: [], groupProtocol: 'any' };
+        },
+        syncGroup: async () => {
+          const { sync } = failures[joins - 1] ?? {};
+          if (sync) throw sync;
+          return { memberAssignment: ASSIGNMENT };
+        },
+      };
+      const instrumentationEmitter = {
+        emit: (event: string) => {
+          if (event !== 'consumer.group_join') return;
+          runner.running = false;
+          resolve({ joins, assigned: consumerGroup.assigned() });
+        },
+      };
+      const cluster = {
+        findGroupCoordinator: async () => coordinator,
+        findTopicPartitionMetadata: () => [{ partitionId: 3 }],
+        getNodeIds: () => ['1'],
+        committedOffsets: () => ({}),
+      };
+      const options = { logger, instrumentationEmitter, retry: { initialRetryTime: 1, maxRetryTime: 5, retries: 20 } };
+      const consumerGroup = new Group({ ...options, cluster, groupId: 'g', topics: ['t'], topicConfigurations: {}, assigners: [] });
+      const fetch = () => new Promise((fetched) => setTimeout(() => fetched([]), 1));
+      Object.assign(consumerGroup, { memberId: 'former', generationId: 1, coordinator, fetch });
+      const runner = new Runner({ ...options, consumerGroup, heartbeatInterval: 0, concurrency: 1, autoCommit: false, onCrash: resolve });
+      runner.running = true;
+      runner.scheduleFetchManager();
+    });
+
+  it.each([
+    ['a broker still loads the group', { join: LOADING }],
+    ['the response with its assignment is lost', { sync: TIMED_OUT }],
+  ])('joins again if %s', async (_, failure) => {
+    expect(await read([failure, {}])).toEqual({ joins: 2, assigned: [{ topic: 't', partitions: [3] }] });
+    expect(await read([failure, failure, {}])).toMatchObject({ joins: 3 });
+  });
+});
