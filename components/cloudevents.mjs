@@ -26,11 +26,14 @@ const mediaType = (headers) =>
     .trim()
     .toLowerCase();
 
-/** The value of a header, which can be quoted and is percent-encoded UTF-8 (HTTP binding, 3.1.3.2). Node reads other bytes as Latin-1. */
+/**
+ * The value of a header, which can be quoted and is percent-encoded UTF-8 (HTTP binding, 3.1.3.2). Node reads other bytes as Latin-1. A percent sign that
+ * encodes nothing stands for itself: some SDKs do not encode.
+ */
 const decoded = (name, value) => {
   const text = /^".*"$/s.test(value) ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
   try {
-    return decodeURIComponent(text.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`));
+    return decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25').replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`));
   } catch {
     throw new Malformed(`the header ${name} is not percent-encoded UTF-8`);
   }
@@ -45,7 +48,7 @@ const jsonOf = (body) => {
 function dataOf(type, { body, bodyRaw, bodyBase64 }) {
   if (bodyRaw === '') return {};
   if (bodyBase64) return { data_base64: bodyRaw };
-  if (!/^application\/(?:[\w.-]+\+)?json$/.test(type)) return { data: bodyRaw };
+  if (!/^[\w.+-]+\/(?:[\w.+-]+\+)?json$/.test(type)) return { data: bodyRaw };
   // The runtime passes on as text what does not parse, and a JSON string has quotes
   if (body === bodyRaw) throw new Malformed('the body is not JSON');
   return { data: body };

@@ -49,10 +49,15 @@ export function attributesProblem(
 /** RFC 3339, with a fraction of at most 100 digits: it becomes a header. */
 const TIME = /^(\d{4}-\d\d-\d\d)[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,100})?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
+/** A leap second, which `Date` does not know: it is the last one of an hour or, in some time zones, of half an hour. */
+const LEAP_SECOND = /:([25]9):60(?=[.Zz+-])/;
+
 /** Whether the text can be the `time` of an event. `Date.parse` alone takes 30 February for 2 March. */
 export function isTime(text: string): boolean {
   const date = TIME.exec(text)?.[1];
-  return date !== undefined && !Number.isNaN(Date.parse(text)) && new Date(date).toISOString().startsWith(date);
+  return (
+    date !== undefined && !Number.isNaN(Date.parse(text.replace(LEAP_SECOND, ':$1:59'))) && new Date(date).toISOString().startsWith(date)
+  );
 }
 
 /** W3C Trace Context, 3.3.1.5: at least 512 characters of a `tracestate` are passed on. A longer one is dropped as a whole. */
@@ -62,7 +67,8 @@ const TRACE = /^[\x20-\x7e]{1,512}$/;
 export const traceToPassOn = (value: string | undefined): string | undefined =>
   value !== undefined && TRACE.test(value) ? value : undefined;
 
-const JSON_TYPE = /^[\w.+-]+\/(?:[\w.-]+\+)?json *(?:;|$)/i;
+/** The subtype is `json`, or ends with `+json` (CloudEvents JSON format, 3.1). */
+const JSON_TYPE = /^[\w.+-]+\/(?:[\w.+-]+\+)?json *(?:;|$)/i;
 /** It would turn the binary mode of a delivery or record into a structured one. */
 const CLOUD_EVENTS_TYPE = /^application\/cloudevents/i;
 const HEADER_TEXT = /^[\x20-\x7e]{1,256}$/;

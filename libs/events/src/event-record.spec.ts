@@ -190,9 +190,14 @@ describe('a record of the topic events', () => {
     ['a day that no month has', '2026-02-30T00:00:00Z'],
     ['the end of a day', '2026-01-01T24:00:00Z'],
     ['longer than a header should be', `2026-01-01T00:00:00.${'1'.repeat(101)}Z`],
+    ['a leap second in the middle of an hour', '2016-12-31T23:30:60Z'],
   ])('has no time if the one that its producer states is %s', (_, ce_time) => {
     expect(read({ key: 'dc_1', value: '1', headers: { ce_time } })).toMatchObject({ kind: 'event', time: undefined });
   });
+  it.each(['2016-12-31T23:59:60Z', '2016-12-31T15:59:60.5-08:00', '2017-01-01T05:29:60+05:30'])(
+    'may have happened in a leap second: %s',
+    (ce_time) => expect(read({ key: 'dc_1', value: '1', headers: { ce_time } })).toMatchObject({ time: ce_time }),
+  );
   it.each([
     ['-1', 0],
     ['-9007199254740991', 0],

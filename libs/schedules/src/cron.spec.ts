@@ -12,6 +12,8 @@ describe('the next time of a cron expression', () => {
     ['  0   9 * * 1-5 ', 'Europe/Berlin', '2026-03-02T08:00:00.000Z'],
     ['0 0 1 1 *', 'Pacific/Auckland', '2026-12-31T11:00:00.000Z'],
     ['@daily', undefined, '2026-03-02T00:00:00.000Z'],
+    ['7/20 * * * *', undefined, '2026-03-01T10:07:00.000Z'],
+    ['27/20 * * * *', undefined, '2026-03-01T10:27:00.000Z'],
     ['0 0 29 2 +1', undefined, '2044-02-29T00:00:00.000Z'],
     ['0 0 30 2 *', undefined, null],
   ])('%s in %s', (cron, timezone, expected) => expect(next(cron, timezone)).toBe(expected));

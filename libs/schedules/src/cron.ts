@@ -23,7 +23,8 @@ export function nextCron(cron: string, timezone: string | null | undefined, afte
   const year = after.getUTCFullYear();
   const years = `${Math.max(year - 1, 1)}-${Math.min(year + SEARCHED_YEARS, 9999)}`;
   const pattern = [...(fields.length === 5 ? ['0'] : []), ...fields, years].join(' ');
-  return new Cron(pattern, { paused: true, timezone: timezone ?? 'UTC' }).nextRun(after);
+  // sloppy: `0/15` means `0-59/15`, as in Quartz
+  return new Cron(pattern, { paused: true, timezone: timezone ?? 'UTC', sloppyRanges: true }).nextRun(after);
 }
 
 const NICKNAMES = new Map([

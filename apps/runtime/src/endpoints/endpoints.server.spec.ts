@@ -4,6 +4,7 @@ import { request, type IncomingHttpHeaders, type RequestOptions } from 'node:htt
 import { connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { endpointLabel, endpointUrl } from '#config';
 import { TooManyRequests, Unavailable } from '#contracts';
 import { createLog } from '#observability';
@@ -310,6 +311,55 @@ describe('a body', () => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(heapBytes() - before).toBeLessThan(100 * pieces);
     client.destroy();
+  });
+
+  describe('in an encoding', () => {
+    const json = Buffer.from(`{"a":"${'x'.repeat(LIMIT - 8)}"}`);
+    const as = (encoding: string) => ({ headers: { 'content-type': 'application/json', 'content-encoding': encoding } });
+
+    it.each<[string, Buffer]>([
+      ['gzip', gzipSync(json)],
+      ['X-Gzip', gzipSync(json)],
+      ['deflate', deflateSync(json)],
+      ['br', brotliCompressSync(json)],
+      ['zstd', zstdCompressSync(json)],
+    ])('%s is decoded', async (encoding, body) => {
+      const { send, events } = await start();
+      expect((await send(as(encoding), body)).status).toBe(200);
+      expect(events).toMatchObject([
+        { body: JSON.parse(json.toString()), bodyRaw: json.toString(), headers: { 'content-type': 'application/json' } },
+      ]);
+    });
+
+    it.each<[string, string, Buffer, number, string]>([
+      ['that is not its own', 'gzip', Buffer.from('{"a":1}'), 400, 'the body is not gzip, as its Content-Encoding says'],
+      ['that ends early', 'br', brotliCompressSync(json).subarray(0, -3), 400, 'the body is not br, as its Content-Encoding says'],
+      ['whose result is too large', 'gzip', gzipSync(Buffer.alloc(LIMIT + 1)), 413, `the body is larger than ${LIMIT} bytes`],
+      [
+        'whose result is a thousand times as large',
+        'zstd',
+        zstdCompressSync(Buffer.alloc(50_000_000)).subarray(0, LIMIT),
+        413,
+        `the body is larger than ${LIMIT} bytes`,
+      ],
+    ])('%s is refused', async (_, encoding, body, status, error) => {
+      const { send, events } = await start();
+      const response = await send(as(encoding), body);
+      expect({ status: response.status, body: JSON.parse(response.body.toString()) as unknown }).toEqual({ status, body: { error } });
+      expect(events).toEqual([]);
+    });
+
+    it.each(['identity', 'compress', 'gzip, br', ''])('%j, which is not decoded, arrives as it was sent', async (encoding) => {
+      const { send, events } = await start();
+      expect((await send(as(encoding), json)).status).toBe(200);
+      expect(events).toMatchObject([{ bodyRaw: json.toString() }]);
+    });
+
+    it('without content is an empty body', async () => {
+      const { send, events } = await start();
+      expect((await send(as('gzip'), '')).status).toBe(200);
+      expect(events).toMatchObject([{ body: '' }]);
+    });
   });
 
   it('a body in too many chunks returns 413, and the rest is not read', async () => {

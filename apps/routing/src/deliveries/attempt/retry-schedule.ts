@@ -62,9 +62,12 @@ export interface FailedProbes {
 export function retryAfterMs(header: string | undefined, nowMs: number): number | null {
   if (header === undefined) return null;
   const text = header.trim();
-  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : /^[A-Z][a-z]{2}/.test(text) ? Math.max(0, Date.parse(text) - nowMs) : NaN;
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : /^[A-Z][a-z]{2}/.test(text) ? Math.max(0, Date.parse(inGmt(text)) - nowMs) : NaN;
   return Number.isNaN(ms) ? null : Math.min(ms, MAX_RETRY_AFTER_MS);
 }
+
+/** A date without a time zone, such as one in the form of `asctime`, is in GMT (RFC 9110, 5.6.7). */
+const inGmt = (date: string): string => (/(?<![+-]\d{3})\d$/.test(date) ? `${date} GMT` : date);
 
 /**
  * The pause before the next probe of a failing receiver, in ms: not longer than the longest one of the schedule, nor shorter than the receiver

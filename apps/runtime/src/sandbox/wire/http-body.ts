@@ -29,7 +29,7 @@ function parseBody(contentType: string, bytes: Buffer, { bodyRaw: text, bodyBase
   if (bytes.length === 0) return '';
   if (type === 'multipart/form-data') return multipartFields(contentType, bytes) ?? text;
   if (bodyBase64) return text;
-  if (/^application\/(?:[\w.-]+\+)?json$/.test(type)) return parseJson(text);
+  if (/^[\w.+-]+\/(?:[\w.+-]+\+)?json$/.test(type)) return parseJson(text);
   if (type === 'application/x-www-form-urlencoded') return parseFields(text);
   return text;
 }

@@ -55,6 +55,16 @@ describe('the fields of a form', () => {
     expect(fieldsOf(form(part(named('name="a"'), '1')), 'multipart/form-data; charset=utf-8; boundary="X"')).toEqual({ a: '1' });
   });
 
+  it.each([
+    ['name="size 27\\" screen"', 'size 27" screen'],
+    ['name="c:\\\\dir"', 'c:\\dir'],
+    ['name="c:\\dir\\file"', 'c:\\dir\\file'],
+    ['name="c:\\dir\\"; filename*=x', 'c:\\dir\\'],
+    ['name="a\\" ; x="b"', 'a\\'],
+  ])('have a name with backslashes as Go and curl escape it, or as Internet Explorer did not: %s', (rest, name) => {
+    expect(fieldsOf(form(part(named(rest), '1')))).toEqual({ [name]: '1' });
+  });
+
   it('are a list if they have the same name', () => {
     expect(fieldsOf(form(...['1', '2', '3'].map((value) => part(named('name="a"'), value))))).toEqual({ a: ['1', '2', '3'] });
   });

@@ -79,11 +79,19 @@ function readHeaders(text: string): Part | undefined {
   return part;
 }
 
-/** Of a header's value, as browsers escape them: line ends and quotes are percent-encoded, percent signs are not. */
+/** A quoted value that is followed by the next parameter: with backslash escapes, or else up to the next quote, as Internet Explorer sent `C:\\`. */
+const parameter = /;[\t ]*([\w-]+\*?)=(?:"((?:[^"\\]|\\.)*)"(?=[\t ]*(?:;|$))|"([^"]*)"|([^\s;"]*))/g;
+
+/**
+ * Of a header's value. Quotes and line ends are escaped as browsers do, percent-encoded while percent signs are not, or by a backslash, as in Go and in
+ * `curl --form-escape`.
+ */
 function parametersOf(value: string): Partial<Record<string, string>> {
   const found: Partial<Record<string, string>> = {};
-  for (const [, name, quoted, token] of value.matchAll(/;[\t ]*([\w-]+\*?)=(?:"([^"]*)"|([^\s;"]*))/g))
-    found[name!.toLowerCase()] ??= quoted?.replace(/%0A/gi, '\n').replace(/%0D/gi, '\r').replaceAll('%22', '"') ?? token;
+  for (const [, name, escaped, quoted, token] of value.matchAll(parameter)) {
+    const text = escaped?.replace(/\\(["\\])/g, '$1') ?? quoted;
+    found[name!.toLowerCase()] ??= text?.replace(/%0A/gi, '\n').replace(/%0D/gi, '\r').replaceAll('%22', '"') ?? token;
+  }
   return found;
 }
 
