@@ -6,6 +6,7 @@ import { schema } from '../database/schema.js';
 import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRun, QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
+import type { Sandbox } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
@@ -18,6 +19,7 @@ const EVERY_MINUTE: Deployment['schedules'] = { timer: { interval_seconds: 60, c
 let db: FreshDatabase;
 let service: DeploymentsService;
 let signalled: UserId[];
+let forgotten: string[];
 beforeAll(async () => {
   db = await freshDatabase(schema);
   const { database } = db;
@@ -32,12 +34,14 @@ beforeAll(async () => {
     new WaitingEmitsRepository(database),
     new SourceStateRepository(database),
     new SecretBox([]),
+    { forget: (...source: string[]) => void forgotten.push(source.join(' ')) } as unknown as Sandbox,
   );
 });
 afterAll(() => db.drop());
 beforeEach(async () => {
   await db.database.query('TRUNCATE deployment, timer, queued_run CASCADE');
   signalled = [];
+  forgotten = [];
 });
 
 const state = (id: string, version: number, deployment: Partial<Deployment> = {}, more: Partial<EmitterState> = {}): EmitterState => ({
@@ -109,6 +113,8 @@ describe('changes of several sources in one transaction', () => {
     expect((await timers()).map(({ source_id }) => source_id)).toEqual(['dc_1', 'dc_3', 'dc_5']);
     expect((await timers())[1]).toEqual(third);
     expect(signalled).toContain(OWNER);
+    // what their runs left running
+    expect(forgotten).toEqual(['u_1 dc_1', 'u_1 dc_2', 'u_1 dc_3', 'u_1 dc_4']);
   });
 
   it('remove what belongs to a deleted source, and nothing of the others', async () => {

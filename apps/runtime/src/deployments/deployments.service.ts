@@ -7,6 +7,7 @@ import { deleteStatsOf } from '#stats';
 import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
+import { Sandbox } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { TimersRepository } from '../timers/timers.repository.js';
@@ -36,6 +37,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
     private readonly box: SecretBox,
+    private readonly sandbox: Sandbox,
   ) {
     super();
   }
@@ -64,6 +66,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     if (state.kind !== 'source' || !deployment) return undefined;
     const sourceId = state.emitter_id as SourceId;
     const before = row && deployedState(row);
+    if (before) transaction.afterCommit(async () => this.sandbox.forget(before.owner_id, sourceId));
     if (state.deleted) {
       await this.queue.removeOfSource(transaction, sourceId);
       await this.waiting.deleteOfSource(transaction, sourceId);

@@ -135,10 +135,13 @@ export class ProcessSandbox implements Sandbox {
         job.onRespond?.(reply);
       },
     };
-    const tenant = this.config.isolation === 'source' ? `${job.accountId}/${job.sourceId}` : job.accountId;
-    let attempt = await this.pool.run(tenant, once);
+    let attempt = await this.pool.run(this.tenantOf(job.accountId, job.sourceId), once);
     for (let n = 1; attempt.again && n < mostAttempts; n++) attempt = await this.pool.alone(job.accountId, (process) => process.run(once));
     return { ...attempt.outcome, responded };
+  }
+
+  forget(accountId: string, sourceId: string): void {
+    this.pool.forget(this.tenantOf(accountId, sourceId), sourceId);
   }
 
   health(): SandboxHealth {
@@ -155,6 +158,10 @@ export class ProcessSandbox implements Sandbox {
   async close(): Promise<void> {
     await this.pool.close();
     this.exchanges.close();
+  }
+
+  private tenantOf(accountId: string, sourceId: string): string {
+    return this.config.isolation === 'source' ? `${accountId}/${sourceId}` : accountId;
   }
 
   private async launch(purpose: Purpose): Promise<RunnerProcess> {

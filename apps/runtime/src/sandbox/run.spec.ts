@@ -907,6 +907,15 @@ describe('running a component', () => {
       expect({ status, last: db.a?.slice(0, 4) }).toEqual({ status: 'ok', last: '"999' });
     });
 
+    it('takes an entry of the db that is written again and again with pauses, more often than all output of a run may have', async () => {
+      const code = `export default { name: "n", props: { db: "$.service.db" }, async run() {
+        for (let i = 0; i < 100; i++) { this.db.set("a", String(i).padEnd(900_000)); await new Promise(setImmediate) } this.db.set("b", 1) } }`;
+      const roomy = await startTestSandbox();
+      const { status, error, db } = await roomy.run(jobOf(code));
+      await roomy.close();
+      expect({ status, error, a: db.a?.slice(0, 3), b: db.b }).toEqual({ status: 'ok', error: null, a: '"99', b: '1' });
+    });
+
     it.each([
       ['a promise that never settles', 'await new Promise(() => {})'],
       ['a thenable that never settles', 'return { then() {} }'],
@@ -967,6 +976,44 @@ describe('running a component', () => {
     const body = 'try { for (;;) require("fs").openSync(process.argv[1]) } catch {} await fetch("http://127.0.0.1:24211/")';
     const { error } = await run(body, { accountId: 'u_leaks_and_calls' });
     expect(error).toMatchObject({ code: 'EMFILE', stack: expect.stringContaining('too many open files') });
+  });
+
+  it.each([
+    ['an ES module', 'let known; export default { name: "n", run(event) { known ??= event; this.$emit(known) } }'],
+    ['CommonJS', 'let known; module.exports = { name: "n", run(event) { known ??= event; this.$emit(known) } }'],
+    ['TypeScript', 'let known: string; export default { name: "n", run(event: string) { known ??= event; this.$emit(known) } }'],
+  ])('keeps the variables of a module apart for each source: %s', async (_, code) => {
+    const runOf = (sourceId: string, event: string) =>
+      sandbox.run(jobOf(code, { accountId: 'u_modules', sourceId, event: JSON.stringify(event) }));
+    expect(events(await runOf('dc_1', 'secret of one'))).toEqual(['secret of one']);
+    expect(events(await runOf('dc_2', 'secret of two'))).toEqual(['secret of two']);
+    expect(events(await runOf('dc_1', 'another'))).toEqual(['secret of one']);
+  });
+
+  it('ends the process in which a source that is forgotten has left code running', async () => {
+    const alone = await startTestSandbox({ blanks: 0 });
+    try {
+      await alone.run(jobOf('export default { name: "n", run() { setInterval(() => {}, 10) } }', { sourceId: 'dc_1' }));
+      alone.forget('u_test', 'dc_2');
+      expect(alone.health().processes).toBe(1);
+      alone.forget('u_test', 'dc_1');
+      while (alone.health().processes > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    } finally {
+      await alone.close();
+    }
+  });
+
+  it('replaces the process of an account in which a component has broken what its runs share', async () => {
+    const shared = await startTestSandbox({ blanks: 0, doubtfulAgeMs: 0 });
+    try {
+      await shared.run(jobOf('export default { name: "n", run() { Promise.race = undefined } }'));
+      const innocent = () => shared.run(jobOf('export default { name: "innocent", run() {} }', { sourceId: 'dc_2' }));
+      const statuses = [await innocent(), await innocent(), await innocent(), await innocent()].map(({ status }) => status);
+      // the first of the three that failed is the one that broke it
+      expect(statuses).toEqual(['threw', 'threw', 'ok', 'ok']);
+    } finally {
+      await shared.close();
+    }
   });
 
   it('runs each account in a separate process', async () => {

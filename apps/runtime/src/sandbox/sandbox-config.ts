@@ -103,9 +103,12 @@ export interface SandboxConfig {
   /** Runs of one account at a time; the others wait */
   runsPerProcess: number;
   idleMs: number;
-  /** A process is replaced after this many runs or components, because what they leave behind cannot be cleaned up */
+  /** A process is replaced after this many runs or modules of components, or after this time, because what they leave behind cannot be cleaned up */
   maxRuns: number;
-  maxHashes: number;
+  maxModules: number;
+  maxAgeMs: number;
+  /** The same if its last runs have all failed: one of them may have changed what they share */
+  doubtfulAgeMs: number;
   /** A certificate authority (PEM) that components trust in addition to the public ones */
   trustedCa: string | null;
   /** false: components keep functions of `process` that only fail in the jail. For tests of the jail */
@@ -129,7 +132,9 @@ export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   runsPerProcess: 4,
   idleMs: 60_000,
   maxRuns: 500,
-  maxHashes: 300,
+  maxModules: 300,
+  maxAgeMs: 15 * 60_000,
+  doubtfulAgeMs: 60_000,
   trustedCa: null,
   hardened: true,
 };

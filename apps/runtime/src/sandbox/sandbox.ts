@@ -32,6 +32,12 @@ export abstract class Sandbox {
    */
   abstract run(job: RunJob): Promise<RunOutcome>;
 
+  /**
+   * The source was deleted or changed: after the runs in progress, ends the process that has run it. Code that a run has left running does not outlive the
+   * source, nor keep its former props.
+   */
+  abstract forget(accountId: string, sourceId: string): void;
+
   /** The jail and the load, for the log and the health route. */
   abstract health(): SandboxHealth;
 

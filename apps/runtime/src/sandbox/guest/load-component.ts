@@ -25,28 +25,47 @@ export function loadingError(thrown: unknown): NoComponent {
   return new NoComponent(`The code threw an error while it was loaded: ${name}: ${message}`, firstPlace(stack));
 }
 
+/** The code of a component as the parent sends it. */
+export interface SentCode {
+  hash: string;
+  /** Absent if it was sent before. */
+  code?: string;
+  /** The module of the packages that were installed for it. */
+  packages?: string;
+}
+
+/** A component's code in this process. */
+interface Known {
+  code: string;
+  packages: string | undefined;
+  /** By source: the variables of a module belong to one source, as if each had a process. A failure is kept, too. */
+  evaluated: Map<string, Promise<Component>>;
+}
+
 /**
- * Evaluates components, each hash once per process. A failure is also kept, because the parent sends the code once. V8 decides the kind of code:
- * CommonJS if it compiles as the body of a function, otherwise an ES module, otherwise TypeScript of either kind.
+ * Evaluates components, each once for each source. V8 decides the kind of code: CommonJS if it compiles as the body of a function, otherwise an ES module,
+ * otherwise TypeScript of either kind.
  */
 export class ComponentLoader {
-  private readonly loaded = new Map<string, Promise<Component>>();
+  private readonly known = new Map<string, Known>();
 
   constructor(private readonly modules: CuratedModules) {}
 
-  /** @param packages the module of the packages that were installed for it */
-  load(hash: string, code: string | undefined, packages: string | undefined): Promise<Component> {
-    let component = this.loaded.get(hash);
+  load({ hash, code = '', packages }: SentCode, sourceId: string): Promise<Component> {
+    let known = this.known.get(hash);
+    if (!known) this.known.set(hash, (known = { code, packages, evaluated: new Map() }));
+    let component = known.evaluated.get(sourceId);
     if (!component) {
-      component = this.evaluate(hash, code ?? '', packages);
+      const { size } = known.evaluated;
+      component = this.evaluate(`${hash.slice(0, 16)}${size === 0 ? '' : `_${size}`}`, known);
       component.catch(() => {});
-      this.loaded.set(hash, component);
+      known.evaluated.set(sourceId, component);
     }
     return component;
   }
 
-  private async evaluate(hash: string, code: string, packages: string | undefined): Promise<Component> {
-    const url = `component:///${hash.slice(0, 16)}/component.js`;
+  private async evaluate(folder: string, { code, packages }: Known): Promise<Component> {
+    const url = `component:///${folder}/component.js`;
     if (packages) await this.modules.install(url, packages);
     learnAuthorLines(url, code);
     try {

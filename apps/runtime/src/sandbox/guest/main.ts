@@ -61,12 +61,13 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   send({ t: 'ready' });
 }
 
-async function inspect({ id, hash, code, packages, installs }: Extract<ToGuest, { t: 'inspect' }>): Promise<void> {
+async function inspect(message: Extract<ToGuest, { t: 'inspect' }>): Promise<void> {
+  const { id, code, packages, installs } = message;
   try {
     const { imports, warnings } = outlineProgram().outline(code, stripTypeScriptTypes);
     const missing = installs && packages === undefined ? imports.filter(({ specifier }) => modules.mayBeInstalled(specifier)) : [];
     if (missing.length > 0) return send({ t: 'missing', id, imports: bounded(missing) });
-    const component = await loader.load(hash, code, packages);
+    const component = await loader.load(message, '');
     send({ t: 'described', id, description: describeComponent(component, warnings) });
   } catch (thrown) {
     const { message, place } = loadingError(thrown);

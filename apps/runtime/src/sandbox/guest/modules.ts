@@ -65,12 +65,12 @@ export class CuratedModules {
   }
 
   /**
-   * Evaluates the packages that were installed for a component, before it.
+   * Evaluates the packages that were installed for a component, before it. All sources of the same code share them.
    * @param url of the component
    * @param code a PackageBundle's
    */
   async install(url: string, code: string): Promise<void> {
-    const file = `file:///${folderOf(url).slice(-16)}/packages.mjs`;
+    const file = packagesOf(folderOf(url));
     this.componentSources.set(file, code);
     this.installed.set(folderOf(url), (await import(file)) as Installed);
   }
@@ -154,7 +154,7 @@ export class CuratedModules {
     if (typeof exports === 'function') return exports();
     const names = Object.keys(exports).filter((key) => key !== 'default');
     return [
-      `import { ${JSON.stringify(name)} as exports } from ${JSON.stringify(`file:///${folder.slice(-16)}/packages.mjs`)};`,
+      `import { ${JSON.stringify(name)} as exports } from ${JSON.stringify(packagesOf(folder))};`,
       ...('default' in exports ? ['export default exports.default;'] : []),
       ...names.map((key, index) => `const e${index} = exports[${JSON.stringify(key)}];\nexport { e${index} as ${JSON.stringify(key)} };`),
     ].join('\n');
@@ -205,3 +205,6 @@ const isOfNode = (specifier: string): boolean =>
   builtIns.includes(specifier) || closedBuiltIns.some((name) => specifier === name || specifier.startsWith(`${name}/`));
 
 const folderOf = (url: string): string => url.slice(0, url.lastIndexOf('/'));
+
+/** The file of the packages of a component, by its folder, whose name begins with the hash of the code. */
+const packagesOf = (folder: string): string => `file:///${folder.slice(folder.lastIndexOf('/') + 1).split('_', 1)[0]}/packages.mjs`;

@@ -25,7 +25,7 @@ export async function runComponent(
   try {
     await currentRun.run(run, async () => {
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
-      const component = await Promise.race([loader.load(job.hash, job.code, job.packages), failed]);
+      const component = await Promise.race([loader.load(job, job.sourceId), failed]);
       await Promise.race([call(component, run), failed]);
       // rejections that nobody awaits are reported one turn later
       await Promise.race([nextTurn(), failed]);
@@ -36,7 +36,7 @@ export async function runComponent(
   }
   if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were omitted`, null], 0);
   run.done = true;
-  send({ t: 'done', id: job.id, out: run.takeRest(), error, refused: refusedCalls(run, uncaught) });
+  send({ t: 'done', id: job.id, out: run.takeLast(), error, refused: refusedCalls(run, uncaught) });
 }
 
 /** The errors of refused calls that the component has caught; undefined if there are none. */

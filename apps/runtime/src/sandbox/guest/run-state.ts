@@ -10,9 +10,10 @@ const flushItems = 1000;
 // Frames that are sent at once after a pause, and the gap between further ones: a frame costs more than the output in it
 const framesAtOnce = 4;
 const gapMs = 2;
-// In all of a run, because a change of the db counts as output each time that it is sent
+// In all of a run
 const mostFramesAtOnce = 1000;
-const mostChangedBytesAtOnce = 8 << 20;
+// In all of a run, because the parent limits its output, and a change of the db counts each time that it is sent. The last changes are sent at its end
+const mostChangedBytes = 8 << 20;
 
 /**
  * The output of one run and its remaining limits. It is sent at once, because an endless loop or a lack of memory may follow, after which nothing can
@@ -40,11 +41,13 @@ export class RunState {
   private readonly changedKeys = new Set<string>();
   /** Unsent changes; only the last one of each key is sent */
   private readonly waitingChanges = new Map<string, OutputItem & ['db', ...unknown[]]>();
+  private changedBytes = 0;
+  /** Those that are sent at the end of the run */
+  private readonly lastChanges = new Map<string, string | null>();
   private out: OutputItem[] = [];
   private outBytes = 0;
   private flushing = false;
   private sentAtOnce = 0;
-  private changedBytesAtOnce = 0;
   /** When the gaps of all frames that were sent at once are over */
   private gapsEnd = 0;
 
@@ -70,6 +73,8 @@ export class RunState {
       throw this.refuse(new RangeError(`db.set: more than ${this.limits.dbKeys} keys changed in one run`));
     this.changedKeys.add(key);
     const bytes = value?.length ?? 0;
+    if (this.changedBytes + key.length + bytes > mostChangedBytes) return void this.lastChanges.set(key, value);
+    this.lastChanges.delete(key);
     this.sendBefore(key.length + bytes);
     const waiting = this.waitingChanges.get(key);
     if (waiting) {
@@ -94,8 +99,14 @@ export class RunState {
   }
 
   /** The unsent output, for the last message of the run. */
-  takeRest(): OutputItem[] {
+  takeLast(): OutputItem[] {
+    const changes = Array.from(this.lastChanges, ([key, value]): OutputItem => ['db', key, value]);
+    return [...this.takeRest(), ...changes];
+  }
+
+  private takeRest(): OutputItem[] {
     const rest = this.out;
+    for (const [, key, value] of this.waitingChanges.values()) this.changedBytes += key.length + (value?.length ?? 0);
     this.waitingChanges.clear();
     this.out = [];
     this.outBytes = 0;
@@ -121,8 +132,7 @@ export class RunState {
   private maySendAtOnce(): boolean {
     const now = clock();
     if (this.gapsEnd - now > (framesAtOnce - 1) * gapMs) return false;
-    if (this.sentAtOnce >= mostFramesAtOnce || this.changedBytesAtOnce >= mostChangedBytesAtOnce) return false;
-    for (const [, , value] of this.waitingChanges.values()) this.changedBytesAtOnce += value?.length ?? 0;
+    if (this.sentAtOnce >= mostFramesAtOnce) return false;
     this.gapsEnd = Math.max(this.gapsEnd, now) + gapMs;
     this.sentAtOnce++;
     return true;

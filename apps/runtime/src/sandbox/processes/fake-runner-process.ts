@@ -9,7 +9,10 @@ const outcome: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db
 export class FakeRunnerProcess implements PooledProcess {
   readonly ready = Promise.resolve();
   readonly ended: Promise<RunnerEnd>;
-  readonly hashes = new Set<string>();
+  readonly modules = new Set<string>();
+  readonly sources = new Set<string>();
+  startedAt = performance.now();
+  failedInRow = 0;
   alive = true;
   retiring = false;
   runs = 0;
@@ -32,7 +35,8 @@ export class FakeRunnerProcess implements PooledProcess {
 
   async run(job: RunJob): Promise<Attempt> {
     this.runs++;
-    this.hashes.add(job.component.hash);
+    this.modules.add(`${job.component.hash} ${job.sourceId}`);
+    this.sources.add(job.sourceId);
     await new Promise<void>((resolve) => this.open.push(resolve));
     this.idleSince = performance.now();
     if (this.retiring) this.retire();

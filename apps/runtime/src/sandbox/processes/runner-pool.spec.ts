@@ -11,11 +11,16 @@ const settings: PoolSettings = {
   runsPerProcess: 2,
   idleMs: 5000,
   maxRuns: 100,
-  maxHashes: 100,
+  maxModules: 100,
+  maxAgeMs: 1_000_000,
+  doubtfulAgeMs: 60_000,
   memoryMb: 256,
   heldOutputBytes: 256 << 20,
   freeMb: () => Infinity,
 };
+
+/** The code that a process has run. */
+const hashOf = ({ modules }: FakeRunnerProcess): string | undefined => [...modules][0]?.split(' ')[0];
 
 describe('the pool of runner processes', () => {
   let started: FakeRunnerProcess[];
@@ -141,13 +146,51 @@ describe('the pool of runner processes', () => {
 
   it.each<[string, Partial<PoolSettings>, string[]]>([
     ['its maximum number of runs', { maxRuns: 2 }, ['c', 'c']],
-    ['its maximum number of components', { maxHashes: 2 }, ['c', 'd']],
+    ['its maximum number of modules', { maxModules: 2 }, ['c', 'd']],
   ])('replaces a process after %s', async (_, changes, codes) => {
     open(changes);
     for (const code of codes) await runToEnd('a', code);
     expect(alive()).toEqual([false]);
     await runToEnd('a');
     expect(alive()).toEqual([false, true]);
+  });
+
+  it('replaces a process that has become old', async () => {
+    open();
+    await runToEnd('a');
+    expect(alive()).toEqual([true]);
+    started[0]!.startedAt -= settings.maxAgeMs;
+    await runToEnd('a');
+    expect(alive()).toEqual([false]);
+  });
+
+  it('replaces a process that has become doubtful, because its last three runs have failed and it is not new', async () => {
+    open();
+    await runToEnd('a');
+    started[0]!.failedInRow = 3;
+    await runToEnd('a');
+    expect(alive()).toEqual([true]);
+    started[0]!.startedAt -= 60_000;
+    started[0]!.failedInRow = 2;
+    await runToEnd('a');
+    expect(alive()).toEqual([true]);
+    started[0]!.failedInRow = 3;
+    await runToEnd('a');
+    expect(alive()).toEqual([false]);
+  });
+
+  it('ends the process that has run a source which is forgotten, after its runs in progress', async () => {
+    open();
+    const first = run('a');
+    await settle();
+    pool.forget('a', 'dc_other');
+    pool.forget('b', 'dc_1');
+    expect(started.map(({ retiring }) => retiring)).toEqual([false]);
+    pool.forget('a', [...started[0]!.sources][0]!);
+    expect([started[0]!.retiring, started[0]!.alive]).toEqual([true, true]);
+    started[0]!.finishRun();
+    await first;
+    expect(alive()).toEqual([false]);
   });
 
   it('starts a new process beside one that is being retired, whose runs continue', async () => {
@@ -281,7 +324,7 @@ describe('the pool of runner processes', () => {
       const process = new FakeRunnerProcess();
       resolve(process);
       await settle();
-      begun.push(tenants.find((tenant) => process.hashes.has(componentOf(tenant).hash))!);
+      begun.push(tenants.find((tenant) => hashOf(process) === componentOf(tenant).hash)!);
       process.finishRun();
     }
     await Promise.all(attempts);
@@ -297,7 +340,7 @@ describe('the pool of runner processes', () => {
       await jest.advanceTimersByTimeAsync(2000);
     }
     await Promise.all(attempts);
-    const order = started.map(({ hashes }) => [...hashes][0]);
+    const order = started.map(hashOf);
     expect(order.indexOf(componentOf('b/1').hash)).toBeLessThan(order.indexOf(componentOf('a/4').hash));
   });
 

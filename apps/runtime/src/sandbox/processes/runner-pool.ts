@@ -16,7 +16,13 @@ export interface PooledProcess {
   readonly retiring: boolean;
   readonly running: number;
   readonly runs: number;
-  readonly hashes: ReadonlySet<string>;
+  /** The components that it has loaded, each for each of its sources. */
+  readonly modules: ReadonlySet<string>;
+  /** Those that it has run. */
+  readonly sources: ReadonlySet<string>;
+  /** How many of its last runs have failed, one after another. */
+  readonly failedInRow: number;
+  readonly startedAt: number;
   readonly idleSince: number;
   readonly isHeavy: boolean;
   readonly rssMb: number;
@@ -36,7 +42,9 @@ export interface PoolSettings {
   runsPerProcess: number;
   idleMs: number;
   maxRuns: number;
-  maxHashes: number;
+  maxModules: number;
+  maxAgeMs: number;
+  doubtfulAgeMs: number;
   /** The most that a process may use, in MB. */
   memoryMb: number;
   /** The most output of all runs in progress together. */
@@ -56,6 +64,8 @@ interface Tenant<P> {
 }
 
 const MB = 1 << 20;
+/** After this many failed runs in a row, the process may be the cause. */
+const manyFailures = 3;
 const mostRunsPerProcess = 32;
 const refillMs = 50;
 /** How often the memory is looked at while little is left: a process can fill it in less than a second. */
@@ -137,7 +147,7 @@ export class RunnerPool<P extends PooledProcess> {
       try {
         const process = await this.processOf(tenantKey, tenant, job.accountId);
         const attempt = await process.run(job);
-        if (process.runs >= this.settings.maxRuns || process.hashes.size >= this.settings.maxHashes) process.retire();
+        if (this.isUsedUp(process)) process.retire();
         return attempt;
       } finally {
         tenant.places.give();
@@ -147,6 +157,18 @@ export class RunnerPool<P extends PooledProcess> {
       if (tenant.runs === 0 && !tenant.process?.alive) this.tenants.delete(tenantKey);
       if (this.processSlots.waiting > 0) this.evict();
     }
+  }
+
+  /** Retires the process of the tenant if it has run the source. */
+  forget(tenantKey: string, sourceId: string): void {
+    const process = this.tenants.get(tenantKey)?.process;
+    if (process?.alive && process.sources.has(sourceId)) process.retire();
+  }
+
+  private isUsedUp({ runs, modules, startedAt, failedInRow }: P): boolean {
+    const { maxRuns, maxModules, maxAgeMs, doubtfulAgeMs } = this.settings;
+    const age = performance.now() - startedAt;
+    return runs >= maxRuns || modules.size >= maxModules || age >= maxAgeMs || (failedInRow >= manyFailures && age >= doubtfulAgeMs);
   }
 
   /** Runs the work in a new process that runs nothing else, when it is the account's turn. @throws SandboxUnavailable */

@@ -66,10 +66,15 @@ const pieceBytes = 256;
 export class RunnerProcess {
   readonly ready: Promise<void>;
   readonly ended: Promise<RunnerEnd>;
-  readonly hashes = new Set<string>();
+  readonly modules = new Set<string>();
+  readonly sources = new Set<string>();
+  readonly startedAt = performance.now();
   runs = 0;
+  failedInRow = 0;
   retiring = false;
 
+  /** Of the code that it has. */
+  private readonly hashes = new Set<string>();
   private readonly child: JailedChild;
   private readonly channel: RunnerChannel;
   private readonly inFlight = new RunsInFlight();
@@ -183,6 +188,8 @@ export class RunnerProcess {
     const { hash } = component;
     const { code, packages } = this.hashes.has(hash) ? { code: undefined, packages: undefined } : component;
     this.hashes.add(hash);
+    this.modules.add(`${hash} ${sourceId}`);
+    this.sources.add(sourceId);
     run.mainMs += this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event, httpBody });
     const again = await ended;
     return { outcome: await run.settled, again };
@@ -306,6 +313,7 @@ export class RunnerProcess {
 
   private settle(run: RunInFlight, status: RunStatus, error: RunError | null, again = false): void {
     if (!this.inFlight.end(run, { status, error, again }, () => this.watch?.leave(run.id) ?? 0)) return;
+    this.failedInRow = status === 'ok' ? 0 : this.failedInRow + 1;
     if (this.watch?.leaksFiles) this.retiring = true;
     if (this.retiring) this.retire();
   }
