@@ -35,7 +35,7 @@ import { SourceLocks } from './runs/source-locks.js';
 import { RunsService } from './runs/runs.service.js';
 import { Retrier } from './retries/retrier.js';
 import { RuntimeConfig } from './runtime.config.js';
-import { SandboxLife, sandboxProvider } from './sandbox/sandbox.provider.js';
+import { SandboxModule } from './sandbox/sandbox.module.js';
 import { Ticker } from './timers/ticker.js';
 import { Releaser } from './waiting/releaser.js';
 import { WithdrawnEmits } from './waiting/withdrawn-emits.js';
@@ -51,14 +51,13 @@ import { WAITING_DATA } from './waiting-data.js';
     FairnessModule,
     WaitingDataModule.forApp([listFullInRouting], WAITING_DATA),
     DeploymentsModule,
+    SandboxModule,
     ScheduleModule.forRoot(),
-    EmittersModule.forApp({ useClass: DeploymentsService, imports: [DeploymentsModule] }),
+    EmittersModule.forApp({ useClass: DeploymentsService, imports: [DeploymentsModule, SandboxModule] }),
   ],
   controllers: [AccountsController, ComponentsController, PropOptionsController, RunsController, RunListController, RunStatsController],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
-    sandboxProvider,
-    SandboxLife,
     CodeCache,
     DeployedSources,
     Quotas,

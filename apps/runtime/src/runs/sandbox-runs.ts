@@ -12,8 +12,6 @@ import { ComponentConsole } from './component-console.js';
 import { type DueRun, errorRecord } from '../run-events/run-events.js';
 import { type RunSource } from './run-sources.js';
 
-const DEACTIVATE_MS = 10_000;
-
 /** Executes the code of a run in the sandbox, with the props and the schedules of its source. */
 @Injectable()
 export class SandboxRuns {
@@ -42,7 +40,6 @@ export class SandboxRuns {
       concurrency: runsAtATime(description),
       ...given,
       onLateError: (error) => void this.publishLate(run, version, error),
-      wallMs: run.hook?.method === 'deactivate' ? DEACTIVATE_MS : undefined,
     };
     const outcome = await this.sandbox.run(job);
     this.console.show(deployment.name_slug, job, outcome);

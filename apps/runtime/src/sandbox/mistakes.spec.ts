@@ -27,6 +27,19 @@ describe('the warnings about a component', () => {
       ['2:37 `props.http.respondWhenStored` has no effect without `customResponse: true`'],
     ],
     [
+      'a generator, whose code never runs',
+      'export default { name: "n", async *run() {} }',
+      ['1:36 `run` is a generator: calling it runs none of its code, so it must be a function or an async function'],
+    ],
+    [
+      'props that cannot be read, or hide a method',
+      'export default {\n  name: "n",\n  props: { $emit: "string", a: "string", b: "string" },\n  methods: { a() {}, c() {} },\n}',
+      [
+        '3:12 `props.$emit` cannot be read: `this.$emit` is the function that emits',
+        '3:29 `props.a` hides `methods.a`: both would be `this.a`',
+      ],
+    ],
+    [
       'a hook of another system',
       'export default { name: "n", hooks: { cleanUp() {} } }',
       ['1:38 `hooks.cleanUp` is never called; the hooks are deploy, activate, deactivate'],

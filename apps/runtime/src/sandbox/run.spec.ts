@@ -85,6 +85,7 @@ describe('running a component', () => {
       thrown: { type: 'string', options() { throw new Error('no such shop') } },
       odd: { type: 'string', options() { return 5 } },
       loud: { type: 'string', options() { this.$emit('x'); return [] } },
+      empty: { type: 'string', options() { return ['x', { z: 1 }] } },
       large: { type: 'string', options() { return ['x'.repeat(20_000)] } } } };`;
     const options = (prop: string, more: object = {}) =>
       sandbox.run(
@@ -117,6 +118,7 @@ describe('running a component', () => {
     it.each([
       ['thrown', 'no such shop'],
       ['odd', 'must return an array'],
+      ['empty', 'must be a value, or an object with a `value` or a `label`'],
       ['large', 'more than 10000 bytes'],
     ])('and reports what is wrong with %s', async (prop, message) => {
       expect(await options(prop)).toMatchObject({ status: 'threw', error: { message: expect.stringContaining(message) } });
@@ -988,6 +990,18 @@ describe('running a component', () => {
     expect(events(await runOf('dc_1', 'secret of one'))).toEqual(['secret of one']);
     expect(events(await runOf('dc_2', 'secret of two'))).toEqual(['secret of two']);
     expect(events(await runOf('dc_1', 'another'))).toEqual(['secret of one']);
+  });
+
+  it('gives the hook deactivate less time than a run', async () => {
+    const brief = await startTestSandbox({ limits: { deactivateMs: 300 } });
+    try {
+      const code =
+        'const wait = () => new Promise((r) => setTimeout(r, 1000)); export default { name: "n", hooks: { deactivate: wait }, run: wait }';
+      const outcomes = await Promise.all([brief.run(jobOf(code, { method: 'deactivate' })), brief.run(jobOf(code))]);
+      expect(outcomes.map(({ status }) => status)).toEqual(['timeout', 'ok']);
+    } finally {
+      await brief.close();
+    }
   });
 
   it('ends the process in which a source that is forgotten has left code running', async () => {

@@ -11,6 +11,8 @@ export interface SandboxLimits extends GuestLimits {
   startMs: number;
   /** Wall-clock time of a run */
   wallMs: number;
+  /** The same of `deactivate` */
+  deactivateMs: number;
   /** Wall-clock time of an inspection or a bundling, from its turn on */
   inspectMs: number;
   /** Wall-clock time of an installation whose caller sets no timeout */
@@ -46,6 +48,7 @@ export interface SandboxLimits extends GuestLimits {
 export const defaultLimits: SandboxLimits = {
   startMs: 15_000,
   wallMs: 30_000,
+  deactivateMs: 10_000,
   inspectMs: 15_000,
   installMs: 60_000,
   inspectIdleMs: 2_000,

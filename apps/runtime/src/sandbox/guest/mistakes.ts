@@ -20,7 +20,8 @@ const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
 const otherNames = new Map(Object.entries({ number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' }));
 
 /**
- * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, a default of another type, and a response that the interface does not allow.
+ * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, a prop that hides something, a default of another type, a generator, and a
+ * response that the interface does not allow.
  * It looks at object literals only; what code computes is the author's affair.
  */
 export function mistakesOf(tree: Syntax): ComponentWarning[] {
@@ -33,9 +34,21 @@ export function mistakesOf(tree: Syntax): ComponentWarning[] {
       if (meant) found.push(warningAt(node, `\`${name}\` is not a member of a component, so it has no effect; did you mean \`${meant}\`?`));
     }
     if (name === 'hooks') found.push(...hookMistakes(value));
-    if (name === 'props') found.push(...propMistakes(value), ...responseMistakes(value, tree));
+    if (name === 'props') found.push(...propMistakes(value), ...nameMistakes(value, component), ...responseMistakes(value, tree));
+    if (name === 'run' && value.generator === true)
+      found.push(warningAt(node, '`run` is a generator: calling it runs none of its code, so it must be a function or an async function'));
   }
   return found;
+}
+
+/** Props that cannot be read, or hide a method: `this` has one member of each name. */
+function nameMistakes(props: Syntax, component: Syntax): ComponentWarning[] {
+  const methods = attributeOf(component, 'methods');
+  const hidden = new Set(methods ? propertiesOf(methods).map(({ name }) => name) : []);
+  return propertiesOf(props).flatMap(({ name, node }) => {
+    if (name === '$emit') return [warningAt(node, '`props.$emit` cannot be read: `this.$emit` is the function that emits')];
+    return hidden.has(name) ? [warningAt(node, `\`props.${name}\` hides \`methods.${name}\`: both would be \`this.${name}\``)] : [];
+  });
 }
 
 function hookMistakes(value: Syntax): ComponentWarning[] {

@@ -37,6 +37,7 @@ function optionsOf(result: unknown): { options: unknown[]; context: unknown } {
 function labelled(option: unknown): unknown {
   if (typeof option !== 'object' || option === null) return { label: String(option), value: option };
   const { label, value = label } = option as Members;
+  if (value === undefined) throw new TypeError('each option of options() must be a value, or an object with a `value` or a `label`');
   return { label: textOf(label ?? value), value };
 }
 

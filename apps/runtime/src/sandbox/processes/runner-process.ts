@@ -182,7 +182,7 @@ export class RunnerProcess {
     this.runs++;
     this.unsolicited = 0;
     this.watch?.enter(run.id);
-    const wallMs = job.wallMs ?? limits.wallMs;
+    const wallMs = job.wallMs ?? (job.method === 'deactivate' ? limits.deactivateMs : limits.wallMs);
     const ended = this.inFlight.begin(run, wallMs, () => this.timeOut(run, wallMs));
     const { component, method, sourceId, props, endpoint, db, event, httpBody } = job;
     const { hash } = component;
