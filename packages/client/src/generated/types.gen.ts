@@ -2822,7 +2822,7 @@ export type PublishSourceEventsData = {
          */
         'ce-id'?: string;
         /**
-         * Reaches webhooks unchanged, like every attribute.
+         * Reaches webhooks unchanged, like every attribute. It is not a part of the identity of an event.
          */
         'ce-source'?: string;
         /**
@@ -2837,6 +2837,18 @@ export type PublishSourceEventsData = {
          * RFC 3339.
          */
         'ce-time'?: string;
+        /**
+         * One line for lists, at most 65,536 characters.
+         */
+        'ce-summary'?: string;
+        /**
+         * The emitter's id of the item, at most 4096 characters.
+         */
+        'ce-itemid'?: string;
+        /**
+         * How many sources and workflows the event came through: past 16, it triggers no more of them.
+         */
+        'ce-hops'?: string;
         /**
          * Makes this request safe to repeat: for 24 hours a repeated request returns the first response.
          */
@@ -5608,7 +5620,7 @@ export type PublishWorkflowEventsData = {
          */
         'ce-id'?: string;
         /**
-         * Reaches webhooks unchanged, like every attribute.
+         * Reaches webhooks unchanged, like every attribute. It is not a part of the identity of an event.
          */
         'ce-source'?: string;
         /**
@@ -5623,6 +5635,18 @@ export type PublishWorkflowEventsData = {
          * RFC 3339.
          */
         'ce-time'?: string;
+        /**
+         * One line for lists, at most 65,536 characters.
+         */
+        'ce-summary'?: string;
+        /**
+         * The emitter's id of the item, at most 4096 characters.
+         */
+        'ce-itemid'?: string;
+        /**
+         * How many sources and workflows the event came through: past 16, it triggers no more of them.
+         */
+        'ce-hops'?: string;
         /**
          * Makes this request safe to repeat: for 24 hours a repeated request returns the first response.
          */
