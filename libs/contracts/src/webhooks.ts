@@ -1,9 +1,19 @@
-import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsBoolean, IsInt, IsOptional, IsString, Max, Min, ValidateBy } from 'class-validator';
 import { command, query } from './contract.js';
 import { type EmitterId, type Id, IsId, type ListenerId, type UserId, type WebhookId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
 import type { FindRuns } from './runs.js';
-import { IsExternalId, MayBeAbsent, SelectsExternalId } from './values.js';
+import {
+  DESCRIPTION_LENGTH,
+  IsExternalId,
+  isText,
+  IsText,
+  MayBeAbsent,
+  NAME_LENGTH,
+  NOT_TEXT,
+  SelectsExternalId,
+  WEBHOOK_URL_LENGTH,
+} from './values.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export interface Webhook {
@@ -22,17 +32,36 @@ export interface Webhook {
   updated_at: number;
 }
 
+/** The problem of a webhook's URL, or null. Whether its address may be called is decided by routing. */
+export function webhookUrlProblem(url: unknown): string | null {
+  if (url === undefined || url === null || url === '') return 'url is required';
+  if (typeof url !== 'string') return 'url must be a string';
+  if (!isText(url)) return `url ${NOT_TEXT}`;
+  if (url.length > WEBHOOK_URL_LENGTH) return `url must be at most ${WEBHOOK_URL_LENGTH} characters long`;
+  if (/[\s\p{Cc}]/u.test(url)) return 'url must not contain spaces or line breaks; write a space as %20';
+  // URL itself forgives missing slashes
+  if (!/^https?:\/\/[^/?#\\]/i.test(url) || !URL.canParse(url))
+    return 'url must contain a protocol, http or https, and a host name, such as https://example.com/hooks';
+  return null;
+}
+
+export const IsWebhookUrl = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isWebhookUrl',
+    validator: {
+      validate: (value: unknown) => webhookUrlProblem(value) === null,
+      defaultMessage: (args) => webhookUrlProblem(args?.value) ?? '',
+    },
+  });
+
+/** The fields of a new webhook and of a change, beside the URL. */
 export class WebhookFields {
   @IsOptional()
-  @IsString({ message: 'url must be a string' })
-  url?: string;
-
-  @IsOptional()
-  @IsString({ message: 'name must be a string' })
+  @IsText(NAME_LENGTH)
   name?: string | null;
 
   @IsOptional()
-  @IsString({ message: 'description must be a string' })
+  @IsText(DESCRIPTION_LENGTH)
   description?: string | null;
 
   @IsOptional()
@@ -49,6 +78,7 @@ export class CreateWebhook extends WebhookFields {
   /** The id of the new webhook, so that a repeated command creates one webhook. */
   @IsId('webhook') id!: WebhookId;
   @IsId('user') owner_id!: UserId;
+  @IsWebhookUrl() url!: string;
 }
 export const createWebhook = command<Webhook>()('routing.webhook.create', CreateWebhook);
 
@@ -71,6 +101,10 @@ export const deleteWebhook = command<void>()('routing.webhook.delete', WebhookRe
 export class UpdateWebhook extends WebhookFields {
   @IsId('user') owner_id!: UserId;
   @IsId('webhook') id!: WebhookId;
+
+  @MayBeAbsent()
+  @IsWebhookUrl()
+  url?: string;
 
   @MayBeAbsent()
   @IsBoolean({ message: 'active must be true or false' })

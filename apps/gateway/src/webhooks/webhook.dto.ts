@@ -1,7 +1,7 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsBoolean } from 'class-validator';
 import type * as contracts from '#contracts';
-import { DESCRIPTION_LENGTH, MayBeAbsent, MayBeDigits, NAME_LENGTH, WEBHOOK_URL_LENGTH, WebhookFields } from '#contracts';
+import { DESCRIPTION_LENGTH, IsWebhookUrl, MayBeAbsent, MayBeDigits, NAME_LENGTH, WEBHOOK_URL_LENGTH, WebhookFields } from '#contracts';
 import { DescribesExternalId } from '../http/page.dto.js';
 
 /** A webhook as the API returns it. Times are Unix seconds. */
@@ -25,9 +25,6 @@ const URL = {
 };
 
 export class WebhookParameters extends WebhookFields {
-  @ApiPropertyOptional(URL)
-  override url?: string;
-
   @ApiPropertyOptional({ type: String, nullable: true, maxLength: NAME_LENGTH })
   override name?: string | null;
 
@@ -49,13 +46,19 @@ export class WebhookParameters extends WebhookFields {
 
 export class NewWebhookParameters extends WebhookParameters {
   @ApiProperty({ ...URL, required: true })
-  override url!: string;
+  @IsWebhookUrl()
+  url!: string;
 
   @MayBeDigits()
   override rate_limit?: number | null;
 }
 
 export class UpdateWebhookBody extends WebhookParameters {
+  @ApiPropertyOptional(URL)
+  @MayBeAbsent()
+  @IsWebhookUrl()
+  url?: string;
+
   @ApiPropertyOptional({ type: Boolean, description: 'Events are not delivered to an inactive webhook.' })
   @MayBeAbsent()
   @IsBoolean({ message: 'active must be true or false' })

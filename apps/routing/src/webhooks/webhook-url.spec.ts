@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { webhookUrlProblem } from '#contracts';
 import { AddressGuard } from '#egress';
-import { privateAddressProblem, webhookUrlProblem } from './webhooks.service.js';
+import { privateAddressProblem } from './webhooks.service.js';
 
 describe('the URL of a webhook', () => {
   it.each([

@@ -72,12 +72,6 @@ describe('a webhook', () => {
     expect((await routing.webhooks.findTargets(ids)).filter(({ active }) => active)).toEqual([]);
   });
 
-  it('is refused with every bad field named', async () => {
-    const error = await errorOf(create({ url: 'nowhere', name: 'x'.repeat(256), description: 'a\0b' }));
-    expect(error?.details.errors?.map(({ field }) => field)).toEqual(['url', 'name', 'description']);
-    expect((await errorOf(create({ url: undefined })))?.message).toBe('url is required');
-  });
-
   it('changes what is sent, and nothing else', async () => {
     const { id, ...made } = await create({ name: 'a', description: 'd' });
     const changed = await routing.webhooksService.update({ owner_id: owner, id, name: null, active: false, rate_limit: 5 });
@@ -86,8 +80,6 @@ describe('a webhook', () => {
       active: false,
       url: 'http://b',
     });
-    expect((await errorOf(routing.webhooksService.update({ owner_id: owner, id, url: '' })))?.code).toBe('invalid');
-    expect((await errorOf(routing.webhooksService.update({ owner_id: owner, id, url: null as never })))?.code).toBe('invalid');
     expect((await errorOf(routing.webhooksService.update({ owner_id: newId('user'), id, name: 'x' })))?.code).toBe('not_found');
   });
 

