@@ -28,7 +28,11 @@ export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 
 /** Why a process exited that nobody stopped. In the jail, the exit status of a process that V8 aborted is not special, so its error output decides. */
 export function endByItself(errors: string, exit: string): RunnerEnd {
   if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors))
-    return { status: 'memory', code: 'MEMORY', message: 'The code needed more memory than is available' };
+    return {
+      status: 'memory',
+      code: 'MEMORY',
+      message: 'The code needed more memory than JavaScript objects may have (half of SLUICE_MAX_RUN_MEMORY_MB)',
+    };
   return { status: 'crashed', code: 'CRASHED', message: `The process that ran the code exited (${exit})` };
 }
 
