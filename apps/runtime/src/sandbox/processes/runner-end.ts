@@ -31,7 +31,7 @@ export function endByItself(errors: string, exit: string): RunnerEnd {
     return {
       status: 'memory',
       code: 'MEMORY',
-      message: 'The code needed more memory than JavaScript objects may have (half of SLUICE_MAX_RUN_MEMORY_MB)',
+      message: 'The code needed more memory than it may have (SLUICE_MAX_RUN_MEMORY_MB, half of it for JavaScript objects)',
     };
   return { status: 'crashed', code: 'CRASHED', message: `The process that ran the code exited (${exit})` };
 }
