@@ -33,7 +33,9 @@ const mediaType = (headers) =>
 const decoded = (name, value) => {
   const text = /^".*"$/s.test(value) ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
   try {
-    return decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25').replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`));
+    return decodeURIComponent(
+      text.replace(/%(?![0-9a-f]{2})/gi, '%25').replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`),
+    );
   } catch {
     throw new Malformed(`the header ${name} is not percent-encoded UTF-8`);
   }

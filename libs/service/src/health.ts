@@ -1,5 +1,4 @@
 import { createServer, type Server } from 'node:http';
-import { requestTarget } from '#http-server';
 import { consumerStates } from '#messaging';
 import { gauge, metrics } from '#observability';
 import type { ServiceConfig } from './service.config.js';
@@ -83,7 +82,8 @@ export class HealthServer {
     const server = createServer((request, response) => {
       const json = (status: number, body: object) =>
         response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
-      switch (requestTarget(request).path.split('?', 1)[0]) {
+      // absolute, if a proxy sends it
+      switch (URL.parse(request.url ?? '/', 'http://host')?.pathname) {
         case '/health/live':
           return json(200, { status: 'ok' });
         case '/health/ready':
