@@ -1,4 +1,2 @@
 export { AccountPace, BYTES_PER_UNIT, EVENT_UNITS, MS_PER_UNIT, REQUEST_UNITS } from './account-pace.js';
 export { FairnessModule } from './fairness.module.js';
-export { LimitPerKey } from './limit-per-key.js';
-export { type Place, QueuePerKey } from './queue-per-key.js';

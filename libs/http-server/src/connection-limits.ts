@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
-import { LimitPerKey } from '#fairness';
+import { LimitPerKey } from '#limits';
 import { counter } from '#observability';
 import { HttpServerConfig } from './http-server.config.js';
 

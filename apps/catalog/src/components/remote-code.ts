@@ -5,7 +5,7 @@ import { bundleComponent, Invalid, isInvalid, TimedOut, type UserId } from '#con
 import { AddressGuard, EgressRefused, guardedAgent, MAX_INFORMATIONAL } from '#egress';
 import { Messages } from '#messaging';
 import { candidates, relativeImports } from '#relative-imports';
-import { LimitPerKey } from '#fairness';
+import { LimitPerKey } from '#limits';
 import { CatalogConfig } from '../catalog.config.js';
 
 const TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
-import { QueuePerKey } from '#fairness';
+import { QueuePerKey } from '#limits';
 import { sendBusy } from '../http/problem.js';
 
 /** The configuration of a route that waits long by nature: for users' code, for other systems, or for the log to be read. */

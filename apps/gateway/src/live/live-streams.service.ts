@@ -6,7 +6,7 @@ import { EmitterDirectory } from '#emitters';
 import { type EventPlace, streamOf } from '#events';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
-import { LimitPerKey, QueuePerKey } from '#fairness';
+import { LimitPerKey, QueuePerKey } from '#limits';
 import { AccountsService } from '../accounts/accounts.service.js';
 import type { Caller } from '../accounts/account.decorator.js';
 import { EventsService } from '../events/events.service.js';

@@ -15,7 +15,7 @@ import {
 } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Handles, Lanes } from '#messaging';
-import { LimitPerKey } from '#fairness';
+import { LimitPerKey } from '#limits';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { ReplaysRepository } from './replays.repository.js';
 import { type ReplayedPart, ReplayLog } from './replay-log.js';

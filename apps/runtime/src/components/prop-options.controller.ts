@@ -19,7 +19,7 @@ import {
 } from '#contracts';
 import { Handles, Messages } from '#messaging';
 import { SecretBox } from '#secrets';
-import { LimitPerKey } from '#fairness';
+import { LimitPerKey } from '#limits';
 import { DeployedSources } from '../deployments/deployed-sources.js';
 import { openedProps, withoutMasks } from '../deployments/opened-props.js';
 import { type OptionsCall, Sandbox } from '../sandbox/sandbox.js';

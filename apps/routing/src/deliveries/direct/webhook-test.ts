@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type DeliveryAttempt, ksuid, NotFound, type UserId, type WebhookReference } from '#contracts';
-import { LimitPerKey } from '#fairness';
+import { LimitPerKey } from '#limits';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { Attempts, FIRST } from '../attempt/attempts.js';
 import type { Delivery } from '../delivery.js';
