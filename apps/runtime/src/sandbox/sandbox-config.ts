@@ -109,6 +109,8 @@ export interface SandboxConfig {
   /** A process is replaced after this many runs or modules of components, or after this time, because what they leave behind cannot be cleaned up */
   maxRuns: number;
   maxModules: number;
+  /** Of its modules together, in characters: each source of a component has a copy of what its code creates in memory */
+  maxCodeLength: number;
   maxAgeMs: number;
   /** The same if its last runs have all failed: one of them may have changed what they share */
   doubtfulAgeMs: number;
@@ -136,6 +138,7 @@ export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   idleMs: 60_000,
   maxRuns: 500,
   maxModules: 300,
+  maxCodeLength: 8 << 20,
   maxAgeMs: 15 * 60_000,
   doubtfulAgeMs: 60_000,
   trustedCa: null,

@@ -11,6 +11,7 @@ export class FakeRunnerProcess implements PooledProcess {
   readonly ended: Promise<RunnerEnd>;
   readonly modules = new Set<string>();
   readonly sources = new Set<string>();
+  codeLength = 0;
   startedAt = performance.now();
   failedInRow = 0;
   alive = true;

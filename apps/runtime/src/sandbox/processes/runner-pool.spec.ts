@@ -12,6 +12,7 @@ const settings: PoolSettings = {
   idleMs: 5000,
   maxRuns: 100,
   maxModules: 100,
+  maxCodeLength: 1000,
   maxAgeMs: 1_000_000,
   doubtfulAgeMs: 60_000,
   memoryMb: 256,
@@ -153,6 +154,15 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false]);
     await runToEnd('a');
     expect(alive()).toEqual([false, true]);
+  });
+
+  it('replaces a process that has loaded much code', async () => {
+    open();
+    await runToEnd('a');
+    expect(alive()).toEqual([true]);
+    started[0]!.codeLength = settings.maxCodeLength;
+    await runToEnd('a');
+    expect(alive()).toEqual([false]);
   });
 
   it('replaces a process that has become old', async () => {

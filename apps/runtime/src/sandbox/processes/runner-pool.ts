@@ -18,6 +18,8 @@ export interface PooledProcess {
   readonly runs: number;
   /** The components that it has loaded, each for each of its sources. */
   readonly modules: ReadonlySet<string>;
+  /** The code of these modules together, in characters. */
+  readonly codeLength: number;
   /** Those that it has run. */
   readonly sources: ReadonlySet<string>;
   /** How many of its last runs have failed, one after another. */
@@ -43,6 +45,7 @@ export interface PoolSettings {
   idleMs: number;
   maxRuns: number;
   maxModules: number;
+  maxCodeLength: number;
   maxAgeMs: number;
   doubtfulAgeMs: number;
   /** The most that a process may use, in MB. */
@@ -165,10 +168,11 @@ export class RunnerPool<P extends PooledProcess> {
     if (process?.alive && process.sources.has(sourceId)) process.retire();
   }
 
-  private isUsedUp({ runs, modules, startedAt, failedInRow }: P): boolean {
-    const { maxRuns, maxModules, maxAgeMs, doubtfulAgeMs } = this.settings;
+  private isUsedUp({ runs, modules, codeLength, startedAt, failedInRow }: P): boolean {
+    const { maxRuns, maxModules, maxCodeLength, maxAgeMs, doubtfulAgeMs } = this.settings;
     const age = performance.now() - startedAt;
-    return runs >= maxRuns || modules.size >= maxModules || age >= maxAgeMs || (failedInRow >= manyFailures && age >= doubtfulAgeMs);
+    if (runs >= maxRuns || modules.size >= maxModules || codeLength >= maxCodeLength || age >= maxAgeMs) return true;
+    return failedInRow >= manyFailures && age >= doubtfulAgeMs;
   }
 
   /** Runs the work in a new process that runs nothing else, when it is the account's turn. @throws SandboxUnavailable */

@@ -68,6 +68,7 @@ export class RunnerProcess {
   readonly ended: Promise<RunnerEnd>;
   readonly modules = new Set<string>();
   readonly sources = new Set<string>();
+  codeLength = 0;
   readonly startedAt = performance.now();
   runs = 0;
   failedInRow = 0;
@@ -188,7 +189,9 @@ export class RunnerProcess {
     const { hash } = component;
     const { code, packages } = this.hashes.has(hash) ? { code: undefined, packages: undefined } : component;
     this.hashes.add(hash);
-    this.modules.add(`${hash} ${sourceId}`);
+    const module = `${hash} ${sourceId}`;
+    if (!this.modules.has(module)) this.codeLength += component.code.length;
+    this.modules.add(module);
     this.sources.add(sourceId);
     run.mainMs += this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event, httpBody });
     const again = await ended;
