@@ -1008,7 +1008,11 @@ describe('running a component', () => {
     const alone = await startTestSandbox({ blanks: 0 });
     try {
       await alone.run(jobOf('export default { name: "n", run() { setInterval(() => {}, 10) } }', { sourceId: 'dc_1' }));
+      await alone.run(
+        jobOf('export default { name: "n", async run() { await fetch("http://127.0.0.1:1").catch(() => {}) } }', { sourceId: 'dc_2' }),
+      );
       alone.forget('u_test', 'dc_2');
+      alone.forget('u_test', 'dc_3');
       expect(alone.health().processes).toBe(1);
       alone.forget('u_test', 'dc_1');
       while (alone.health().processes > 0) await new Promise((resolve) => setTimeout(resolve, 20));

@@ -10,7 +10,14 @@ import { readHttpBody } from '../wire/http-body.js';
 // taken before any component could replace it
 const { setImmediate: soon } = globalThis;
 const { now } = Date;
+const activeResources = process.getActiveResourcesInfo.bind(process);
 const nextTurn = () => new Promise<void>((resolve) => soon(resolve));
+
+/** Runs in progress. */
+let running = 0;
+
+/** What keeps this process busy: timers, connections that are in use. Immediates may be the runner's. */
+const busyWith = (): number => activeResources().filter((kind) => kind !== 'Immediate').length;
 
 /** One run from its message to its `done`. Never rejects. */
 export async function runComponent(
@@ -20,6 +27,8 @@ export async function runComponent(
   send: (message: FromGuest) => void,
 ): Promise<void> {
   const run = new RunState(job, limits, send);
+  // what a run leaves is only known if no other one is in progress
+  const before = running++ === 0 ? busyWith() : Infinity;
   let error = null;
   let uncaught: unknown;
   try {
@@ -36,7 +45,8 @@ export async function runComponent(
   }
   if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were omitted`, null], 0);
   run.done = true;
-  send({ t: 'done', id: job.id, out: run.takeLast(), error, refused: refusedCalls(run, uncaught) });
+  const leaves = --running === 0 && busyWith() > before ? true : undefined;
+  send({ t: 'done', id: job.id, out: run.takeLast(), error, refused: refusedCalls(run, uncaught), leaves });
 }
 
 /** The errors of refused calls that the component has caught; undefined if there are none. */

@@ -10,7 +10,7 @@ export class FakeRunnerProcess implements PooledProcess {
   readonly ready = Promise.resolve();
   readonly ended: Promise<RunnerEnd>;
   readonly modules = new Set<string>();
-  readonly sources = new Set<string>();
+  readonly leftRunning = new Set<string>();
   codeLength = 0;
   startedAt = performance.now();
   failedInRow = 0;
@@ -37,7 +37,6 @@ export class FakeRunnerProcess implements PooledProcess {
   async run(job: RunJob): Promise<Attempt> {
     this.runs++;
     this.modules.add(`${job.component.hash} ${job.sourceId}`);
-    this.sources.add(job.sourceId);
     await new Promise<void>((resolve) => this.open.push(resolve));
     this.idleSince = performance.now();
     if (this.retiring) this.retire();

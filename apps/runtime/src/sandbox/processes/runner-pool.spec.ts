@@ -189,14 +189,16 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false]);
   });
 
-  it('ends the process that has run a source which is forgotten, after its runs in progress', async () => {
+  it('ends the process in which a source that is forgotten has left something running, after its runs in progress', async () => {
     open();
     const first = run('a');
     await settle();
-    pool.forget('a', 'dc_other');
+    pool.forget('a', 'dc_1');
+    started[0]!.leftRunning.add('dc_1');
+    pool.forget('a', 'dc_2');
     pool.forget('b', 'dc_1');
     expect(started.map(({ retiring }) => retiring)).toEqual([false]);
-    pool.forget('a', [...started[0]!.sources][0]!);
+    pool.forget('a', 'dc_1');
     expect([started[0]!.retiring, started[0]!.alive]).toEqual([true, true]);
     started[0]!.finishRun();
     await first;

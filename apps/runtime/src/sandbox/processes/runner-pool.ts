@@ -20,8 +20,8 @@ export interface PooledProcess {
   readonly modules: ReadonlySet<string>;
   /** The code of these modules together, in characters. */
   readonly codeLength: number;
-  /** Those that it has run. */
-  readonly sources: ReadonlySet<string>;
+  /** The sources whose runs have left something running, such as an interval. */
+  readonly leftRunning: ReadonlySet<string>;
   /** How many of its last runs have failed, one after another. */
   readonly failedInRow: number;
   readonly startedAt: number;
@@ -162,10 +162,10 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** Retires the process of the tenant if it has run the source. */
+  /** Retires the process of the tenant if a run of the source has left something running in it. */
   forget(tenantKey: string, sourceId: string): void {
     const process = this.tenants.get(tenantKey)?.process;
-    if (process?.alive && process.sources.has(sourceId)) process.retire();
+    if (process?.alive && process.leftRunning.has(sourceId)) process.retire();
   }
 
   private isUsedUp({ runs, modules, codeLength, startedAt, failedInRow }: P): boolean {

@@ -67,7 +67,7 @@ export class RunnerProcess {
   readonly ready: Promise<void>;
   readonly ended: Promise<RunnerEnd>;
   readonly modules = new Set<string>();
-  readonly sources = new Set<string>();
+  readonly leftRunning = new Set<string>();
   codeLength = 0;
   readonly startedAt = performance.now();
   runs = 0;
@@ -192,7 +192,6 @@ export class RunnerProcess {
     const module = `${hash} ${sourceId}`;
     if (!this.modules.has(module)) this.codeLength += component.code.length;
     this.modules.add(module);
-    this.sources.add(sourceId);
     run.mainMs += this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event, httpBody });
     const again = await ended;
     return { outcome: await run.settled, again };
@@ -280,10 +279,11 @@ export class RunnerProcess {
     this.becomeReady();
   }
 
-  private takeEnd(run: RunInFlight | undefined, { out, error, refused }: Extract<FromGuest, { t: 'done' }>): void {
+  private takeEnd(run: RunInFlight | undefined, { out, error, refused, leaves }: Extract<FromGuest, { t: 'done' }>): void {
     if (!run) return;
     run.add(out);
     run.refused = refused;
+    if (leaves) this.leftRunning.add(run.job.sourceId);
     if (!error || !isOutOfMemory(error)) return this.settle(run, error ? 'threw' : 'ok', error);
     // V8 threw an error because of the limit; the next run would reach it, too
     this.retiring = true;
