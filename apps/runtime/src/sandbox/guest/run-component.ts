@@ -16,7 +16,7 @@ const nextTurn = () => new Promise<void>((resolve) => soon(resolve));
 /** Runs in progress. */
 let running = 0;
 
-/** What keeps this process busy: timers, connections that are in use. Immediates may be the runner's. */
+/** The number of timers, connections in use and other things that keep this process busy. Immediates may be the runner's. */
 const busyWith = (): number => activeResources().filter((kind) => kind !== 'Immediate').length;
 
 /** One run from its message to its `done`. Never rejects. */
