@@ -82,8 +82,9 @@ needing('variables', 'accounts', 'receiver', 'control').describe('an account who
       }
       expect([status, Number(headers['retry-after']), body.error]).toEqual([429, 5, 'too much data of this account is waiting']);
     });
-    const [pending] = await deliveriesOf(failing.api, failing.webhook, 'pending');
-    expect((await failing.api.post(`/webhooks/${failing.webhook}/deliveries/${pending!.id}/retry`, {})).status).toBe(202);
+    // the oldest one, which has been attempted: another would lose its place in the order of first attempts
+    const oldest = (await deliveriesOf(failing.api, failing.webhook, 'pending')).at(-1);
+    expect((await failing.api.post(`/webhooks/${failing.webhook}/deliveries/${oldest!.id}/retry`, {})).status).toBe(202);
 
     // the counts are in the database
     await Promise.all((['routing', 'gateway'] as const).map((app) => system.apps.kill(app)));
