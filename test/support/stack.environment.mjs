@@ -7,6 +7,7 @@ import { TestEnvironment } from 'jest-environment-node';
 // modules one by one, which takes longer on a busy machine.
 if (process.env.JEST_WORKER_ID && process.send) process.once('exit', (code) => process.reallyExit(code));
 
+const FOLDER = join(tmpdir(), 'sluice-failed-stories');
 /** Of the lines that report trouble, which are shown in the test's output. */
 const SHOWN = 30;
 
@@ -24,8 +25,8 @@ export default class StoryEnvironment extends TestEnvironment {
 
   keepOutput() {
     const lines = this.global.outputOfApps.map(({ app, line }) => `${app} ${line}`);
-    const file = join(tmpdir(), 'sluice-failed-stories', `${this.story}-${Date.now()}.log`);
-    mkdirSync(join(file, '..'), { recursive: true });
+    const file = join(FOLDER, `${this.story}-${Date.now()}.log`);
+    mkdirSync(FOLDER, { recursive: true });
     writeFileSync(file, lines.join('\n'));
     const trouble = lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line)).slice(-SHOWN);
     console.error(`The output of the apps of ${this.story} is in ${file}. The last reports of trouble:\n${trouble.join('\n')}`);

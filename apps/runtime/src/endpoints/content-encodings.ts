@@ -3,10 +3,14 @@ import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib';
 
 /** The content is not what its encoding says. */
 export class BadEncoding extends Error {}
-export class DecodedTooLarge extends Error {}
+
+/** Decodes a body: to null if it would have more than `limit` bytes. Throws BadEncoding. */
+export type Decoder = (body: Buffer, limit: number) => Promise<Buffer | null>;
+
+type Decompress = (body: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
 
 const gzip = promisify(gunzip);
-const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>([
+const DECOMPRESS = new Map<string, Decompress>([
   ['gzip', gzip],
   ['x-gzip', gzip],
   ['deflate', promisify(inflate)],
@@ -14,25 +18,17 @@ const DECODERS = new Map<string, (body: Buffer, options: { maxOutputLength: numb
   ['zstd', promisify(zstdDecompress)],
 ]);
 
-/** Whether a body with this `Content-Encoding` can be decoded. */
-export const isDecodable = (encoding: string | undefined): boolean => DECODERS.has(nameOf(encoding));
-
-/**
- * Decodes a body. One in an encoding that is unknown, or in several, stays as it is.
- *
- * @param limit the largest result, in bytes
- * @throws BadEncoding
- * @throws DecodedTooLarge
- */
-export async function decodedBody(encoding: string | undefined, bytes: Buffer, limit: number): Promise<Buffer> {
-  const decode = DECODERS.get(nameOf(encoding));
-  if (!decode || bytes.length === 0) return bytes;
-  try {
-    return await decode(bytes, { maxOutputLength: limit });
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE') throw new DecodedTooLarge();
-    throw new BadEncoding(`the body is not ${nameOf(encoding)}, as its Content-Encoding says`);
-  }
+/** The decoder for a `Content-Encoding`; undefined for one that is unknown, and for several: such a body stays as it is. */
+export function decoderOf(encoding = ''): Decoder | undefined {
+  const name = encoding.trim().toLowerCase();
+  const decompress = DECOMPRESS.get(name);
+  if (!decompress) return undefined;
+  return async (body, limit) => {
+    try {
+      return await decompress(body, { maxOutputLength: limit });
+    } catch (error) {
+      if ((error as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE') return null;
+      throw new BadEncoding(`the body is not ${name}, as its Content-Encoding says`);
+    }
+  };
 }
-
-const nameOf = (encoding = ''): string => encoding.trim().toLowerCase();

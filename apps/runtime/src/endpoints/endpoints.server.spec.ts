@@ -313,7 +313,7 @@ describe('a body', () => {
     client.destroy();
   });
 
-  describe('in an encoding', () => {
+  describe('a body with a Content-Encoding', () => {
     const json = Buffer.from(`{"a":"${'x'.repeat(LIMIT - 8)}"}`);
     const as = (encoding: string) => ({ headers: { 'content-type': 'application/json', 'content-encoding': encoding } });
 
@@ -355,7 +355,7 @@ describe('a body', () => {
       expect(events).toMatchObject([{ bodyRaw: json.toString() }]);
     });
 
-    it('without content is an empty body', async () => {
+    it('is an empty body if there is no content', async () => {
       const { send, events } = await start();
       expect((await send(as('gzip'), '')).status).toBe(200);
       expect(events).toMatchObject([{ body: '' }]);

@@ -30,7 +30,7 @@ import { secondsToReset } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
-import { BadEncoding, DecodedTooLarge, decodedBody, isDecodable } from './content-encodings.js';
+import { BadEncoding, decoderOf } from './content-encodings.js';
 import { type EndpointResponse, EndpointsService, isEndpointKey } from './endpoints.service.js';
 import { httpRun } from './http-event.js';
 import { replyHeaders } from './reply-headers.js';
@@ -210,10 +210,13 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
         if (!body.add(chunk)) throw new BodyTooLarge();
         if (body.capacity > capacity) reserve(SMALL_BODY_BYTES + body.capacity);
       }
-      const encoding = request.headers['content-encoding'];
-      if (!isDecodable(encoding)) return body.bytes;
-      reserve(SMALL_BODY_BYTES + body.capacity + this.config.maxEndpointBodyBytes);
-      return await decodedBody(encoding, body.bytes, this.config.maxEndpointBodyBytes);
+      const decode = decoderOf(request.headers['content-encoding']);
+      if (!decode || body.bytes.length === 0) return body.bytes;
+      const { maxEndpointBodyBytes } = this.config;
+      reserve(SMALL_BODY_BYTES + body.capacity + maxEndpointBodyBytes);
+      const decoded = await decode(body.bytes, maxEndpointBodyBytes);
+      if (!decoded) throw new BodyTooLarge();
+      return decoded;
     } finally {
       this.receiving.add(owner, -reserved);
     }
@@ -222,7 +225,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private fail(request: IncomingMessage, response: ServerResponse, error: Error): void {
     // the client has disconnected, perhaps because it was too slow and Node has sent it a 408: there is nothing to respond to or log
     if (request.destroyed && !request.complete) return;
-    if (error instanceof BodyTooLarge || error instanceof DecodedTooLarge)
+    if (error instanceof BodyTooLarge)
       return refuse(request, response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
     if (error instanceof BadEncoding) return refuse(request, response, 400, error.message);
     if (error instanceof TooManyChunks) {

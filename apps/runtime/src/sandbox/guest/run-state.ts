@@ -10,9 +10,8 @@ const flushItems = 1000;
 // Frames that are sent at once after a pause, and the gap between further ones: a frame costs more than the output in it
 const framesAtOnce = 4;
 const gapMs = 2;
-// In all of a run
-const mostFramesAtOnce = 1000;
 // In all of a run, because the parent limits its output, and a change of the db counts each time that it is sent. The last changes are sent at its end
+const mostFramesAtOnce = 1000;
 const mostChangedBytes = 8 << 20;
 
 /**
@@ -73,9 +72,10 @@ export class RunState {
       throw this.refuse(new RangeError(`db.set: more than ${this.limits.dbKeys} keys changed in one run`));
     this.changedKeys.add(key);
     const bytes = value?.length ?? 0;
-    if (this.changedBytes + key.length + bytes > mostChangedBytes) return void this.lastChanges.set(key, value);
+    const size = key.length + bytes;
+    if (this.changedBytes + size > mostChangedBytes) return void this.lastChanges.set(key, value);
     this.lastChanges.delete(key);
-    this.sendBefore(key.length + bytes);
+    this.sendBefore(size);
     const waiting = this.waitingChanges.get(key);
     if (waiting) {
       this.outBytes += bytes - (waiting[2]?.length ?? 0);
@@ -84,7 +84,7 @@ export class RunState {
     }
     const item: OutputItem & ['db', ...unknown[]] = ['db', key, value];
     this.waitingChanges.set(key, item);
-    this.put(item, key.length + bytes);
+    this.put(item, size);
   }
 
   reply(status: number, headers: Record<string, string | string[]>, body: string): void {
