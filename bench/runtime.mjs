@@ -219,9 +219,10 @@ async function timersOfAMinute(api) {
   await runtime.query('BEGIN');
   await runtime.query(
     `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, endpoint_key, name_slug, hooks)
-     SELECT copy.id, copy.owner, active, version, code_hash, configured_props, schedules, NULL, name_slug, hooks
+     SELECT copy.id, copy.owner, active, version, code_hash, $4, schedules, NULL, name_slug, hooks
      FROM deployment, unnest($2::text[], $3::text[]) AS copy (id, owner) WHERE source_id = $1`,
-    [source.id, distinct, owners],
+    // not the source's own props: they are encrypted, and can be decrypted only for it
+    [source.id, distinct, owners, { timer: { intervalSeconds: 60 } }],
   );
   await runtime.query(
     `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT id, 'timer', $2, at FROM unnest($1::text[], $3::timestamptz[]) AS t (id, at)`,
@@ -245,6 +246,8 @@ async function timersOfAMinute(api) {
     "SELECT count(*)::int AS late FROM timer WHERE least(next_run_at, resume_at) < now() - interval '2 seconds'",
   );
   await runtime.end();
+  const due = (distinct.length * TIMER_SECONDS) / schedule.interval_seconds;
+  if (ticks.length < due / 2) throw new Error(`${ticks.length} runs of timers instead of ${due}`);
   return {
     sources: distinct.length,
     accounts: ACCOUNTS,
