@@ -202,7 +202,7 @@ describe('the way out of a component', () => {
     const outcome = await sandbox.run(jobOf('export default { name: "n", async run() { await fetch("http://10.0.0.1/") } }'));
     expect(outcome.error).toMatchObject({
       code: 'EACCES',
-      stack: expect.stringContaining('10.0.0.1 may not be called: it is not a public address'),
+      stack: expect.stringContaining('connect EACCES 10.0.0.1:80: 10.0.0.1 may not be called: it is not a public address'),
     });
   });
 });

@@ -44,7 +44,7 @@ export class Tunnel {
     if (!this.client.destroyed) this.refuse(code, reason);
   }
 
-  /** The code becomes `error.code` in the component. */
+  /** The code becomes `error.code` in the component; the reason is empty where the code says everything. */
   refuse(code: string, reason: string): void {
     this.counts.refused++;
     this.client.end(`HTTP/1.1 403 ${code} ${reason.replace(/[^\x20-\x7e]/g, '?')}\r\n\r\n`);
@@ -85,12 +85,13 @@ export class Tunnel {
       noDelay: true,
       ...unbuffered,
     });
-    this.timer = setTimeout(() => remote.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' })), limits.connectMs);
+    const timedOut = new EgressRefused('ETIMEDOUT', `not connected within ${limits.connectMs} ms`);
+    this.timer = setTimeout(() => remote.destroy(timedOut), limits.connectMs);
     let connected = false;
     remote.on('error', (error: NodeJS.ErrnoException) => {
       clearTimeout(this.timer);
       if (connected) client.destroy();
-      else this.refuse(error.code ?? 'ECONNRESET', 'the connection failed');
+      else this.refuse(error.code ?? 'ECONNRESET', error === timedOut ? error.message : '');
     });
     client.on('close', () => remote.destroy());
     remote.on('connect', () => {

@@ -55,7 +55,7 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
   if (socket.destroyed) socket._undestroy();
   socket.connecting = true;
   if (target.path || /[\s\0]/.test(host) || !(port > 0 && port < 65536)) {
-    process.nextTick(() => socket.destroy(failed('EACCES', target.path ? 'only TCP connections are possible to' : 'not a host and port:')));
+    process.nextTick(() => socket.destroy(failed('EACCES', target.path ? 'only TCP connections are possible' : 'not a host and port')));
     return;
   }
   const raw = new Socket() as Internals;
@@ -63,10 +63,10 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
     raw.destroy();
     if (!socket.destroyed) socket.destroy(error);
   };
-  const onEnd = (): void => fail(failed('ECONNRESET', 'the egress proxy closed the connection to'));
+  const onEnd = (): void => fail(failed('ECONNRESET', 'the egress proxy closed the connection'));
   raw.once('error', ({ code = 'ECONNRESET' }: NodeJS.ErrnoException) => {
-    if (code === 'EMFILE') fail(failed(code, 'too many open files (are connections not closed?), cannot connect to'));
-    else fail(failed(code === 'ENOENT' ? 'ENETUNREACH' : code, 'no egress proxy for'));
+    if (code === 'EMFILE') fail(failed(code, 'too many open files (are connections not closed?)'));
+    else fail(failed(code === 'ENOENT' ? 'ENETUNREACH' : code, 'the egress proxy cannot be reached'));
   });
   raw.once('end', onEnd);
   socket.once('close', () => {
@@ -78,13 +78,13 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
     head = head.length > 0 ? Buffer.concat([head, chunk]) : chunk;
     const end = head.indexOf('\r\n\r\n');
     if (end < 0) {
-      if (head.length > proxyHeadBytes) fail(failed('EPROTO', 'no reply from the egress proxy about'));
+      if (head.length > proxyHeadBytes) fail(failed('EPROTO', 'no reply from the egress proxy'));
       return;
     }
     raw.off('data', onData);
     raw.off('end', onEnd);
     const [, status, code, ...reason] = head.toString('latin1', 0, end).split('\r\n')[0]!.split(' ');
-    if (status !== '200') return fail(failed(code ?? 'EACCES', `${reason.join(' ')}:`));
+    if (status !== '200') return fail(failed(code ?? 'EACCES', reason.join(' ')));
     if (socket.destroyed) return void raw.destroy();
     handOver(raw, socket, head.subarray(end + 4));
   });
@@ -111,5 +111,5 @@ function handOver(raw: Internals, socket: Internals, first: Buffer): void {
 }
 
 function failure(code: string, reason: string, host: string, port: number): Error {
-  return Object.assign(new Error(`connect ${code} ${reason} ${host}:${port}`), { code, syscall: 'connect', hostname: host, port });
+  return Object.assign(new Error(`connect ${code} ${host}:${port}${reason && `: ${reason}`}`), { code, syscall: 'connect', hostname: host, port });
 }
