@@ -1,24 +1,14 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
-import { ApiOperation, getSchemaPath } from '@nestjs/swagger';
-import {
-  type Id,
-  Invalid,
-  listDeliveries,
-  type Page,
-  recoverDeliveries,
-  retryDelivery,
-  testWebhook,
-  type UserId,
-  type WebhookId,
-} from '#contracts';
+import { ApiOperation, ApiQuery, getSchemaPath } from '@nestjs/swagger';
+import { type Id, listDeliveries, type Page, recoverDeliveries, retryDelivery, testWebhook, type UserId, type WebhookId } from '#contracts';
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, RespondsWith, RespondsWithPage, Documented, Problems } from '../http/api-docs.js';
-import { timeOf } from '../http/time-of.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { DeliveryAttempt, RecoverParameters, WebhookDelivery } from './delivery.dto.js';
+import { DeliveryAttempt, recoveredSince, RecoverParameters, WebhookDelivery } from './delivery.dto.js';
 import { PageQuery } from '../http/page.dto.js';
+import { Parameters } from '../http/request.pipe.js';
 import { SLOW } from '../limits/request-queues.js';
 
 /** An attempt may take as long as the operator allows, by default 15 seconds. */
@@ -86,8 +76,9 @@ export class DeliveriesController {
   @ApiOperation({
     operationId: 'recoverDeliveries',
     summary: 'Retry all deliveries that have failed since a given time',
-    description: 'If the webhook is inactive, they wait until it is active.',
+    description: 'If the webhook is inactive, they wait until it is active. `since` can also be a field of a JSON body; the query wins.',
   })
+  @ApiQuery({ type: RecoverParameters })
   @RespondsAccepted('AcceptedRecovery', 'The number of deliveries that are now due.', {
     type: 'object',
     required: ['count'],
@@ -97,10 +88,9 @@ export class DeliveriesController {
   async recover(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
-    @Query() { since }: RecoverParameters,
+    @Parameters(RecoverParameters) parameters: RecoverParameters,
   ): Promise<{ data: { count: number } }> {
-    const since_ms = timeOf(since);
-    if (since_ms === undefined) throw new Invalid([{ field: 'since', message: `since must be ISO 8601 or Unix seconds, not "${since}"` }]);
-    return { data: await this.messages.request(recoverDeliveries, { owner_id, webhook_id, since_ms }, { key: owner_id }) };
+    const command = { owner_id, webhook_id, since_ms: recoveredSince(parameters) };
+    return { data: await this.messages.request(recoverDeliveries, command, { key: owner_id }) };
   }
 }

@@ -1,6 +1,8 @@
 import { ApiProperty } from '@nestjs/swagger';
+import { Allow } from 'class-validator';
 import type * as contracts from '#contracts';
-import { RequiredString } from '../http/required-string.js';
+import { Invalid } from '#contracts';
+import { timeOf } from '../http/time-of.js';
 
 /** One attempt of a delivery. */
 export class DeliveryAttempt implements contracts.DeliveryAttempt {
@@ -29,7 +31,16 @@ export class WebhookDelivery implements contracts.WebhookDelivery {
 }
 
 export class RecoverParameters {
-  @ApiProperty({ description: 'ISO 8601 (UTC without a zone), or Unix seconds.', example: '2026-01-31T12:00:00Z' })
-  @RequiredString('ISO 8601 or Unix seconds')
-  since!: string;
+  @ApiProperty({ type: String, description: 'ISO 8601 (UTC without a zone), or Unix seconds.', example: '2026-01-31T12:00:00Z' })
+  @Allow()
+  since!: string | number;
+}
+
+/** The time since which deliveries are recovered, in ms. Throws Invalid if the parameters name none. */
+export function recoveredSince({ since }: RecoverParameters): number {
+  const bad = (problem: string) => new Invalid([{ field: 'since', message: `since ${problem}` }]);
+  if (since === undefined || since === null) throw bad('is required: ISO 8601 or Unix seconds');
+  const ms = typeof since === 'string' || typeof since === 'number' ? timeOf(String(since)) : undefined;
+  if (ms === undefined) throw bad(`must be ISO 8601 or Unix seconds, not ${JSON.stringify(since).slice(0, 100)}`);
+  return ms;
 }

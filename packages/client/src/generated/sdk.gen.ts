@@ -726,7 +726,7 @@ export class Operations extends HeyApiClient {
     /**
      * Retry all deliveries that have failed since a given time
      *
-     * If the webhook is inactive, they wait until it is active.
+     * If the webhook is inactive, they wait until it is active. `since` can also be a field of a JSON body; the query wins.
      */
     public recoverDeliveries<ThrowOnError extends boolean = true>(options: Options<RecoverDeliveriesData, ThrowOnError>): RequestResult<RecoverDeliveriesResponses, RecoverDeliveriesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<RecoverDeliveriesResponses, RecoverDeliveriesErrors, ThrowOnError, 'data'>({

@@ -4685,10 +4685,6 @@ export type RecoverDeliveriesData = {
     };
     query: {
         /**
-         * ISO 8601 (UTC without a zone), or Unix seconds.
-         */
-        since: string;
-        /**
          * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
         include?: string;
@@ -4696,6 +4692,10 @@ export type RecoverDeliveriesData = {
          * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
          */
         exclude?: string;
+        /**
+         * ISO 8601 (UTC without a zone), or Unix seconds.
+         */
+        since: string;
     };
     url: '/v1/webhooks/{id}/recover';
 };

@@ -111,5 +111,10 @@ function handOver(raw: Internals, socket: Internals, first: Buffer): void {
 }
 
 function failure(code: string, reason: string, host: string, port: number): Error {
-  return Object.assign(new Error(`connect ${code} ${host}:${port}${reason && `: ${reason}`}`), { code, syscall: 'connect', hostname: host, port });
+  return Object.assign(new Error(`connect ${code} ${host}:${port}${reason && `: ${reason}`}`), {
+    code,
+    syscall: 'connect',
+    hostname: host,
+    port,
+  });
 }
