@@ -44,7 +44,7 @@ export class Tunnel {
     if (!this.client.destroyed) this.refuse(code, reason);
   }
 
-  /** The code becomes `error.code` in the component; the reason is empty where the code says everything. */
+  /** The code becomes `error.code` in the component; the reason is empty where the code is enough. */
   refuse(code: string, reason: string): void {
     this.counts.refused++;
     this.client.end(`HTTP/1.1 403 ${code} ${reason.replace(/[^\x20-\x7e]/g, '?')}\r\n\r\n`);
