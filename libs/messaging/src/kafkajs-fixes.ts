@@ -1,4 +1,6 @@
-import type { EachBatchHandler } from 'kafkajs';
+import kafkajs, { type EachBatchHandler } from 'kafkajs';
+import poolModule from 'kafkajs/src/cluster/brokerPool.js';
+import clusterModule from 'kafkajs/src/cluster/index.js';
 import groupModule from 'kafkajs/src/consumer/consumerGroup.js';
 import eventsModule from 'kafkajs/src/consumer/instrumentationEvents.js';
 import runnerModule from 'kafkajs/src/consumer/runner.js';
@@ -157,6 +159,40 @@ group.heartbeat = function (this: ConsumerGroup, options: { interval: number }):
 group.leave = async function (this: ConsumerGroup): Promise<void> {
   await leave.call(this);
   memberIds.delete(this.cluster);
+};
+
+/** The connections of a client, one for each broker. */
+interface BrokerPool {
+  connect(): Promise<void>;
+  connectBroker(broker: { isConnected(): boolean }): Promise<void>;
+  disconnect(): Promise<void>;
+}
+
+const { prototype: cluster } = clusterModule as { prototype: { brokerPool: BrokerPool; connect(): Promise<void> } };
+const { prototype: pool } = poolModule as { prototype: BrokerPool };
+const { connect } = cluster;
+const { connect: connectPool, connectBroker, disconnect } = pool;
+/** Those whose client has been disconnected, and not connected again. */
+const disconnected = new WeakSet<BrokerPool>();
+const notConnected = () => Promise.reject(new kafkajs.KafkaJSNonRetriableError('the client has been disconnected'));
+
+/**
+ * A request that kafkajs 2.2.4 prepares while its client is disconnected, such as a fetch of a consumer that stops, opens another connection. Nothing
+ * closes it until the broker does, after ten minutes, in which a command does not end. With this, the request fails.
+ */
+pool.disconnect = function (this: BrokerPool): Promise<void> {
+  disconnected.add(this);
+  return disconnect.call(this);
+};
+pool.connect = function (this: BrokerPool): Promise<void> {
+  return disconnected.has(this) ? notConnected() : connectPool.call(this);
+};
+pool.connectBroker = function (this: BrokerPool, broker: { isConnected(): boolean }): Promise<void> {
+  return disconnected.has(this) ? notConnected() : connectBroker.call(this, broker);
+};
+cluster.connect = function (this: { brokerPool: BrokerPool }): Promise<void> {
+  disconnected.delete(this.brokerPool);
+  return connect.call(this as typeof cluster);
 };
 
 interface PendingRequest {
