@@ -141,6 +141,7 @@ describe('the HTTP side of the gateway', () => {
         ['a URL that is too large', 431, get(`/v1/users/me?x=${'x'.repeat(100_000)}`, 'host: x')],
         ['text that is not HTTP', 400, 'hello\r\n\r\n'],
         ['an invalid header', 400, get('/v1/users/me', 'host: x\r\nbad header: 1')],
+        ['an unknown method', 501, 'FOO /v1/users/me HTTP/1.1\r\nhost: x\r\n\r\n'],
         ['an invalid content length', 400, get('/v1/users/me', 'host: x\r\ncontent-length: x')],
         ['no host', 400, get('/v1/users/me', 'connection: close')],
         ['two hosts', 400, get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key\r\nHost: x\r\nconnection: close')],
@@ -166,6 +167,15 @@ describe('the HTTP side of the gateway', () => {
         const { headers, ...response } = await responseTo(client);
         expect([response.status, headers['content-type']]).toEqual([status, 'application/problem+json']);
         expect(JSON.parse(response.body)).toMatchObject({ status });
+      });
+
+      it('a request with another transfer coding than chunks gets 501', async () => {
+        const client = await connected();
+        client.end(
+          get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key\r\ntransfer-encoding: gzip, chunked') + '0\r\n\r\n',
+        );
+        const response = await responseTo(client);
+        expect(JSON.parse(response.body)).toMatchObject({ status: 501, detail: 'the header Transfer-Encoding can only be chunked' });
       });
 
       it('a request that does not arrive in time gets 408, and is not executed when the rest of it comes later', async () => {

@@ -36,7 +36,7 @@ export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, .
 }
 
 /** Informational responses (1xx) that a server may send before the final one; each caller of an agent counts them. */
-export const MAX_INFORMATIONAL = 8;
+export const MAX_INFORMATIONAL = 100;
 
 /** The other end has sent more than a response may need. */
 export class ResponseTooLong extends Error {

@@ -304,5 +304,25 @@ describe('a record of the topic events', () => {
     expect(parse).not.toHaveBeenCalled();
     parse.mockRestore();
   });
+  it.each<[string, Parameters<typeof record>[0], string]>([
+    ['no emitter', { key: null, value: '1' }, 'the record has no key, and its source is not the id of a source or workflow'],
+    ['another key', { key: 'wh_1', value: '1' }, 'the key is not the id of a source or workflow'],
+    [
+      'text in binary mode',
+      { key: 'dc_1', value: 'hello', headers: { 'content-type': 'text/plain' } },
+      'the value is not JSON: a value is missing at byte 0; data of the type text/plain needs structured mode',
+    ],
+    [
+      'bytes in binary mode',
+      { key: 'dc_1', value: Buffer.from([0xff]), headers: { 'content-type': 'image/png' } },
+      'the value is not UTF-8; data of the type image/png needs structured mode',
+    ],
+  ])('is malformed with %s, and the reason names it', (_, produced, reason) => expect(read(produced)).toMatchObject({ reason }));
+  it('may begin with a byte order mark, which is skipped', () => {
+    expect(read({ key: 'dc_1', value: '\uFEFF{"a":1}' })).toMatchObject({ json: Buffer.from('{"a":1}') });
+    const structured = '\uFEFF{"specversion":"1.0","source":"dc_1","data":2}';
+    const headers = { 'content-type': 'application/cloudevents+json' };
+    expect(read({ key: null, value: structured, headers })).toMatchObject({ emitterId: 'dc_1', json: Buffer.from('2') });
+  });
   it.each(malformed)('is malformed with %s', (_, produced) => expect(read(produced)).toMatchObject({ kind: 'malformed', place }));
 });

@@ -13,7 +13,7 @@ import {
 } from './cloud-event.js';
 import { type DeletedRange, type DeletionSigner, isDeletion, isSigned, readDeletion } from './deletions.js';
 import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES, MAX_ITEM_ID_LENGTH, MAX_SUMMARY_LENGTH } from './event-limits.js';
-import { checkJson, NotJson, TooMuchJson } from './json-text.js';
+import { checkJson, NotJson, TooMuchJson, withoutBom } from './json-text.js';
 import { structuredAttributes, structuredEvent } from './structured-event.js';
 import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, isReserved, type Stream, streamOf, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace } from './event-id.js';
@@ -102,6 +102,8 @@ export const spreadOver = (cause: Cause | undefined, branches: number, root: str
   spread: Math.min((cause?.spread ?? 1) * Math.max(branches, 1), LARGEST_SPREAD),
 });
 
+const NO_EMITTER = 'the record has no key, and its source is not the id of a source or workflow';
+
 /** Builds the record of an event in CloudEvents' binary mode. */
 export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'> & { hops?: number }): EventToProduce {
   const { attributes, traceparent, tracestate } = event.context ?? {};
@@ -152,7 +154,8 @@ export function readEventRecord(
 ): EmittedEvent | DeletedRange | MalformedRecord {
   const place = eventPlace(record);
   const emitterId = emitterOf(record);
-  if (!isEmitterId(emitterId)) return { kind: 'malformed', place, reason: 'the key is not the id of a source or workflow' };
+  if (!isEmitterId(emitterId))
+    return { kind: 'malformed', place, reason: record.key ? 'the key is not the id of a source or workflow' : NO_EMITTER };
   if (signer && isDeletion(record) && !isSigned(record, emitterId, signer))
     return {
       kind: 'malformed',
@@ -174,7 +177,7 @@ export const emitterOf = (record: EventLogRecord): string | undefined =>
 function structuredSource(record: EventLogRecord): string | undefined {
   if (!record.value || !isStructured(record.header('content-type'))) return undefined;
   try {
-    const source = structuredEvent(record.value)?.members.get('source');
+    const source = structuredEvent(withoutBom(record.value))?.members.get('source');
     return source?.kind === 'string' ? source.text : undefined;
   } catch (error) {
     if (error instanceof NotJson) return undefined;
@@ -190,10 +193,11 @@ type Origin = Pick<EmittedEvent, 'place' | 'emitterId'>;
 /** A string is the reason why the record is malformed. */
 function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): EmittedEvent | DeletedRange | string {
   if (record.value === null) return 'the record has no value';
-  if (!isUtf8(record.value)) return 'the value is not UTF-8';
+  if (!isUtf8(record.value)) return `the value is not UTF-8${structuredHint(record)}`;
+  const value = withoutBom(record.value);
   try {
-    if (isDeletion(record)) return readDeletion(origin, record.value) ?? 'the deletion does not name a range of event ids';
-    const cloudEvent = cloudEventOf(record, record.value);
+    if (isDeletion(record)) return readDeletion(origin, value) ?? 'the deletion does not name a range of event ids';
+    const cloudEvent = cloudEventOf(record, value);
     if (cloudEvent === null) return 'the value is not a CloudEvent';
     const { json, attributes } = cloudEvent;
     const event = readEvent(record, origin, json, attributes);
@@ -202,9 +206,16 @@ function readValue(record: EventLogRecord, origin: Origin, maxBytes: number): Em
     return json.length > most ? `the event has ${json.length} bytes of JSON; the limit is ${most}` : event;
   } catch (error) {
     if (error instanceof TooMuchJson) return error.message;
-    if (error instanceof NotJson) return `the value is not JSON: ${error.message}`;
+    if (error instanceof NotJson) return `the value is not JSON: ${error.message}${structuredHint(record)}`;
     throw error;
   }
+}
+
+/** For a producer that sends other data than JSON in binary mode. */
+function structuredHint(record: EventLogRecord): string {
+  const type = record.header('content-type');
+  if (type === undefined || isJsonContentType(type) || isStructured(type)) return '';
+  return `; data of the type ${type.slice(0, 100)} needs structured mode`;
 }
 
 /** Also those that Sluice has set, which do not count as attributes of the producer: each record that is made of an event contains them. */

@@ -8,4 +8,4 @@ export * from './event-summary.js';
 export * from './run-id.js';
 export * from './streams.js';
 export * from './structured-event.js';
-export { checkJson, NotJson, TooMuchJson } from './json-text.js';
+export { checkJson, NotJson, TooMuchJson, withoutBom } from './json-text.js';

@@ -11,6 +11,8 @@ export interface ClientError extends Error {
   code?: string;
   /** The parser's description of the error. */
   reason?: string;
+  /** The bytes in which the parser found the error. */
+  rawPacket?: unknown;
 }
 
 /** The socket, with the response that Node is writing to it. */
@@ -43,7 +45,9 @@ export function respondToClientError(error: ClientError, socket: ServerSocket, l
   log.debug({ request_id: requestId, status: problem.status, err: error }, 'request.unreadable');
 }
 
-function problemOfClientError({ code, reason }: ClientError): { status: number; detail: string } {
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~\w-]+ \S+ HTTP\/1\.[01]\r?\n/;
+
+function problemOfClientError({ code, reason, rawPacket }: ClientError): { status: number; detail: string } {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return { status: 431, detail: `the URL and the headers must be at most ${maxHeaderSize} bytes together` };
@@ -52,6 +56,9 @@ function problemOfClientError({ code, reason }: ClientError): { status: number; 
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return { status: 408, detail: 'the request was not received in time' };
     default:
+      // Node's parser knows only some methods
+      if (code === 'HPE_INVALID_METHOD' && Buffer.isBuffer(rawPacket) && REQUEST_LINE.test(rawPacket.toString('latin1')))
+        return { status: 501, detail: 'the method of the request is unknown' };
       return { status: 400, detail: `the request is not valid HTTP${reason === undefined ? '' : `: ${reason}`}` };
   }
 }

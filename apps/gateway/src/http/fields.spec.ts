@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { fieldSelection, selectFields } from './fields.js';
+import type { FastifyRequest } from 'fastify';
+import { fieldSelection, requestedFields, selectFields } from './fields.js';
 
 const resource = { id: 1, name: 'n', url: 'u' };
 const select = (include: unknown, exclude: unknown) => {
@@ -20,6 +21,15 @@ describe('include and exclude', () => {
     [undefined, 'nothing', resource],
     [['id', 'url'], undefined, { id: 1, url: 'u' }],
   ])('include=%j exclude=%j', (include, exclude, expected) => expect(select(include, exclude)).toEqual(expected));
+
+  it.each([
+    ['id', 'id'],
+    [undefined, 'url'],
+    ['', 'url'],
+  ])('include=%j in the query, and `url` in the body, select %s', (include, field) => {
+    const request = { query: { include }, body: { include: 'url' } } as FastifyRequest;
+    expect(requestedFields(request)?.include).toEqual(new Set([field]));
+  });
 
   it('values of another type are refused', () => expect(() => select(5, undefined)).toThrow('include must be comma-separated field names'));
 });

@@ -31,11 +31,11 @@ export function selectFields<Value>(resource: Record<string, Value>, { include, 
   return Object.fromEntries(Object.entries(resource).filter(([name]) => (include === null || include.has(name)) && !exclude?.has(name)));
 }
 
-/** Reads `include` and `exclude`: in the query, and in the body where there is one; the query wins. */
+/** Reads `include` and `exclude`: in the query, and in the body where there is one; the query wins, unless it is empty. */
 export function requestedFields(request: FastifyRequest): FieldSelection | null {
   const query = request.query as Record<string, unknown>;
   const body = (request.body ?? {}) as Record<string, unknown>;
-  return fieldSelection(query.include ?? body.include, query.exclude ?? body.exclude);
+  return fieldSelection(query.include || body.include, query.exclude || body.exclude);
 }
 
 /** Applies `include` and `exclude` to `data`, or to each item of it. */

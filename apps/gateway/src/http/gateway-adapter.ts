@@ -61,6 +61,13 @@ export class GatewayAdapter extends FastifyAdapter {
     return sendProblem(reply, { status: 417, detail: 'the header Expect can only be 100-continue' });
   }
 
+  /** RFC 9112, 6.1. Node decodes chunks, and ignores other codings. */
+  refuseTransferCoding(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+    const { 'transfer-encoding': coding } = request.headers;
+    if (coding === undefined || /^chunked$/i.test(coding)) return undefined;
+    return sendProblem(reply, { status: 501, detail: 'the header Transfer-Encoding can only be chunked' });
+  }
+
   override setNotFoundHandler(): ReturnType<FastifyAdapter['setNotFoundHandler']> {
     return this.getInstance().setNotFoundHandler((request, reply) => this.refuseUnknown(request, reply));
   }

@@ -150,6 +150,9 @@ describe('ce- headers', () => {
     'ce-subject': 'Gr%C3%B6%C3%9Fe%20100%25',
     'ce-tenant': '7',
   };
+  it('may contain an empty time, which counts as absent', () => {
+    expect(publish({ body: { n: 1 }, headers: { ...headers, 'ce-time': '' } })[0]?.time).toBeUndefined();
+  });
   it('are attributes: percent-decoded, and read back from the log as they are', () => {
     const event = inLog(publish({ body: { n: 1 }, headers })[0]!);
     expect(event).toMatchObject({ stream: 'com.example.order', emitId: 'e1', time: '2026-01-02T03:04:05Z' });

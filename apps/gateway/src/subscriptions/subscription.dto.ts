@@ -21,12 +21,13 @@ export class AutoSubscription implements contracts.AutoSubscription {
 
 export class SubscriptionParameters {
   @ApiProperty({
+    minLength: 1,
     description: 'The id of a source or workflow, `dc_*` (all sources), `p_*` (all workflows) or your user id (all sources and workflows).',
   })
   @RequiredString()
   emitter_id!: string;
 
-  @ApiProperty({ description: 'The id of a source, workflow or webhook.' })
+  @ApiProperty({ minLength: 1, description: 'The id of a source, workflow or webhook.' })
   @RequiredString()
   listener_id!: string;
 
@@ -42,7 +43,7 @@ export class SubscriptionParameters {
 
 /** Selects an auto-subscription. Its event name may be empty: earlier versions stored such ones. */
 export class AutoSubscriptionParameters {
-  @ApiProperty({ description: 'The id of a source, workflow or webhook.' })
+  @ApiProperty({ minLength: 1, description: 'The id of a source, workflow or webhook.' })
   @RequiredString()
   listener_id!: string;
 

@@ -93,7 +93,7 @@ it.each([
   ['a length with a letter', `${HEAD}content-length: 1x\r\n\r\na`, 'the response is not valid HTTP'],
   ['two lengths', `${HEAD}content-length: 1\r\ncontent-length: 2\r\n\r\nab`, 'the response is not valid HTTP'],
   ['101', 'HTTP/1.1 101 Switching Protocols\r\n\r\n', 'the receiver returned 101 Switching Protocols, which was not requested'],
-  ['nine informational responses', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(9), 'too many informational responses'],
+  ['101 informational responses', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(101), 'too many informational responses'],
   ['headers of more than 16 KiB', `${HEAD}x: ${'x'.repeat(20_000)}`, 'the response has too many headers'],
 ])('%s cannot be read', (_, wire, message) => {
   for (const partBytes of [Infinity, 1, 100])
