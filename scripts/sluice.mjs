@@ -56,7 +56,10 @@ Add --help to a command for its options. The commands also work without "admin".
 const [first, ...others] = process.argv.slice(2);
 const isAdmin = first === 'admin';
 const args = isAdmin ? others : process.argv.slice(2);
-const isOperators = Object.hasOwn(COMMANDS, args[0] ?? '') && (args[0] !== 'secrets' || args[1] === 'rotate');
+/** The second word of commands that have only one. @type {Record<string, string>} */
+const SECOND_WORDS = { secrets: 'rotate', kafka: 'acls' };
+const secondWord = SECOND_WORDS[args[0] ?? ''];
+const isOperators = Object.hasOwn(COMMANDS, args[0] ?? '') && (secondWord === undefined || args[1] === secondWord);
 const command = isOperators ? COMMANDS[args[0] ?? ''] : undefined;
 const wantsHelp = args.includes('--help') || args.includes('-h');
 try {
@@ -65,7 +68,8 @@ try {
   else if (!isAdmin) process.exitCode = await runUsers();
   else {
     const asked = args.length === 0 || ['help', '--help', '-h'].includes(args[0] ?? '');
-    console.error(asked ? USAGE : `Unknown command: ${args[0]}\n\n${USAGE}`);
+    const unknown = secondWord === undefined ? args[0] : `${args.slice(0, 2).join(' ')} (${args[0]} ${secondWord}?)`;
+    console.error(asked ? USAGE : `Unknown command: ${unknown}\n\n${USAGE}`);
     process.exitCode = asked && args.length > 0 ? 0 : 2;
   }
 } catch (error) {

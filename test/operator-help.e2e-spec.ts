@@ -20,7 +20,11 @@ needing('processes').describe('operators’ commands', () => {
   it.each([
     'migrate bogus',
     'secrets rotate bogus',
+    'secrets bogus',
+    'kafka bogus',
     'kafka acls bogus',
+    'account create --email bogus',
+    'account error-mail u_1 bogus',
     'kafka acls --bogus',
     'dead-letters bogus',
     'dead-letters --since soon',

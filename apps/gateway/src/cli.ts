@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises';
-import { Command, Option } from 'commander';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
 import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
@@ -95,16 +95,20 @@ async function confirm(question: string, json = false): Promise<void> {
   if (answer.trim() !== 'yes') throw new SluiceError('invalid', 'nothing was deleted');
 }
 
+function emailAddress(text: string): string {
+  if (!/^[^\s@]+@[^\s@]+$/.test(text)) throw new InvalidArgumentError('It is not an email address.');
+  return text;
+}
+
 function addAccountCommands(program: Command, accounts: AccountsService): Command {
   const account = program.command('account').description('create, list, suspend and delete accounts');
   account
     .command('create')
     .description('create an account and its first API key, which is shown only once')
-    .requiredOption('--email <address>')
+    .requiredOption('--email <address>', 'of the owner', emailAddress)
     .option('--username <name>', 'default: the local part of the address')
     .option('--json', 'print {id, email, api_key}')
     .action(async ({ json, email, username }: { json?: boolean; email: string; username?: string }) => {
-      if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new SluiceError('invalid', `"${email}" is not an e-mail address`);
       print(json, await accounts.create({ email, username }));
     });
   account
@@ -112,11 +116,11 @@ function addAccountCommands(program: Command, accounts: AccountsService): Comman
     .option('--json', 'print an array')
     .action(async ({ json }: { json?: boolean }) => print(json, await accounts.list()));
   account
-    .command('error-mail <id> <on|off>')
+    .command('error-mail <id>')
+    .addArgument(new Argument('<state>').choices(['on', 'off']))
     .description('switch error mail to the owner on or off')
     .option('--json', 'print {id, error_mail}')
     .action(async (id: string, state: string, { json }: { json?: boolean }) => {
-      if (state !== 'on' && state !== 'off') throw new SluiceError('invalid', 'the state must be on or off');
       await accounts.setErrorMail(id, state === 'on');
       print(json, { id, error_mail: state === 'on' });
     });
