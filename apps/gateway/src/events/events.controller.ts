@@ -51,6 +51,7 @@ export class EventsController {
   @ApiOperation({
     operationId: 'pollSourceEvents',
     summary: 'List the last events of a source in full, in the format that older clients poll',
+    description: 'Events are whole, with or without `expand`.',
   })
   @SelectsFields()
   @AnswersInline(200, 'PolledEvents', 'Newest first.', {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { eventIdOf, type EventPlace, type EventSummary } from '#events';
+import { eventIdOf, type EventPlace, type EventSummary, type Stream } from '#events';
 import { LiveClient, MOST_PENDING_BYTES, RecentEmits, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
 
@@ -60,6 +60,20 @@ describe('the client of a live stream', () => {
     client.goLive();
     client.take(event(at(2)));
     expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: ['1-0', '2-0'], sent: 2 });
+  });
+
+  it.each([
+    ['while its response begins', true],
+    ['later', false],
+  ])('gets an emit again whose event was deleted %s', (_, waits) => {
+    const client = connect();
+    if (!waits) client.goLive();
+    client.take(event(at(1), { emitId: 'a' }));
+    client.take(event(at(2), { emitId: 'a' }));
+    client.forget({ kind: 'delete', emitterId: EMITTER, place: at(3), start: null, end: null, stream: null });
+    client.take(event(at(4), { emitId: 'a' }));
+    if (waits) client.goLive();
+    expect(frames.ids).toEqual(['1-0', '4-0']);
   });
 
   it('holds the events that wait while its response begins', () => {
@@ -128,25 +142,45 @@ describe('the client of a live stream', () => {
 });
 
 describe('recent emits', () => {
+  let emits: RecentEmits;
+  const add = (stream: string, emitId: string, ms = 0) => emits.add({ stream: stream as Stream, emitId, place: at(ms) });
+  beforeEach(() => {
+    emits = new RecentEmits();
+  });
+
   it('recognise an emit id among the last 100, but not an older one', () => {
-    const emits = new RecentEmits();
-    expect(emits.add('', 'first')).toBe(true);
-    for (let n = 0; n < 99; n++) expect(emits.add('', String(n))).toBe(true);
-    expect(emits.add('', 'first')).toBe(false);
-    expect(emits.add('', 'one more')).toBe(true);
-    expect(emits.add('', 'first')).toBe(true);
+    expect(add('', 'first')).toBe(true);
+    for (let n = 0; n < 99; n++) expect(add('', String(n))).toBe(true);
+    expect(add('', 'first')).toBe(false);
+    expect(add('', 'one more')).toBe(true);
+    expect(add('', 'first')).toBe(true);
   });
 
   it('emits with the same id on two streams are different', () => {
-    const emits = new RecentEmits();
-    expect([emits.add('', 'a'), emits.add('orders', 'a'), emits.add('orders', 'a')]).toEqual([true, true, false]);
-    expect([emits.add('orders a', 'b'), emits.add('orders', 'a b')]).toEqual([true, true]);
+    expect([add('', 'a'), add('orders', 'a'), add('orders', 'a')]).toEqual([true, true, false]);
+    expect([add('orders a', 'b'), add('orders', 'a b')]).toEqual([true, true]);
   });
 
   it('are those of each stream, however many other streams have', () => {
-    const emits = new RecentEmits();
-    emits.add('quiet', 'first');
-    for (let n = 0; n < 200; n++) emits.add('busy', String(n));
-    expect(emits.add('quiet', 'first')).toBe(false);
+    add('quiet', 'first');
+    for (let n = 0; n < 200; n++) add('busy', String(n));
+    expect(add('quiet', 'first')).toBe(false);
+  });
+
+  it.each<[string, Parameters<RecentEmits['forget']>[0], string[]]>([
+    ['all', { stream: null, start: null, end: null }, ['1', '2', '3', 'other', '$errors']],
+    ['a range', { stream: null, start: at(2), end: at(2) }, ['2', 'other', '$errors']],
+    ['a stream', { stream: '', start: null, end: null }, ['1', '2', '3']],
+    ['the end of a stream', { stream: 'orders' as Stream, start: at(2), end: null }, ['other']],
+    ['the custom streams', { stream: '*' as Stream, start: null, end: null }, ['1', '2', '3', 'other']],
+  ])('are new again if %s is deleted', (_, deleted, expected) => {
+    const all: [string, string, number][] = [
+      ...[1, 2, 3].map((ms): [string, string, number] => ['', String(ms), ms]),
+      ['orders', 'other', 2],
+      ['$errors', '$errors', 2],
+    ];
+    for (const each of all) add(...each);
+    emits.forget(deleted);
+    expect(all.filter((each) => add(...each)).map(([, emitId]) => emitId)).toEqual(expected);
   });
 });

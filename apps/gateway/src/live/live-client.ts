@@ -1,5 +1,14 @@
 import type { EmitterId } from '#contracts';
-import { comparePlaces, type EmittedEvent, type EventPlace, type EventSummary, type Stream } from '#events';
+import {
+  comparePlaces,
+  coversStream,
+  type DeletedRange,
+  type EmittedEvent,
+  type EventPlace,
+  type EventSummary,
+  parseEventId,
+  type Stream,
+} from '#events';
 import { commentFrame, eventFrame, type LiveEvent } from './live-event.js';
 import type { LiveListener } from './live-hub.js';
 
@@ -31,7 +40,7 @@ export interface WantedStream {
 export const MOST_PENDING_BYTES = 1024 * 1024;
 
 /** The identity of an emit. */
-type Emitted = Pick<EmittedEvent, 'stream' | 'emitId'>;
+type Emitted = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
 
 /**
  * Decides which events one client gets, and in which order.
@@ -46,7 +55,7 @@ export class LiveClient implements LiveListener {
   /** Number of events sent. */
   sent = 0;
   private readonly emits = new RecentEmits();
-  private waiting: { event: Emitted; frame: Buffer }[] | null = [];
+  private waiting: ({ event: Emitted; frame: Buffer } | DeletedRange)[] | null = [];
   private waitingBytes = 0;
 
   constructor(
@@ -60,26 +69,32 @@ export class LiveClient implements LiveListener {
   take(event: LiveEvent): void {
     if (this.after && comparePlaces(event.emitted.place, this.after) <= 0) {
       // the client got it from another gateway that is ahead of this one; a producer may still repeat it
-      this.emits.add(event.emitted.stream, event.emitted.emitId);
+      this.emits.add(event.emitted);
       return;
     }
     const frame = event.frame(this.expand);
     if (!this.waiting) return this.send(event.emitted, frame);
-    const { stream, emitId } = event.emitted;
-    this.waiting.push({ event: { stream, emitId }, frame });
+    const { stream, emitId, place } = event.emitted;
+    this.waiting.push({ event: { stream, emitId, place }, frame });
     this.outlet.hold(frame);
     this.waitingBytes += frame.length;
     if (this.waitingBytes > MOST_PENDING_BYTES) this.outlet.cutOff();
   }
 
+  /** Handles a deletion in the log: an emit with the id of a deleted one is a new event. */
+  forget(deleted: DeletedRange): void {
+    if (this.waiting) this.waiting.push(deleted);
+    else this.emits.forget(deleted);
+  }
+
   /** Remembers a stored event that the client has received before. */
-  knows({ metadata }: Pick<EventSummary, 'metadata'>): void {
-    this.emits.add(metadata.name, metadata.emit_id);
+  knows(event: Pick<EventSummary, 'id' | 'metadata'>): void {
+    this.emits.add(emittedOf(event));
   }
 
   /** Sends a stored event, given as JSON. A caller that sends many waits for `drained` in between. */
   sendStored({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>, json: string): void {
-    if (this.emits.add(metadata.name, metadata.emit_id)) this.write(eventFrame(id, json));
+    if (this.emits.add(emittedOf({ id, metadata }))) this.write(eventFrame(id, json));
   }
 
   /** Sends a comment for people who read the stream; clients ignore it. */
@@ -96,14 +111,18 @@ export class LiveClient implements LiveListener {
     const waiting = this.waiting ?? [];
     this.waiting = null;
     this.waitingBytes = 0;
-    for (const { event, frame } of waiting) {
-      this.send(event, frame);
-      this.outlet.release(frame);
+    for (const each of waiting) {
+      if ('kind' in each) {
+        this.emits.forget(each);
+        continue;
+      }
+      this.send(each.event, each.frame);
+      this.outlet.release(each.frame);
     }
   }
 
-  private send({ stream, emitId }: Emitted, frame: Buffer): void {
-    if (!this.emits.add(stream, emitId)) return;
+  private send(emitted: Emitted, frame: Buffer): void {
+    if (!this.emits.add(emitted)) return;
     // counts only what was pending before, so that one large event does not disconnect the client
     if (this.outlet.pending > MOST_PENDING_BYTES) return this.outlet.cutOff();
     this.write(frame);
@@ -115,20 +134,36 @@ export class LiveClient implements LiveListener {
   }
 }
 
+const emittedOf = ({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>): Emitted => ({
+  stream: metadata.name,
+  emitId: metadata.emit_id,
+  place: parseEventId(id) ?? { ms: 0, seq: 0 },
+});
+
 /** The number of emits of a stream that the store keeps: it skips an emit whose id is among them. */
 const REMEMBERED = 100;
 
 /** The last emit ids of each stream that a client received, so that a producer's retry, which appends an emit to the log twice, is sent once. */
 export class RecentEmits {
-  private readonly streams = new Map<Stream, Set<string>>();
+  /** The places of the events by emit id, by stream. */
+  private readonly streams = new Map<Stream, Map<string, EventPlace>>();
 
-  /** Adds an emit id; returns whether it was new. An emit id is unique within its stream. */
-  add(stream: Stream, emitId: string): boolean {
+  /** Adds an emit; returns whether its id was new. An emit id is unique within its stream. */
+  add({ stream, emitId, place }: Emitted): boolean {
     let ids = this.streams.get(stream);
-    if (!ids) this.streams.set(stream, (ids = new Set()));
+    if (!ids) this.streams.set(stream, (ids = new Map()));
     if (ids.has(emitId)) return false;
-    ids.add(emitId);
-    if (ids.size > REMEMBERED) for (const oldest of ids.values()) return ids.delete(oldest);
+    ids.set(emitId, place);
+    if (ids.size > REMEMBERED) for (const oldest of ids.keys()) return ids.delete(oldest);
     return true;
+  }
+
+  /** Removes the emits that the deletion covers. */
+  forget({ stream: deleted, start, end }: Pick<DeletedRange, 'stream' | 'start' | 'end'>): void {
+    for (const [stream, ids] of this.streams) {
+      if (deleted !== null && !coversStream(deleted, stream)) continue;
+      for (const [emitId, place] of ids)
+        if ((!start || comparePlaces(place, start) >= 0) && (!end || comparePlaces(place, end) <= 0)) ids.delete(emitId);
+    }
   }
 }

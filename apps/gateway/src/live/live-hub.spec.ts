@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { EmitterId } from '#contracts';
-import { eventRecord } from '#events';
+import { deletionRecord, eventRecord } from '#events';
 import { LogRecord } from '#messaging';
 import { isBelow, LiveHub, type LiveListener } from './live-hub.js';
 
@@ -15,6 +15,9 @@ class Listener implements LiveListener {
   ) {}
   take({ emitted }: Parameters<LiveListener['take']>[0]): void {
     this.taken.push(emitted.emitId);
+  }
+  forget({ start, end }: Parameters<LiveListener['forget']>[0]): void {
+    this.taken.push(`not ${start?.ms} to ${end?.ms}`);
   }
 }
 
@@ -40,6 +43,15 @@ describe('the hub of live streams', () => {
     expect([own, errors, other].map(({ taken }) => taken)).toEqual([['a', 'd'], ['b'], ['c']]);
   });
 
+  it('passes deletions to each subscriber of the emitter, whatever its stream', () => {
+    const [own, errors, other] = [new Listener(ONE), new Listener(ONE, '$errors'), new Listener(OTHER)];
+    for (const listener of [own, errors, other]) hub.join(listener);
+    const { key, value, headers } = deletionRecord({ emitterId: ONE, startId: '1-0', endId: '2-0' }, { sign: () => '' });
+    const message = { key: Buffer.from(key), value, headers, offset: '0', timestamp: '1000', attributes: 0 };
+    hub.take(new LogRecord('events', 0, message, 1000));
+    expect([own, errors, other].map(({ taken }) => taken)).toEqual([['not 1 to 2'], ['not 1 to 2'], []]);
+  });
+
   it('passes on a record once, however often it is read', () => {
     const listener = new Listener(ONE);
     hub.join(listener);
@@ -60,7 +72,7 @@ describe('the hub of live streams', () => {
   it('counts an event that causes a subscriber to join as below its seam', () => {
     const late = new Listener(ONE);
     let seam: ReturnType<LiveHub['join']> | undefined;
-    hub.join({ emitterId: ONE, stream: '', take: () => (seam ??= hub.join(late)) });
+    hub.join({ emitterId: ONE, stream: '', forget: () => {}, take: () => (seam ??= hub.join(late)) });
     take(0, 'first');
     expect({ taken: late.taken, offset: seam?.get(0) }).toEqual({ taken: [], offset: 1 });
   });

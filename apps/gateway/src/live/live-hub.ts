@@ -1,5 +1,5 @@
 import type { EmitterId } from '#contracts';
-import { coversStream, emitterOf, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#events';
+import { coversStream, type DeletedRange, emitterOf, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#events';
 import type { Position } from '#messaging';
 import { LiveEvent } from './live-event.js';
 
@@ -8,6 +8,8 @@ export interface LiveListener {
   readonly emitterId: EmitterId;
   readonly stream: Stream;
   take(event: LiveEvent): void;
+  /** Events of the emitter are deleted from here on. */
+  forget(deleted: DeletedRange): void;
 }
 
 /** The offset of each partition from which a subscriber gets the events of the log. It reads those below from the store. */
@@ -44,6 +46,8 @@ export class LiveHub {
     const own = this.listeners.get(emitterOf(record) ?? '');
     if (!own) return;
     const event = readEventRecord(record, { maxBytes: this.options.maxEventBytes ?? MAX_EVENT_BYTES });
+    // its signature is not verified: a forged one only shows a repeated emit
+    if (event.kind === 'delete') for (const listener of [...own]) listener.forget(event);
     if (event.kind !== 'event') return;
     const live = new LiveEvent(event);
     for (const listener of [...own]) if (coversStream(listener.stream, event.stream)) listener.take(live);

@@ -383,6 +383,8 @@ export class Operations extends HeyApiClient {
     
     /**
      * List the last events of a source in full, in the format that older clients poll
+     *
+     * Events are whole, with or without `expand`.
      */
     public pollSourceEvents<ThrowOnError extends boolean = true>(options: Options<PollSourceEventsData, ThrowOnError>): RequestResult<PollSourceEventsResponses, PollSourceEventsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<PollSourceEventsResponses, PollSourceEventsErrors, ThrowOnError, 'data'>({
