@@ -7,7 +7,6 @@ import { listSubscriptions, newId, type Subscription, SUBSCRIPTIONS_PER_REPLY } 
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { RequestPipe } from '../http/request.pipe.js';
-import { RecoverParameters } from '../webhooks/delivery.dto.js';
 import { AutoSubscriptionParameters, NewAutoSubscription, SubscriptionParameters } from './subscription.dto.js';
 import { SubscriptionsController } from './subscriptions.controller.js';
 
@@ -45,7 +44,6 @@ it.each([
   [AutoSubscriptionParameters, 'listener_id'],
   [AutoSubscriptionParameters, 'event_name'],
   [NewAutoSubscription, 'event_name'],
-  [RecoverParameters, 'since'],
 ])('%p says whether %s is missing or not a string', async (metatype, field) => {
   const given = { emitter_id: 'dc_1', listener_id: 'wh_1', event_name: 'default' };
   const problem = (value: unknown) =>
