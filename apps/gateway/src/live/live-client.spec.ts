@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { eventIdOf, type EventPlace, type EventSummary, type Stream } from '#events';
+import { eventIdOf, type EventPlace, type EventSummary } from '#events';
 import { LiveClient, MOST_PENDING_BYTES, RecentEmits, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
 
@@ -143,7 +143,7 @@ describe('the client of a live stream', () => {
 
 describe('recent emits', () => {
   let emits: RecentEmits;
-  const add = (stream: string, emitId: string, ms = 0) => emits.add({ stream: stream as Stream, emitId, place: at(ms) });
+  const add = (stream: string, emitId: string, ms = 0) => emits.add({ stream, emitId, place: at(ms) });
   beforeEach(() => {
     emits = new RecentEmits();
   });
@@ -171,8 +171,8 @@ describe('recent emits', () => {
     ['all', { stream: null, start: null, end: null }, ['1', '2', '3', 'other', '$errors']],
     ['a range', { stream: null, start: at(2), end: at(2) }, ['2', 'other', '$errors']],
     ['a stream', { stream: '', start: null, end: null }, ['1', '2', '3']],
-    ['the end of a stream', { stream: 'orders' as Stream, start: at(2), end: null }, ['other']],
-    ['the custom streams', { stream: '*' as Stream, start: null, end: null }, ['1', '2', '3', 'other']],
+    ['the end of a stream', { stream: 'orders', start: at(2), end: null }, ['other']],
+    ['the custom streams', { stream: '*', start: null, end: null }, ['1', '2', '3', 'other']],
   ])('are new again if %s is deleted', (_, deleted, expected) => {
     const all: [string, string, number][] = [
       ...[1, 2, 3].map((ms): [string, string, number] => ['', String(ms), ms]),

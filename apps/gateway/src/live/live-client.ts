@@ -151,7 +151,7 @@ export class RecentEmits {
   /** Adds an emit; returns whether its id was new. An emit id is unique within its stream. */
   add({ stream, emitId, place }: Emitted): boolean {
     let ids = this.streams.get(stream);
-    if (!ids) this.streams.set(stream, (ids = new Map()));
+    if (!ids) this.streams.set(stream, (ids = new Map<string, EventPlace>()));
     if (ids.has(emitId)) return false;
     ids.set(emitId, place);
     if (ids.size > REMEMBERED) for (const oldest of ids.keys()) return ids.delete(oldest);
