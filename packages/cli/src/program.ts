@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import manifest from '../package.json' with { type: 'json' };
 import { EXAMPLES } from './examples.js';
 import { usageError } from './session/errors.js';
-import { collected } from './session/option-values.js';
+import { collected, once } from './session/option-values.js';
 import { FORMATS } from './session/output.js';
 import { type CommonOptions, Session } from './session/session.js';
 
@@ -14,7 +14,7 @@ type AddCommand = (usage: string, description: string, load: () => Promise<Actio
 
 const PROP = ['-p, --prop <name=value>', 'the value of a prop: JSON, text, or @file; repeatable', collected] as const;
 const STREAM = ['--stream <name>', 'a custom stream, or * for all of them'] as const;
-const FILE = ['-f, --file <path>', 'a file, a folder, or - for standard input'] as const;
+const FILE = ['-f, --file <path>', 'a file, a folder, or - for standard input', once] as const;
 const SET = ['--set <name>', 'the set that the files belong to; default: default'] as const;
 const PRUNE = ['--prune', 'also delete what apply has created in this set and the files no longer contain'] as const;
 

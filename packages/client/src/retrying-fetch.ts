@@ -31,6 +31,7 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
       const delay = attempt < retries && !request.signal.aborted ? delayBefore(attempt, result) : null;
       if (delay === null) {
         if (result instanceof Error) throw result;
+        requireNoRedirect(request, result);
         requireSluice(request, result);
         const success = mayHaveTakenEffect && result.status === 404 ? deleted(request) : null;
         if (success) await result.body?.cancel();
@@ -48,13 +49,23 @@ async function once(fetch: typeof globalThis.fetch, request: Request, timeoutMs:
   const limit = new AbortController();
   const timer = setTimeout(() => limit.abort(new Error(`no complete response within ${timeoutMs / 1000} s`)), timeoutMs);
   try {
-    return await complete(await fetch(request, { signal: AbortSignal.any([request.signal, limit.signal]) }));
+    // a redirected POST would become a GET
+    const redirect = request.method === 'GET' ? 'follow' : 'manual';
+    return await complete(await fetch(request, { redirect, signal: AbortSignal.any([request.signal, limit.signal]) }));
   } catch (error) {
     request.signal.throwIfAborted();
     return new UnreachableError(`${new URL(request.url).origin} cannot be reached: ${reasonOf(error)}`, { cause: error });
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Throws if the request has to be sent to another address: nothing was changed there. */
+function requireNoRedirect({ url }: Request, { type, status, headers }: Response): void {
+  const location = headers.get('location');
+  if (type !== 'opaqueredirect' && (status < 300 || status >= 400 || location === null)) return;
+  const target = location === null ? 'another address' : new URL(location, url).origin;
+  throw new UnreachableError(`${new URL(url).origin} redirects to ${target}, and nothing was done: use the address of Sluice itself`);
 }
 
 /** The response with its whole body, so that a connection that breaks or stalls in the middle of it is noticed while the request can be repeated. */
@@ -68,12 +79,15 @@ async function complete(response: Response): Promise<Response> {
 function delayBefore(attempt: number, result: Response | Error): number | null {
   const backOff = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt) * (0.5 + Math.random() / 2);
   if (result instanceof Error) return backOff;
-  const wanted = Number(result.headers.get('retry-after') ?? Number.NaN) * 1000;
+  const wanted = retryAfter(result.headers.get('retry-after') ?? '');
   // a 409 that says when to retry: the first request with this Idempotency-Key is still in progress
   if (!PASSING.includes(result.status) && !(result.status === 409 && wanted > 0)) return null;
   if (!Number.isFinite(wanted)) return backOff;
   return wanted > MAX_DELAY_MS ? null : Math.max(wanted, backOff);
 }
+
+/** The delay that the header asks for, in ms: it contains seconds or a date. NaN if it asks for none. */
+const retryAfter = (text: string): number => (/^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now());
 
 /**
  * Throws if something else than Sluice responded, such as a proxy that does not reach it: a 404 then says nothing about a resource, and a success is a page
@@ -100,7 +114,10 @@ function deleted({ method, url }: Request): Response | null {
 function isRepeatable({ url, headers }: Request): boolean {
   const { pathname, searchParams } = new URL(url);
   if (!pathname.endsWith('/events')) return false;
-  return searchParams.has('id') || headers.has('ce-id') || (headers.get('content-type') ?? '').startsWith('application/cloudevents');
+  // an empty id counts as absent
+  return (
+    Boolean(searchParams.get('id')) || headers.has('ce-id') || (headers.get('content-type') ?? '').startsWith('application/cloudevents')
+  );
 }
 
 /** Why a fetch failed: Node wraps the reason, and a host with several addresses has several reasons. */

@@ -102,7 +102,10 @@ export class SluiceClient extends Operations {
    *
    * @param event any JSON value
    */
-  async publish(emitterId: string, event: unknown, { eventName, id = crypto.randomUUID() }: PublishOptions = {}): Promise<string> {
+  async publish(emitterId: string, event: unknown, options: PublishOptions = {}): Promise<string> {
+    const { eventName } = options;
+    // an empty id counts as absent
+    const id = options.id || crypto.randomUUID();
     const request = { path: { id: emitterId }, query: { event_name: eventName, id }, body: event };
     const { data } = await (emitterId.startsWith('p_') ? this.publishWorkflowEvents(request) : this.publishSourceEvents(request));
     return data[0]?.emit_id ?? id;

@@ -79,6 +79,38 @@ it('refuses what belongs to another set, and a bad name of a set', async () => {
   await expect(apply(session, { file: '-', set: 'a/b' })).rejects.toThrow('--set must have');
 });
 
+it('webhooks of the same name, or without one, are told apart by their URLs', async () => {
+  const [one, two] = ['http://one.test/', 'http://two.test/'];
+  const all = [one, two].flatMap((url) => [null, 'same'].map((name) => ({ ...webhook(`${name} ${url}`), name, url })));
+  const input = [...all]
+    .reverse()
+    .map(({ name, url }, n) => `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: w${n}}\nspec: {url: '${url}', name: ${name}}`)
+    .join('\n---\n');
+  const { session, shown } = terminal({ input, webhooks: all });
+  await diff(session, { file: '-' });
+  expect(shown().match(/no change/g)).toHaveLength(4);
+});
+
+it('a webhook belongs to one manifest, and an unnamed one of another URL to none', async () => {
+  const named = (name: string, of: string, url: string) =>
+    `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: ${name}}\nspec: {url: '${url}', name: ${of}}`;
+  const input = [named('a', 'shared', 'http://in.box/'), named('b', 'shared', 'http://b.test/'), named('c', 'null', 'http://c.test/')].join(
+    '\n---\n',
+  );
+  const { session, shown } = terminal({ input, webhooks: [webhook('shared'), { ...webhook('x'), name: null }] });
+  await expect(diff(session, { file: '-' })).rejects.toThrow('2 of 3 differ');
+  expect(shown()).toBe('no change  webhook a\ncreate     webhook b\ncreate     webhook c\n');
+});
+
+it('an auto-subscription may name a webhook of the account', async () => {
+  const input = 'apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {auto: true, listener: webhook/by-hand, event_name: orders}';
+  const { session } = terminal({ input, webhooks });
+  const created: unknown[] = [];
+  Object.assign(session.sluice, { createAutoSubscription: async ({ query }: { query: object }) => created.push(query) });
+  await apply(session, { file: '-' });
+  expect(created).toEqual([{ listener_id: 'wh_by-hand', event_name: 'orders' }]);
+});
+
 it.each([
   ['account', 'u_1', '', ''],
   ['dc_1', 'dc_1', 'default', ''],

@@ -104,11 +104,11 @@ export class Plan {
     return id;
   }
 
-  /** The item that `apply` created from the manifest, or else one of this name that was created in another way. */
+  /** The item that `apply` created from the manifest, or else one of this name that was created in another way, and is that of no other manifest. */
   private existing<T extends Source | Webhook>(manifest: Manifest, items: T[], hasName: (item: T) => boolean): T | undefined {
     const externalId = this.externalId(manifest);
     const own = items.find(({ external_id }) => external_id === externalId);
-    const named = items.filter(hasName);
+    const named = items.filter((item) => hasName(item) && !this.kept.has(item.id));
     const found = own ?? named.find((item) => ownerOf(item) === undefined);
     const other = named.map(ownerOf).find((owner) => owner !== undefined && owner.set !== this.set);
     if (!found && other)
@@ -154,7 +154,9 @@ export class Plan {
     checkTypes(manifest, spec);
     const { url, name = manifest.name, ...rest } = spec;
     if (url === undefined) throw usageError(`${manifest.origin}: spec.url is required`);
-    const found = this.existing(manifest, this.state.webhooks, (each) => each.name === name);
+    // several may have the same name, or none
+    const sameUrlFirst = [...this.state.webhooks].sort((a, b) => Number(b.url === url) - Number(a.url === url));
+    const found = this.existing(manifest, sameUrlFirst, (each) => each.name === name && (name !== null || each.url === url));
     const wanted: Record<string, unknown> = { url, name, description: null, active: true, rate_limit: null, ...rest };
     const changes = found
       ? Object.keys(wanted).filter((field) => !isDeepStrictEqual(wanted[field], (found as Record<string, unknown>)[field] ?? null))
@@ -181,9 +183,10 @@ export class Plan {
     const hasName = (each: Source): boolean => each.name_slug === manifest.name || (isShortened && each.name === name);
     const found = this.existing(manifest, this.state.sources, hasName);
     const choice = await this.choice(manifest, component);
-    const given = found ? { ...props, ...(await this.removedProps(found, props)) } : props;
+    const moves = found !== undefined && choice.body.component_url === undefined && (await this.isOtherComponent(found, choice));
+    const given = found ? { ...props, ...(await this.removedProps(found, props, moves)) } : props;
     const { changes, uncertain } = found
-      ? await this.sourceChanges(found, { name, active, props: given, choice })
+      ? await this.sourceChanges(found, { name, active, props: given, choice, moves })
       : { changes: [], uncertain: [] };
     if (found) this.found(manifest, found.id);
     return {
@@ -207,13 +210,19 @@ export class Plan {
 
   private async sourceChanges(
     found: Source,
-    { name, active, props, choice }: { name: string; active: boolean; props: Record<string, unknown>; choice: Choice },
+    {
+      name,
+      active,
+      props,
+      choice,
+      moves,
+    }: { name: string; active: boolean; props: Record<string, unknown>; choice: Choice; moves: boolean },
   ): Promise<Pick<Step, 'changes' | 'uncertain'>> {
     const [changes, uncertain]: [string[], string[]] = [[], []];
     if (found.name !== name) changes.push('name');
     if (found.active !== active) changes.push('active');
     if (choice.body.component_url !== undefined) uncertain.push('component');
-    else if (await this.isOtherComponent(found, choice)) changes.push('component');
+    else if (moves) changes.push('component');
     for (const [prop, value] of Object.entries(props)) {
       const now = Object.hasOwn(found.configured_props, prop) ? found.configured_props[prop] : undefined;
       if (value === null) changes.push(`props.${prop}`);
@@ -223,14 +232,22 @@ export class Plan {
     return { changes, uncertain };
   }
 
-  /** null for each value that the source has and the manifest does not name, except what Sluice makes and the defaults of the component. */
-  private async removedProps({ component_id, configured_props }: Source, props: Record<string, unknown>): Promise<Record<string, null>> {
+  /**
+   * null for each value that the source has and the manifest does not name, except what Sluice makes and the defaults of its component.
+   *
+   * @param moves whether the source gets another component, which may lack the prop or have another default
+   */
+  private async removedProps(
+    { component_id, configured_props }: Source,
+    props: Record<string, unknown>,
+    moves: boolean,
+  ): Promise<Record<string, null>> {
     const extra = Object.keys(configured_props).filter((prop) => !Object.hasOwn(props, prop));
     if (extra.length === 0) return {};
     const { data } = await this.sluice.getComponent({ path: { keyOrId: component_id }, query: { include: 'configurable_props' } });
     const isRemoved = (prop: string): boolean => {
       const { type = '', default: initial } = data.configurable_props.find(({ name }) => name === prop) ?? {};
-      return !MADE.includes(type) && !isDeepStrictEqual(timerForm(configured_props[prop]), timerForm(initial));
+      return !MADE.includes(type) && (moves || !isDeepStrictEqual(timerForm(configured_props[prop]), timerForm(initial)));
     };
     return Object.fromEntries(extra.filter(isRemoved).map((prop) => [prop, null]));
   }
@@ -276,9 +293,8 @@ export class Plan {
     const stream = streamOf(event_name);
     const what = `subscription ${auto ? 'of later emitters' : String(emitter)} → ${String(listener)}${stream ? ` (${stream})` : ''}`;
     if (auto) {
-      const isKnown = this.state.autoSubscriptions.some(
-        (each) => streamOf(each.event_name) === stream && each.listener_id === this.knownEnd(manifest, listener),
-      );
+      const listenerId = this.knownEnd(manifest, listener);
+      const isKnown = this.state.autoSubscriptions.some((each) => streamOf(each.event_name) === stream && each.listener_id === listenerId);
       const run = (): Promise<unknown> =>
         this.sluice.createAutoSubscription({ query: { listener_id: this.end(manifest, listener), event_name: stream || 'default' } });
       return { action: isKnown ? 'none' : 'create', what, changes: [], uncertain: [], run };
@@ -375,9 +391,12 @@ const streamOf = (eventName: string): string => (eventName === 'default' ? '' : 
 
 const hashOf = (code: string): string => createHash('sha256').update(code, 'utf8').digest('hex');
 
+const TIMER_MEMBERS = ['intervalSeconds', 'interval_seconds', 'cron', 'timezone'];
+
 /** A timer is written `{intervalSeconds}` or `{cron}` and returned as `{cron, interval_seconds}`. */
 function timerForm(value: unknown): unknown {
-  if (!isObject(value) || !('intervalSeconds' in value || 'interval_seconds' in value || 'cron' in value)) return value;
+  // another object may have such members, too
+  if (!isObject(value) || !Object.keys(value).every((key) => TIMER_MEMBERS.includes(key))) return value;
   const { intervalSeconds, interval_seconds, cron, timezone } = value;
   return { seconds: intervalSeconds ?? interval_seconds ?? null, cron: cron || null, timezone: timezone ?? null };
 }

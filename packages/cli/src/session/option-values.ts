@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from 'commander';
 import { usageError } from './errors.js';
 import { parseExactly } from './exact-json.js';
 import { fileText } from './files.js';
@@ -13,4 +14,10 @@ export async function jsonOption(option: string, text: string, stdin: () => Prom
   } catch (error) {
     throw usageError(`${option} must be JSON: ${(error as Error).message}; a string needs quotes: '"text"'`);
   }
+}
+
+/** The parser of an option with one value: commander would ignore all but the last. */
+export function once(value: string, before: string | undefined): string {
+  if (before !== undefined) throw new InvalidArgumentError('It can be given only once; a folder may hold several files.');
+  return value;
 }

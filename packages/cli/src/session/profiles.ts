@@ -29,7 +29,7 @@ export class Profiles {
   readonly path: string;
 
   constructor(env: Environment) {
-    this.path = join(env.XDG_CONFIG_HOME ?? join(homedir(), '.config'), 'sluice', 'config.json');
+    this.path = join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'sluice', 'config.json');
   }
 
   read(): ProfileFile {
