@@ -79,7 +79,7 @@ it('refuses what belongs to another set, and a bad name of a set', async () => {
   await expect(apply(session, { file: '-', set: 'a/b' })).rejects.toThrow('--set must have');
 });
 
-it('webhooks of the same name, or without one, are told apart by their URLs', async () => {
+it('webhooks of the same name, or without one, are distinguished by their URLs', async () => {
   const [one, two] = ['http://one.test/', 'http://two.test/'];
   const all = [one, two].flatMap((url) => [null, 'same'].map((name) => ({ ...webhook(`${name} ${url}`), name, url })));
   const input = [...all]
