@@ -17,8 +17,8 @@ import { commandOf } from './setup/bundles.mjs';
 import { ensureBuild, ensureDependencies } from './setup/setup.mjs';
 
 /**
- * The program of each operator's command, whether it uses the stores, and the help of a program that has no arguments.
- * @type {Record<string, { program: string, usesStores: boolean, help?: string }>}
+ * The program of each operator's command, whether it uses the stores, its second word if it has only one, and the help of a program that has no arguments.
+ * @type {Record<string, { program: string, usesStores: boolean, secondWord?: string, help?: string }>}
  */
 const COMMANDS = {
   account: { program: commandOf('gateway-command'), usesStores: true },
@@ -33,9 +33,10 @@ const COMMANDS = {
   secrets: {
     program: inRoot('scripts', 'rotate-secrets.mjs'),
     usesStores: true,
+    secondWord: 'rotate',
     help: 'Usage: npx sluice admin secrets rotate\n\nEncrypts all secrets under the first key of SLUICE_SECRETS_KEY. It can be repeated, also while the services run.',
   },
-  kafka: { program: inRoot('scripts', 'kafka-acls.mjs'), usesStores: false },
+  kafka: { program: inRoot('scripts', 'kafka-acls.mjs'), usesStores: false, secondWord: 'acls' },
   'dead-letters': { program: inRoot('scripts', 'dead-letters.mjs'), usesStores: true },
 };
 
@@ -56,11 +57,8 @@ Add --help to a command for its options. The commands also work without "admin".
 const [first, ...others] = process.argv.slice(2);
 const isAdmin = first === 'admin';
 const args = isAdmin ? others : process.argv.slice(2);
-/** The second word of commands that have only one. @type {Record<string, string>} */
-const SECOND_WORDS = { secrets: 'rotate', kafka: 'acls' };
-const secondWord = SECOND_WORDS[args[0] ?? ''];
-const isOperators = Object.hasOwn(COMMANDS, args[0] ?? '') && (secondWord === undefined || args[1] === secondWord);
-const command = isOperators ? COMMANDS[args[0] ?? ''] : undefined;
+const named = Object.hasOwn(COMMANDS, args[0] ?? '') ? COMMANDS[args[0] ?? ''] : undefined;
+const command = named?.secondWord === undefined || args[1] === named.secondWord ? named : undefined;
 const wantsHelp = args.includes('--help') || args.includes('-h');
 try {
   if (command?.help !== undefined && wantsHelp) console.log(command.help);
@@ -68,7 +66,7 @@ try {
   else if (!isAdmin) process.exitCode = await runUsers();
   else {
     const asked = args.length === 0 || ['help', '--help', '-h'].includes(args[0] ?? '');
-    const unknown = secondWord === undefined ? args[0] : `${args.slice(0, 2).join(' ')} (${args[0]} ${secondWord}?)`;
+    const unknown = named === undefined ? args[0] : `${args.slice(0, 2).join(' ')} (${args[0]} ${named.secondWord}?)`;
     console.error(asked ? USAGE : `Unknown command: ${unknown}\n\n${USAGE}`);
     process.exitCode = asked && args.length > 0 ? 0 : 2;
   }

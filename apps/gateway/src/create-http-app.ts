@@ -43,8 +43,10 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   });
   fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseWithoutOneHost(request, reply) ?? done()));
   authenticate(fastify, app.get(AccountsService));
-  fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseExpectation(request, reply) ?? done()));
-  fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseTransferCoding(request, reply) ?? done()));
+  fastify.addHook(
+    'onRequest',
+    (request, reply, done) => void (adapter.refuseExpectation(request, reply) ?? adapter.refuseTransferCoding(request, reply) ?? done()),
+  );
   limitRequests(fastify, config.requestsPerMinute);
   // before their body is read
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));

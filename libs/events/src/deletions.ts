@@ -75,6 +75,16 @@ export function readDeletion(origin: Pick<DeletedRange, 'place' | 'emitterId'>, 
   return { kind: 'delete', ...origin, start, end, stream: range.stream ?? null };
 }
 
+/** Whether an event of a stream at a place is in the range. An event that was emitted after the deletion may be: the caller handles records in order. */
+export const isInRange = (
+  { stream: deleted, start, end }: Pick<DeletedRange, 'stream' | 'start' | 'end'>,
+  stream: Stream,
+  place: EventPlace,
+): boolean =>
+  (deleted === null || coversStream(deleted, stream)) &&
+  (start === null || comparePlaces(place, start) >= 0) &&
+  (end === null || comparePlaces(place, end) <= 0);
+
 /** The places from the first to the last, both inclusive. */
 interface Span {
   first: EventPlace;

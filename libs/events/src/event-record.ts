@@ -102,8 +102,6 @@ export const spreadOver = (cause: Cause | undefined, branches: number, root: str
   spread: Math.min((cause?.spread ?? 1) * Math.max(branches, 1), LARGEST_SPREAD),
 });
 
-const NO_EMITTER = 'the record has no key, and its source is not the id of a source or workflow';
-
 /** Builds the record of an event in CloudEvents' binary mode. */
 export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'> & { hops?: number }): EventToProduce {
   const { attributes, traceparent, tracestate } = event.context ?? {};
@@ -155,7 +153,11 @@ export function readEventRecord(
   const place = eventPlace(record);
   const emitterId = emitterOf(record);
   if (!isEmitterId(emitterId))
-    return { kind: 'malformed', place, reason: record.key ? 'the key is not the id of a source or workflow' : NO_EMITTER };
+    return {
+      kind: 'malformed',
+      place,
+      reason: `${record.key ? 'the key is' : 'the record has no key, and its source is'} not the id of a source or workflow`,
+    };
   if (signer && isDeletion(record) && !isSigned(record, emitterId, signer))
     return {
       kind: 'malformed',

@@ -188,6 +188,6 @@ function endOfDigits(bytes: Buffer, start: number): number {
 
 const UTF8_BOM = Buffer.from('\uFEFF');
 
-/** The bytes behind a byte order mark in UTF-8, if they begin with one: some producers write it (RFC 8259, 8.1 permits to ignore it). */
+/** The bytes behind a byte order mark in UTF-8, if they begin with one: some producers write it (readers may ignore it: RFC 8259, 8.1). */
 export const withoutBom = (bytes: Buffer): Buffer =>
   bytes[0] === UTF8_BOM[0] && bytes.subarray(0, 3).equals(UTF8_BOM) ? bytes.subarray(3) : bytes;

@@ -45,7 +45,7 @@ describe('a kafkajs client that has been disconnected', () => {
     expect(state.open).toBe(0);
   });
 
-  it('can be connected again', async () => {
+  it('opens a connection again if it is connected again', async () => {
     const { state, one } = client();
     await one.connect();
     await one.disconnect();

@@ -5,6 +5,7 @@ import {
   type DeletedRange,
   type EmittedEvent,
   type EventPlace,
+  isInRange,
   KEPT_EVENTS,
   logPlaceOf,
   type Stream,
@@ -209,8 +210,7 @@ export class MemoryAppendRepository extends AppendRepository {
     for (const stream of streams) {
       if (except.includes(stream) || (range.stream !== null && !coversStream(range.stream, stream))) continue;
       const rows = streamRows(transaction.rows.values(), range.emitterId, stream);
-      const isIn = ({ place }: Row) =>
-        (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
+      const isIn = ({ place }: Row) => isInRange(range, stream, place);
       const surplus = this.mutant === 'no trim before a deletion' ? 0 : Math.max(0, rows.length - KEPT_EVENTS);
       rows.forEach((row, index) => (index < surplus || isIn(row)) && this.removeRow(transaction, row));
       if (stream !== WAITING_STREAM) continue;

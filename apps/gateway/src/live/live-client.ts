@@ -1,11 +1,11 @@
 import type { EmitterId } from '#contracts';
 import {
   comparePlaces,
-  coversStream,
   type DeletedRange,
   type EmittedEvent,
   type EventPlace,
   type EventSummary,
+  isInRange,
   parseEventId,
   type Stream,
 } from '#events';
@@ -39,7 +39,7 @@ export interface WantedStream {
 /** The most that may wait for a client that does not read. */
 export const MOST_PENDING_BYTES = 1024 * 1024;
 
-/** The identity of an emit. */
+/** The identity of an emit, and the place of its event. */
 type Emitted = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
 
 /**
@@ -159,11 +159,7 @@ export class RecentEmits {
   }
 
   /** Removes the emits that the deletion covers. */
-  forget({ stream: deleted, start, end }: Pick<DeletedRange, 'stream' | 'start' | 'end'>): void {
-    for (const [stream, ids] of this.streams) {
-      if (deleted !== null && !coversStream(deleted, stream)) continue;
-      for (const [emitId, place] of ids)
-        if ((!start || comparePlaces(place, start) >= 0) && (!end || comparePlaces(place, end) <= 0)) ids.delete(emitId);
-    }
+  forget(deleted: Pick<DeletedRange, 'stream' | 'start' | 'end'>): void {
+    for (const [stream, ids] of this.streams) for (const [emitId, place] of ids) if (isInRange(deleted, stream, place)) ids.delete(emitId);
   }
 }

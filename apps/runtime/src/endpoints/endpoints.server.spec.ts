@@ -355,7 +355,7 @@ describe('a body', () => {
       expect(events).toMatchObject([{ bodyRaw: json.toString() }]);
     });
 
-    it('is an empty body if there is no content', async () => {
+    it('arrives as an empty text if it has no bytes', async () => {
       const { send, events } = await start();
       expect((await send(as('gzip'), '')).status).toBe(200);
       expect(events).toMatchObject([{ body: '' }]);

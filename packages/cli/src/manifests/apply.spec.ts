@@ -79,12 +79,16 @@ it('refuses what belongs to another set, and a bad name of a set', async () => {
   await expect(apply(session, { file: '-', set: 'a/b' })).rejects.toThrow('--set must have');
 });
 
+/** The manifest of a webhook. name: its name in the account. */
+const manifestOf = (manifestName: string, name: string | null, url: string) =>
+  `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: ${manifestName}}\nspec: {url: '${url}', name: ${name}}`;
+
 it('webhooks of the same name, or without one, are distinguished by their URLs', async () => {
   const [one, two] = ['http://one.test/', 'http://two.test/'];
   const all = [one, two].flatMap((url) => [null, 'same'].map((name) => ({ ...webhook(`${name} ${url}`), name, url })));
   const input = [...all]
     .reverse()
-    .map(({ name, url }, n) => `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: w${n}}\nspec: {url: '${url}', name: ${name}}`)
+    .map(({ name, url }, n) => manifestOf(`w${n}`, name, url))
     .join('\n---\n');
   const { session, shown } = terminal({ input, webhooks: all });
   await diff(session, { file: '-' });
@@ -92,11 +96,11 @@ it('webhooks of the same name, or without one, are distinguished by their URLs',
 });
 
 it('a webhook belongs to one manifest, and an unnamed one of another URL to none', async () => {
-  const named = (name: string, of: string, url: string) =>
-    `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: ${name}}\nspec: {url: '${url}', name: ${of}}`;
-  const input = [named('a', 'shared', 'http://in.box/'), named('b', 'shared', 'http://b.test/'), named('c', 'null', 'http://c.test/')].join(
-    '\n---\n',
-  );
+  const input = [
+    manifestOf('a', 'shared', 'http://in.box/'),
+    manifestOf('b', 'shared', 'http://b.test/'),
+    manifestOf('c', null, 'http://c.test/'),
+  ].join('\n---\n');
   const { session, shown } = terminal({ input, webhooks: [webhook('shared'), { ...webhook('x'), name: null }] });
   await expect(diff(session, { file: '-' })).rejects.toThrow('2 of 3 differ');
   expect(shown()).toBe('no change  webhook a\ncreate     webhook b\ncreate     webhook c\n');
