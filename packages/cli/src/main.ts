@@ -4,7 +4,11 @@ import { EXIT, exitCodeOf, explain } from './session/errors.js';
 import { styled } from './session/output.js';
 
 // the reader of a pipe has ended: sluice events … | head
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  process.stderr.write(`sluice: standard output cannot be written: ${error.message}\n`);
+  process.exit(EXIT.failed);
+});
 
 // as a shell reports a process that Ctrl-C has ended
 process.once('SIGINT', () => process.exit(EXIT.interrupted));

@@ -27,6 +27,9 @@ export class UnreachableError extends Error {
 /** The description of a problem, with each bad field that the description does not name already. */
 function textOf(status: number, { detail, errors = [] }: Partial<Problem>): string {
   const text = detail ?? `the server returned ${status}`;
-  const more = errors.map(({ message, index }) => (index === undefined ? message : `event ${index}: ${message}`));
+  // something between here and Sluice may have errors in another form
+  const more = (Array.isArray(errors) ? errors : []).map(({ message, index }) =>
+    index === undefined ? message : `event ${index}: ${message}`,
+  );
   return [text, ...more.filter((message) => !text.includes(message))].join('; ');
 }

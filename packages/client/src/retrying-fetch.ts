@@ -49,9 +49,8 @@ async function once(fetch: typeof globalThis.fetch, request: Request, timeoutMs:
   const limit = new AbortController();
   const timer = setTimeout(() => limit.abort(new Error(`no complete response within ${timeoutMs / 1000} s`)), timeoutMs);
   try {
-    // a redirected POST would become a GET
-    const redirect = request.method === 'GET' ? 'follow' : 'manual';
-    return await complete(await fetch(request, { redirect, signal: AbortSignal.any([request.signal, limit.signal]) }));
+    // a redirected POST would become a GET, and a request to another server would lose its key
+    return await complete(await fetch(request, { redirect: 'manual', signal: AbortSignal.any([request.signal, limit.signal]) }));
   } catch (error) {
     request.signal.throwIfAborted();
     return new UnreachableError(`${new URL(request.url).origin} cannot be reached: ${reasonOf(error)}`, { cause: error });

@@ -58,6 +58,16 @@ describe('a request', () => {
     expect(requests).toHaveLength(1);
   });
 
+  it('is not sent to another server, which would get it without the key', async () => {
+    respond = (response) => void response.writeHead(302, { location: 'http://other.test/v1' }).end();
+    await expect(sluice.getCurrentUser()).rejects.toThrow(/redirects to http:\/\/other\.test/);
+  });
+
+  it.each(['{"data": ', 'null', '[]', '"text"', '{"name": "another API"}'])('throws UnreachableError if the body is %s', async (body) => {
+    respond = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+    await expect(sluice.getCurrentUser()).rejects.toThrow(UnreachableError);
+  });
+
   it('gets an id if it publishes an event with an empty one', async () => {
     respond = (response) => json(response, 202, { data: [] });
     await sluice.publish('dc_1', {}, { id: '' });
@@ -73,9 +83,18 @@ describe('a request', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('throws the status of a response that is not a problem', async () => {
-    respond = (response) => response.writeHead(418).end('<h1>a teapot</h1>');
+  it.each(['<h1>a teapot</h1>', '{"errors": {"tea": "pot"}}', 'null'])('throws the status of a response that is %s', async (body) => {
+    respond = (response) => response.writeHead(418).end(body);
     await expect(sluice.getCurrentUser()).rejects.toMatchObject({ status: 418, message: 'the server returned 418' });
+  });
+
+  it('is repeated after the date that the response asks for', async () => {
+    const date = new Date(Date.now() + 1500);
+    respond = (response, _, n) =>
+      n === 0 ? json(response, 503, {}, { 'retry-after': date.toUTCString() }) : json(response, 200, { data: [] });
+    await sluice.listSubscriptions();
+    expect(Date.now()).toBeGreaterThanOrEqual(Math.floor(date.getTime() / 1000) * 1000);
+    expect(requests).toHaveLength(2);
   });
 
   it.each([

@@ -1,4 +1,4 @@
-import { SluiceError } from './errors.js';
+import { SluiceError, UnreachableError } from './errors.js';
 import { createClient } from './generated/client/index.js';
 import { type EventSummary, Operations, type PageInfo } from './generated/index.js';
 import { type EventsOptions, liveEvents } from './live-events.js';
@@ -22,6 +22,9 @@ export interface PublishOptions {
 
 const PAGE = 100;
 
+const notSluice = (url: string): UnreachableError =>
+  new UnreachableError(`${url} did not return a response of Sluice: the URL may be wrong`);
+
 /**
  * A client of one account. It has a method for each operation of the REST API, named after its operation id, which returns the body of the response:
  *
@@ -41,13 +44,17 @@ export class SluiceClient extends Operations {
       headers,
       fetch: retryingFetch(retrying),
       throwOnError: true,
+      responseValidator: async (body) => {
+        if (typeof body !== 'object' || body === null || !('data' in body)) throw notSluice(baseUrl);
+      },
     });
     // a thrown text is the body of a response that is not a problem, such as the error page of a proxy
-    client.interceptors.error.use((problem, response) =>
-      response === undefined || problem instanceof Error
+    client.interceptors.error.use((problem, response) => {
+      if (problem instanceof SyntaxError) return notSluice(baseUrl);
+      return response === undefined || problem instanceof Error
         ? problem
-        : new SluiceError(response.status, typeof problem === 'object' && problem !== null ? problem : {}),
-    );
+        : new SluiceError(response.status, typeof problem === 'object' && problem !== null ? problem : {});
+    });
     super({ client });
     this.url = baseUrl;
   }

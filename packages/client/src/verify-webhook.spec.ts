@@ -38,6 +38,16 @@ describe('verifyWebhook', () => {
     expect(await verify(SECRET, { ...signed(SECRET), 'webhook-signature': both })).toMatchObject({ order: 17 });
   });
 
+  it('accepts signatures of several header lines, which a server joins by commas', async () => {
+    const [other, ours] = [OTHER, SECRET].map((secret) => signed(secret)['webhook-signature']!);
+    for (const signatures of [`${other}, ${ours}`, `${ours}, ${other}`, `v1a,${other} ${ours}`])
+      expect(await verify(SECRET, { ...signed(SECRET), 'webhook-signature': signatures })).toMatchObject({ order: 17 });
+  });
+
+  it('refuses a tolerance that is not a number', async () => {
+    await expect(verifyWebhook(SECRET, signed(SECRET), BODY, { now: NOW, toleranceSeconds: NaN })).rejects.toThrow(TypeError);
+  });
+
   it.each<[string, Record<string, string>, string?]>([
     ['another secret', signed(OTHER)],
     ['another body', signed(SECRET), '{"order": 18}'],

@@ -32,6 +32,7 @@ export async function verifyWebhook(
     throw new WebhookVerificationError('the headers webhook-id, webhook-timestamp and webhook-signature are required');
   if (!/^\d{1,12}$/.test(timestamp)) throw new WebhookVerificationError('webhook-timestamp must be Unix seconds');
   const age = now / 1000 - Number(timestamp);
+  if (Number.isNaN(toleranceSeconds)) throw new TypeError('toleranceSeconds must be a number');
   if (Math.abs(age) > toleranceSeconds)
     throw new WebhookVerificationError(`the delivery was signed ${Math.abs(Math.round(age))} s ${age > 0 ? 'ago' : 'in the future'}`);
 
@@ -41,10 +42,8 @@ export async function verifyWebhook(
   const signed = new Uint8Array(prefix.length + bytes.length);
   signed.set(prefix);
   signed.set(bytes, prefix.length);
-  const given = signatures
-    .split(' ')
-    .filter((signature) => signature.startsWith('v1,'))
-    .map((signature) => bytesOf(signature.slice(3)));
+  // a server joins the lines of several headers by commas
+  const given = [...signatures.matchAll(/(?<=^|[\s,])v1,([^\s,]+)/g)].map(([, signature = '']) => bytesOf(signature));
   for (const key of await Promise.all([secret].flat().map(keyOf)))
     for (const signature of given) {
       // compares in constant time

@@ -42,10 +42,15 @@ export async function chosenComponent(sluice: SluiceClient, target: string): Pro
   return { component: { key: target }, name: target, types };
 }
 
-/** The source with this name, if there is one. */
-export async function sourceNamed(sluice: SluiceClient, name: string): Promise<Source | undefined> {
-  for await (const source of SOURCES.list(sluice)) if (source.name === name || source.name_slug === name) return source;
-  return undefined;
+/** The source with this name, if there is one. Throws a usage error if there are several. */
+async function sourceNamed(sluice: SluiceClient, name: string): Promise<Source | undefined> {
+  const found: Source[] = [];
+  for await (const source of SOURCES.list(sluice)) if (source.name === name || source.name_slug === name) found.push(source);
+  if (found.length > 1)
+    throw usageError(
+      `several sources are called ${name}: ${found.map(({ name_slug, id }) => `${name_slug} (${id})`).join(', ')}; sluice update ID --code changes one of them`,
+    );
+  return found[0];
 }
 
 export type Outcome = 'created' | 'updated' | 'unchanged';

@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { apply, diff } from './apply.js';
 import { externalIdOf, ownerOf } from './owner.js';
@@ -170,11 +171,69 @@ it('a source whose name export has shortened is the one that has this name', asy
   expect(shown()).toMatch(/^no change /);
 });
 
+/** The steps for the manifests of sources: `NAME: spec`. */
+async function sourceSteps(sources: object[], specs: Record<string, string>, component: object = {}): Promise<string> {
+  const input = Object.entries(specs).map(
+    ([name, spec]) => `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: ${name}}\nspec: {component: {id: sc_1}, ${spec}}`,
+  );
+  const { session, shown } = terminal({ webhooks: [], input: input.join('\n---\n') });
+  Object.assign(session.sluice, { listSources: async () => ({ data: sources }), getComponent: async () => ({ data: component }) });
+  await apply(session, { file: '-', dryRun: true });
+  return shown();
+}
+
+const source = (fields: object): object => ({ ...{ id: 'dc_1', active: true, component_id: 'sc_1', configured_props: {} }, ...fields });
+
+it('a source may have a name from which its slug differs', async () => {
+  const eu = source({ name: 'Orders (EU)', name_slug: 'orders-eu' });
+  expect(await sourceSteps([eu], { eu: "name: 'Orders (EU)'" })).toBe('no change  source eu\n');
+  const twins = [source({ id: 'dc_2', name: 'Twin', name_slug: 'twin-1' }), source({ name: 'Twin', name_slug: 'twin' })];
+  expect(await sourceSteps(twins, { twin: 'name: Twin', 'twin-1': 'name: Twin' })).toBe(
+    'no change  source twin\nno change  source twin-1\n',
+  );
+  // the other one is that of another manifest
+  expect(await sourceSteps(twins.slice(1), { 'twin-1': 'name: Twin', twin: 'name: Twin' })).toBe(
+    'create     source twin-1\nno change  source twin\n',
+  );
+});
+
+it.each([
+  ['{note: null}', {}, 'no change'],
+  ['{note: null}', { note: 'initial' }, 'no change'],
+  ['{note: null}', { note: 'other' }, 'update     source a: props.note'],
+  ['{}', { note: 'initial' }, 'no change'],
+  ['{}', { note: 'other' }, 'update     source a: props.note'],
+  ['{timer: {intervalSeconds: 60}}', { timer: { cron: null, interval_seconds: 60 } }, 'no change'],
+  ['{timer: {cron: 0 * * * *}}', { timer: { cron: '0 * * * *', interval_seconds: null } }, 'no change'],
+  ['{timer: {cron: 0 * * * *}}', { timer: { cron: '1 * * * *', interval_seconds: null } }, 'update     source a: props.timer'],
+  ['{timer: {cron: 1, seconds: 5}}', { timer: { cron: 1, seconds: 6 } }, 'update     source a: props.timer'],
+])('the props %s of a source that has %j: %s', async (props, configured_props, expected) => {
+  const component = { configurable_props: [{ name: 'note', type: 'string', default: 'initial' }] };
+  const found = source({ name: 'a', name_slug: 'a', configured_props });
+  expect(await sourceSteps([found], { a: `props: ${props}` }, component)).toContain(expected);
+});
+
+it('removes a prop with a default value that another component may lack', async () => {
+  const found = source({ name: 'a', name_slug: 'a', component_id: 'sc_before', configured_props: { note: 'initial' } });
+  const component = { configurable_props: [{ name: 'note', type: 'string', default: 'initial' }] };
+  expect(await sourceSteps([found], { a: 'props: {}' }, component)).toBe('update     source a: component, props.note\n');
+});
+
+it('refuses a component whose key is not the name of its manifest', async () => {
+  const input = 'apiVersion: sluice.dev/v1\nkind: Component\nmetadata: {name: shop}\nspec: {code: "export default {}"}';
+  const { session } = terminal({ webhooks: [], input });
+  Object.assign(session.sluice, {
+    getComponent: async () => Promise.reject(new SluiceError(404, {})),
+    createComponent: async () => ({ data: { id: 'sc_1' } }),
+  });
+  await expect(apply(session, { file: '-' })).rejects.toThrow('the key of the component must be its metadata.name, shop');
+});
+
 it('prints what is done for programs, also if a step fails', async () => {
   const { session } = terminal({ webhooks: [], input: manifest });
-  const printed: string[] = [];
-  Object.assign(session, { format: 'json', print: (text: string) => printed.push(text) });
+  const listed: unknown[] = [];
+  Object.assign(session, { format: 'json', list: (items: unknown) => listed.push(items) });
   Object.assign(session.sluice, { createWebhook: async () => Promise.reject(new Error('refused')) });
   await expect(apply(session, { file: '-' })).rejects.toThrow('webhook inbox: refused');
-  expect(printed).toEqual(['[]\n']);
+  expect(listed).toEqual([[]]);
 });

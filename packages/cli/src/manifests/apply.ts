@@ -1,6 +1,6 @@
 import { showWarnings } from '../code/warnings.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
-import { itemText, printable, styled } from '../session/output.js';
+import { printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { readManifests } from './manifest.js';
 import { DEFAULT_SET } from './owner.js';
@@ -37,7 +37,7 @@ export async function apply(session: Session, options: ApplyOptions): Promise<vo
     }
   } finally {
     // also if a step has failed: those before it are done
-    if (session.format !== 'table') session.print(itemText(results, session.format));
+    if (session.format !== 'table') session.list(results, []);
   }
 }
 
@@ -68,11 +68,9 @@ export async function diff(session: Session, options: ApplyOptions): Promise<voi
 
 function showPlan(session: Session, steps: Step[]): void {
   if (session.format !== 'table')
-    return session.print(
-      itemText(
-        steps.map(({ action, what, changes, uncertain }) => ({ action, what, changes, uncertain })),
-        session.format,
-      ),
+    return session.list(
+      steps.map(({ action, what, changes, uncertain }) => ({ action, what, changes, uncertain })),
+      [],
     );
   for (const { action, what, changes, uncertain } of steps) {
     session.printStyled(line(action, action === 'none' ? 'no change' : action, what, changes));

@@ -1,9 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { dump } from 'js-yaml';
 import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
 import { COMPONENTS, CONNECTIONS } from '../resources/kinds.js';
+import { usageError } from '../session/errors.js';
 import { writeTo } from '../session/files.js';
+import { asYaml } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { ACCOUNT, API_VERSION, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
 import { ownerOf } from './owner.js';
@@ -18,10 +19,11 @@ interface Document {
 
 /** `sluice export [DIR]`: manifests of the whole account, for `apply`. Without a folder, one stream of YAML documents with the code inside. */
 export async function exportAll(session: Session, folder: string | undefined): Promise<void> {
+  if (['json', 'ndjson'].includes(session.format)) throw usageError('sluice export writes YAML: it has no other output formats');
   const files = new Map<string, string>();
   const { documents, warnings } = await manifestsOf(session.sluice, folder === undefined ? undefined : files);
   for (const warning of warnings) session.warn(warning);
-  const text = documents.map((document) => `---\n${dump(document, { noRefs: true, lineWidth: -1 })}`).join('');
+  const text = documents.map((document) => `---\n${asYaml(document)}`).join('');
   if (folder === undefined) return session.print(text);
   writeTo(folder, () => {
     mkdirSync(join(folder, 'components'), { recursive: true });

@@ -26,6 +26,18 @@ describe('parseManifests', () => {
     [`${head}kind: Source\nspec: {}`, 'metadata.name must be a text of 1 to 100 characters'],
     [`${head}kind: Source\nmetadata: {name: a}\nspec: {prop: {}}`, 'unknown field spec.prop; known are component, name, props, active'],
     [`${head}kind: Source\nmetadata: {name: a}\nspecs: {}`, 'unknown field specs'],
+    [`${head}kind: Source\nmetadata: {name: a, set: b}\nspec: {}`, 'unknown field metadata.set; known are name'],
+    [
+      `${head}kind: Source\nmetadata: {name: a}\nspec: {component: {kee: manual}}`,
+      'unknown field spec.component.kee; known are file, code, url, key, id, name',
+    ],
+    [
+      `${head}kind: Source\nmetadata: {name: a}\nspec: {component: {key: manual, file: a.mjs}}`,
+      'key and file exclude each other: a component has one of them',
+    ],
+    [`${head}kind: Component\nmetadata: {name: a}\nspec: {code: '', file: a.mjs}`, 'code and file exclude each other'],
+    [`${head}kind: Subscription\nspec: {auto: true, emitter: source/a, listener: b}`, 'spec.auto and spec.emitter exclude each other'],
+    [`${head}kind: Source\nmetadata: {name: a}\nspec: {props: &props {self: *props}}`, 'all.yaml: an alias must not contain itself'],
     ...['no', 'off', '"false"', '1', 'null', '[]'].flatMap((value) => [
       [`${head}kind: Source\nmetadata: {name: a}\nspec: {active: ${value}}`, 'spec.active must be true or false'],
       [`${head}kind: Webhook\nmetadata: {name: a}\nspec: {active: ${value}}`, 'spec.active must be true or false'],

@@ -46,6 +46,7 @@ const FIELDS: Record<ManifestKind, Record<string, Type>> = {
 
 /** The component of a source. */
 const COMPONENT_FIELDS: Record<string, Type> = { file: TEXT, code: TEXT, url: TEXT, key: TEXT, id: TEXT, name: TEXT };
+const METADATA_FIELDS = ['name'];
 
 /** Reads the manifests in a file, in all .yaml, .yml and .json files of a folder, or from standard input (`-`). Throws a usage error for a bad one. */
 export async function readManifests(path: string, stdin: () => Promise<string>): Promise<Manifest[]> {
@@ -74,8 +75,12 @@ export function parseManifests(text: string, file: string, folder: string): Mani
   let documents: unknown[];
   try {
     documents = loadAll(text);
+    // an alias may be inside of what it stands for
+    JSON.stringify(documents);
   } catch (error) {
-    throw usageError(`${file}: ${(error as Error).message}`);
+    throw usageError(
+      `${file}: ${(error as Error).message.replace(/^Converting circular structure.*/s, 'an alias must not contain itself')}`,
+    );
   }
   return requireUnique(
     documents.flatMap((document, n) =>
@@ -96,8 +101,17 @@ function manifestOf(document: unknown, origin: string, folder: string): Manifest
   if (unknown !== undefined) bad(`unknown field ${unknown}`);
   if (!isObject(metadata)) return bad('metadata must be an object');
   if (!isObject(spec)) return bad('spec must be an object');
-  for (const name of Object.keys(spec))
-    if (!Object.hasOwn(FIELDS[known], name)) bad(`unknown field spec.${name}; known are ${Object.keys(FIELDS[known]).join(', ')}`);
+  const requireKnown = (path: string, values: Values, names: string[]): void => {
+    const other = Object.keys(values).find((field) => !names.includes(field));
+    if (other !== undefined) bad(`unknown field ${path}.${other}; known are ${names.join(', ')}`);
+  };
+  requireKnown('metadata', metadata, METADATA_FIELDS);
+  requireKnown('spec', spec, Object.keys(FIELDS[known]));
+  const component = known === 'Component' ? spec : known === 'Source' && isObject(spec.component) ? spec.component : {};
+  if (known === 'Source') requireKnown('spec.component', component, Object.keys(COMPONENT_FIELDS));
+  const [chosen, second] = Object.keys(component);
+  if (second !== undefined) bad(`${chosen} and ${second} exclude each other: a component has one of them`);
+  if (spec.auto === true && spec.emitter !== undefined) bad('spec.auto and spec.emitter exclude each other');
   // a name that is made of long ends may be longer than a given one
   const made = known === 'Subscription' ? [spec.emitter, spec.event_name ?? '', spec.listener].join(' ') : undefined;
   const name = metadata.name ?? made;

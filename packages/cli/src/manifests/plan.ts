@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { relative, resolve } from 'node:path';
 import { SluiceError } from '@sluice/client';
-import type { AutoSubscription, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
+import type { AutoSubscription, Component, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
 import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
-import { ACCOUNT, checkTypes, isObject, LONGEST_NAME, type Manifest, resolved } from './manifest.js';
+import { ACCOUNT, checkTypes, isObject, type Manifest, resolved } from './manifest.js';
 import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
 
 /** Stands for a secret that is set. */
@@ -104,12 +104,20 @@ export class Plan {
     return id;
   }
 
-  /** The item that `apply` created from the manifest, or else one of this name that was created in another way, and is that of no other manifest. */
-  private existing<T extends Source | Webhook>(manifest: Manifest, items: T[], hasName: (item: T) => boolean): T | undefined {
+  /**
+   * The item that `apply` created from the manifest, or else the first of the candidates that was created in another way, and is that of no other manifest.
+   *
+   * @param hasName whether an item has the name of the manifest, so that it must not belong to another set
+   */
+  private existing<T extends Source | Webhook>(
+    manifest: Manifest,
+    items: T[],
+    { candidates, hasName }: { candidates: T[]; hasName: (item: T) => boolean },
+  ): T | undefined {
     const externalId = this.externalId(manifest);
     const own = items.find(({ external_id }) => external_id === externalId);
+    const found = own ?? candidates.find((item) => !this.kept.has(item.id) && ownerOf(item) === undefined);
     const named = items.filter((item) => hasName(item) && !this.kept.has(item.id));
-    const found = own ?? named.find((item) => ownerOf(item) === undefined);
     const other = named.map(ownerOf).find((owner) => owner !== undefined && owner.set !== this.set);
     if (!found && other)
       throw usageError(
@@ -121,13 +129,7 @@ export class Plan {
   private async component(manifest: Manifest): Promise<Step> {
     const { body, placeOf } = await this.code(manifest);
     const { component_code } = body;
-    const known = await this.sluice.getComponent({ path: { keyOrId: manifest.name } }).then(
-      ({ data }) => data,
-      (error: unknown) => {
-        if (error instanceof SluiceError && error.status === 404) return undefined;
-        throw error;
-      },
-    );
+    const known = await this.componentNamed(manifest.name, 'id,code_hash');
     const key = `Component ${manifest.name}`;
     const isSame = known !== undefined && component_code !== undefined && known.code_hash === hashOf(component_code);
     if (isSame) this.ids.set(key, known.id);
@@ -141,12 +143,23 @@ export class Plan {
       run: async () => {
         const { data } = await this.sluice.createComponent({ body: { component_code } });
         this.ids.set(key, data.id);
-        const { data: newest } = await this.sluice.getComponent({ path: { keyOrId: manifest.name }, query: { include: 'id' } });
-        if (newest.id !== data.id)
+        const named = await this.componentNamed(manifest.name, 'id');
+        if (named?.id !== data.id)
           throw usageError(`${manifest.origin}: the key of the component must be its metadata.name, ${manifest.name}`);
         if (placeOf) await this.onCode(data.id, placeOf);
       },
     };
+  }
+
+  /** Undefined if no component has the key. */
+  private componentNamed(key: string, include: string): Promise<Component | undefined> {
+    return this.sluice.getComponent({ path: { keyOrId: key }, query: { include } }).then(
+      ({ data }) => data,
+      (error: unknown) => {
+        if (error instanceof SluiceError && error.status === 404) return undefined;
+        throw error;
+      },
+    );
   }
 
   private webhook(manifest: Manifest): Step {
@@ -154,9 +167,11 @@ export class Plan {
     checkTypes(manifest, spec);
     const { url, name = manifest.name, ...rest } = spec;
     if (url === undefined) throw usageError(`${manifest.origin}: spec.url is required`);
+    const { webhooks } = this.state;
     // several may have the same name, or none
-    const sameUrlFirst = [...this.state.webhooks].sort((a, b) => Number(b.url === url) - Number(a.url === url));
-    const found = this.existing(manifest, sameUrlFirst, (each) => each.name === name && (name !== null || each.url === url));
+    const hasName = (each: Webhook): boolean => each.name === name && (name !== null || each.url === url);
+    const candidates = webhooks.filter(hasName).sort((a, b) => Number(b.url === url) - Number(a.url === url));
+    const found = this.existing(manifest, webhooks, { candidates, hasName });
     const wanted: Record<string, unknown> = { url, name, description: null, active: true, rate_limit: null, ...rest };
     const changes = found
       ? Object.keys(wanted).filter((field) => !isDeepStrictEqual(wanted[field], (found as Record<string, unknown>)[field] ?? null))
@@ -177,11 +192,14 @@ export class Plan {
 
   private async source(manifest: Manifest): Promise<Step> {
     const { name = manifest.name, active = true, component } = manifest.spec as { name?: string; active?: boolean; component?: unknown };
-    const props = (resolved(manifest.spec.props ?? {}, manifest, this.env) ?? {}) as Record<string, unknown>;
-    // export shortens a name that is too long for a manifest
-    const isShortened = name.length > LONGEST_NAME;
-    const hasName = (each: Source): boolean => each.name_slug === manifest.name || (isShortened && each.name === name);
-    const found = this.existing(manifest, this.state.sources, hasName);
+    const written = (resolved(manifest.spec.props ?? {}, manifest, this.env) ?? {}) as Record<string, unknown>;
+    // a prop without a value is one that the source should not have
+    const props = Object.fromEntries(Object.entries(written).filter(([, value]) => value !== null));
+    const { sources } = this.state;
+    const hasName = (each: Source): boolean => each.name_slug === manifest.name;
+    // one whose slug is the name of another manifest is meant by that one
+    const named = sources.filter((each) => each.name === name && !this.ofKind('Source').some((other) => other.name === each.name_slug));
+    const found = this.existing(manifest, sources, { candidates: [...sources.filter(hasName), ...named], hasName });
     const choice = await this.choice(manifest, component);
     const moves = found !== undefined && choice.body.component_url === undefined && (await this.isOtherComponent(found, choice));
     const given = found ? { ...props, ...(await this.removedProps(found, props, moves)) } : props;

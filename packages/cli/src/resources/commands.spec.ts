@@ -3,7 +3,7 @@ import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
 import { findEmitter, findEmitterOrAccount, findListener } from './find.js';
-import { unsubscribe } from './subscribe.js';
+import { subscribe, unsubscribe } from './subscribe.js';
 
 const OWN_COMPONENT = { id: 'sc_own', name: 'Own' };
 
@@ -83,6 +83,24 @@ it('off and delete have a result for programs', async () => {
     { id: 'dc_1', kind: 'source', deleted: true },
   ]);
   expect(notes).toEqual(['source orders is off', 'deleted source orders (dc_1)']);
+});
+
+it('an empty name is no beginning', async () => {
+  const { session } = terminal([orders], 'table', { isInteractive: true });
+  await expect(findEmitter(session.sluice, '')).rejects.toMatchObject({ code: 2, message: 'the name of a source is required' });
+  await expect(get(session, [''])).rejects.toThrow('the name of a resource is required');
+});
+
+it('a refused subscription leaves no new webhook', async () => {
+  const { session, notes } = terminal([orders]);
+  const deleted: string[] = [];
+  Object.assign(session.sluice, {
+    createWebhook: async () => ({ data: { id: 'wh_new', name: 'in.box' } }),
+    createSubscription: async () => Promise.reject(new SluiceError(400, { detail: 'event_name is bad' })),
+    deleteWebhook: async ({ path }: { path: { id: string } }) => deleted.push(path.id),
+  });
+  await expect(subscribe(session, 'orders', 'http://in.box/', { stream: '$bogus' })).rejects.toThrow('event_name is bad');
+  expect([deleted, notes]).toEqual([['wh_new'], []]);
 });
 
 describe('a beginning of a name', () => {

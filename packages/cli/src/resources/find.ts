@@ -60,6 +60,9 @@ export async function findAmong<T extends { id: string }>(
   { exactly = false }: FindOptions = {},
 ): Promise<Found<T>> {
   const isOfPrefix = ({ prefix }: Kind<T>): boolean => text.startsWith(prefix);
+  const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
+  // every name begins with an empty text
+  if (text === '') throw usageError(`the name of a ${kindNames} is required`);
   const candidates: Found<T>[] = [];
   let matches: Found<T>[] = [];
   // what looks like an id of one kind may be the name of another one
@@ -73,7 +76,6 @@ export async function findAmong<T extends { id: string }>(
   const begin = matches.length === 0 ? named(candidates, (name) => name.startsWith(text)) : [];
   if (!exactly) matches = [...matches, ...begin];
   const [first] = matches;
-  const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
   const [{ kind, item } = {}] = begin;
   const remedy = item ? `to change ${kind?.names(item)[0] ?? item.id}, give its whole name` : whereToLook(kinds, text);
   if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${remedy}`, EXIT.notFound);

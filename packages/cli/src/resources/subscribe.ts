@@ -23,8 +23,15 @@ export async function subscribe(
   const isUrl = URL_TEXT.test(listener);
   if (name !== undefined && !isUrl) throw usageError('--name is for the webhook of a URL');
   const emitter_id = await emitterOf(sluice, emitter);
-  const listener_id = isUrl ? await webhookFor(session, listener, name) : await findListener(sluice, listener);
-  const { data } = await sluice.createSubscription({ query: { emitter_id, listener_id, event_name: stream } });
+  const { id: listener_id, created } = isUrl ? await webhookFor(session, listener, name) : { id: await findListener(sluice, listener) };
+  const { data } = await sluice.createSubscription({ query: { emitter_id, listener_id, event_name: stream } }).catch(async (error) => {
+    if (created) await sluice.deleteWebhook({ path: { id: listener_id } });
+    throw error;
+  });
+  if (created)
+    session.note(
+      `created webhook ${created.name} (${created.id}); sluice secret ${created.id} prints the secret that signs its deliveries`,
+    );
   session.note(`${listener} gets ${eventsOf(emitter, stream)}`);
   if (session.format !== 'table') session.item(data[0]);
 }
@@ -62,13 +69,12 @@ async function webhookAt(sluice: SluiceClient, url: string, name?: string): Prom
   return undefined;
 }
 
-/** The id of the webhook at the URL, which is created if there is none. */
-async function webhookFor(session: Session, url: string, name: string | undefined): Promise<string> {
+/** The webhook at the URL, which is created if there is none. */
+async function webhookFor(session: Session, url: string, name: string | undefined): Promise<{ id: string; created?: Webhook }> {
   const { sluice } = session;
   const found = await webhookAt(sluice, url, name);
   if (found && !found.active) session.warn(`webhook ${found.name ?? url} (${found.id}) is off: sluice on ${found.id}`);
-  if (found) return found.id;
+  if (found) return { id: found.id };
   const { data } = await sluice.createWebhook({ query: { url, name: name ?? new URL(url).host } });
-  session.note(`created webhook ${data.name} (${data.id}); sluice secret ${data.id} prints the secret that signs its deliveries`);
-  return data.id;
+  return { id: data.id, created: data };
 }

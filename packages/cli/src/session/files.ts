@@ -10,8 +10,13 @@ export function readText(file: string): string {
   } catch (error) {
     throw usageError(unusable(file, 'read', error));
   }
-  if (!isUtf8(bytes)) throw usageError(`${file} is not UTF-8`);
-  return withoutMark(bytes.toString('utf8'));
+  return utf8(bytes, file);
+}
+
+/** The bytes as text, without a byte order mark. Throws a usage error that names them if they are not UTF-8. */
+export function utf8(bytes: Buffer, name: string): string {
+  if (!isUtf8(bytes)) throw usageError(`${name} is not UTF-8`);
+  return bytes.toString('utf8').replace(/^\ufeff/, '');
 }
 
 /** The text of a file without the line break at its end. */
@@ -37,8 +42,6 @@ export const isFile = (path: string): boolean => {
     return false;
   }
 };
-
-const withoutMark = (text: string): string => text.replace(/^\ufeff/, '');
 
 function unusable(path: string, done: 'read' | 'written', error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { jsonOption } from './option-values.js';
+import { jsonOption, timeOption } from './option-values.js';
 
 it('reads the JSON of an option from text, a file or standard input', async () => {
   expect(await jsonOption('--data', '{"a":1}', async () => '')).toEqual({ a: 1 });
@@ -17,4 +17,9 @@ it('keeps numbers as they are written, and drops a byte order mark', async () =>
   writeFileSync(join(folder, 'event.json'), `\ufeff${text}\n`);
   expect(JSON.stringify(await jsonOption('--data', `@${join(folder, 'event.json')}`, async () => ''))).toBe(text);
   rmSync(folder, { recursive: true });
+});
+
+it('refuses a date that would be Unix seconds', () => {
+  expect(() => timeOption('--from', '20261129')).toThrow('--from 20261129 would be Unix seconds in 1970: write 2026-11-29');
+  for (const text of ['1763715600', '0', '2026-11-29', '1763715600000-0']) expect(timeOption('--from', text)).toBe(text);
 });

@@ -16,6 +16,13 @@ export async function jsonOption(option: string, text: string, stdin: () => Prom
   }
 }
 
+/** The value of an option that is a time for the API. A date without hyphens would be Unix seconds in 1970. */
+export function timeOption(option: string, text: string): string {
+  const [, year, month, day] = /^((?:19|20)\d\d)(\d\d)(\d\d)$/.exec(text) ?? [];
+  if (day !== undefined) throw usageError(`${option} ${text} would be Unix seconds in 1970: write ${year}-${month}-${day}`);
+  return text;
+}
+
 /** The parser of an option with one value: commander would ignore all but the last. */
 export function once(value: string, before: string | undefined): string {
   if (before !== undefined) throw new InvalidArgumentError('It can be given only once; a folder may hold several files.');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { type Column, itemText, listText, time } from './output.js';
+import { load } from 'js-yaml';
+import { type Column, itemText, listText, printable, time } from './output.js';
 
 const ITEMS = [
   { id: 'dc_1', name: 'Orders' },
@@ -38,6 +39,12 @@ it('itemText shows one item as YAML, as JSON or as a line of JSON', () => {
     '{\n  "a": 1\n}\n',
     '{"a":1}\n',
   ]);
+});
+
+it.each(['\u202e', 'a \u2066 b', 'two\nlines \u202a', '\u001b[31m', '\u2028'])('printable YAML of %j means the same', (text) => {
+  const shown = printable(itemText({ [text]: text, list: [text] }, 'yaml'));
+  expect(shown).not.toContain(text);
+  expect(load(shown)).toEqual({ [text]: text, list: [text] });
 });
 
 it('time shows Unix seconds, and nothing for null', () => {

@@ -1,4 +1,14 @@
-import { defineScalarTag, dump, DUMP_SCHEMA, floatCoreTag, intCoreTag, type ScalarTagDefinition } from 'js-yaml';
+import {
+  DEFAULT_SCALAR_STYLE_RULES,
+  defineScalarTag,
+  dump,
+  DUMP_SCHEMA,
+  floatCoreTag,
+  intCoreTag,
+  SCALAR_STYLE,
+  type ScalarStyleRule,
+  type ScalarTagDefinition,
+} from 'js-yaml';
 import { styleText } from 'node:util';
 import { isRawJSON } from './exact-json.js';
 
@@ -18,7 +28,14 @@ const exact = (tag: ScalarTagDefinition, isOne: (number: string) => boolean): Sc
 const isInteger = (number: string): boolean => /^-?\d+$/.test(number);
 const schema = DUMP_SCHEMA.withTags([exact(intCoreTag, isInteger), exact(floatCoreTag, (number) => !isInteger(number))]);
 
-const asYaml = (value: unknown): string => dump(value, { schema, noRefs: true, lineWidth: -1 });
+/** In double quotes, `printable` text means the same as before. */
+const quoteUnprintable: ScalarStyleRule = (layout) => {
+  if (printable(layout.node.value) !== layout.node.value) layout.style = SCALAR_STYLE.DOUBLE_QUOTED;
+};
+const scalarStyleRules = [quoteUnprintable, ...Object.values(DEFAULT_SCALAR_STYLE_RULES)];
+
+/** YAML that means the same after `printable`. */
+export const asYaml = (value: unknown): string => dump(value, { schema, scalarStyleRules, noRefs: true, lineWidth: -1 });
 
 /** A list in the format, with a line break at its end. */
 export function listText<T>(items: T[], columns: Column<T>[], format: Format): string {

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { findAccess, Profiles, serverUrl } from './profiles.js';
@@ -28,10 +28,17 @@ describe('profiles', () => {
     expect(() => profiles.use('here')).toThrow('there is no profile here; known are there');
   });
 
-  it('report a file that cannot be read', () => {
-    profiles.save('here', HERE);
-    writeFileSync(profiles.path, '{');
-    expect(() => profiles.read()).toThrow(`${profiles.path} cannot be read`);
+  it.each(['{', 'null', '{}', '[]', '{"current": "here", "profiles": {"here": {}}}', '{"profiles": {"here": null}}'])(
+    'report a file that contains %s',
+    (text) => {
+      profiles.save('here', HERE);
+      writeFileSync(profiles.path, text);
+      expect(() => profiles.read()).toThrow(new RegExp(`^${profiles.path} cannot be read: .*; delete it, and run \`sluice login\` again$`));
+    },
+  );
+
+  it('are in the home folder if XDG_CONFIG_HOME is empty', () => {
+    expect(new Profiles({ XDG_CONFIG_HOME: '' }).path).toBe(join(homedir(), '.config', 'sluice', 'config.json'));
   });
 });
 

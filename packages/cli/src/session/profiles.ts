@@ -34,10 +34,13 @@ export class Profiles {
 
   read(): ProfileFile {
     try {
-      return JSON.parse(readFileSync(this.path, 'utf8')) as ProfileFile;
+      const { current, profiles } = (JSON.parse(readFileSync(this.path, 'utf8')) ?? {}) as ProfileFile;
+      if (Object.values(profiles).every(({ url, key }) => typeof url === 'string' && typeof key === 'string')) return { current, profiles };
+      throw new Error('each profile must have a url and a key');
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: 'default', profiles: {} };
-      throw new CliError(`${this.path} cannot be read: ${(error as Error).message}`);
+      const reason = error instanceof TypeError ? 'it must contain profiles' : (error as Error).message;
+      throw new CliError(`${this.path} cannot be read: ${reason}; delete it, and run \`sluice login\` again`);
     }
   }
 
@@ -135,5 +138,6 @@ const withoutName = (url: string): string => url.replace(/(?<=^https?:\/\/)local
 export function serverUrl(text: string): string {
   const url = URL.parse(/^https?:/i.test(text) ? text : `http://${text}`);
   if (!url) throw usageError(`not a URL: ${text}`);
+  if (url.username !== '' || url.password !== '') throw usageError(`the URL of Sluice cannot contain a user or a password: ${url.host}`);
   return url.href.replace(/\/+$/, '').replace(/\/v1$/, '');
 }

@@ -1,6 +1,7 @@
-import { text as readAll } from 'node:stream/consumers';
+import { buffer as readAll } from 'node:stream/consumers';
 import { retryingFetch, SluiceClient, SluiceError } from '@sluice/client';
 import { CliError, usageError } from './errors.js';
+import { utf8 } from './files.js';
 import { type Column, type Format, FORMATS, itemText, listText, printable, styled } from './output.js';
 import { type Access, findAccess, Profiles } from './profiles.js';
 import { askOn } from './question.js';
@@ -87,7 +88,12 @@ export class Session {
     this.print(itemText(item, this.format));
   }
 
-  stdin(): Promise<string> {
+  /** Standard input as text. Throws a usage error if it is not UTF-8. */
+  async stdin(): Promise<string> {
+    return utf8(await this.stdinBytes(), 'standard input');
+  }
+
+  stdinBytes(): Promise<Buffer> {
     return readAll(process.stdin);
   }
 

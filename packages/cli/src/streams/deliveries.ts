@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/client';
 import { findEmitter, findListener, findWebhook } from '../resources/find.js';
 import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
+import { timeOption } from '../session/option-values.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { lastEvents } from './read-events.js';
@@ -85,9 +86,10 @@ const NOW = '9999999999999-0';
 
 /** `sluice replay EMITTER LISTENER --from TIME|EVENT_ID`: delivers past events once more, and shows the progress. */
 export async function replay(session: Session, emitter: string, listener: string, options: ReplayOptions): Promise<void> {
+  const [from, to] = [timeOption('--from', options.from), timeOption('--to', options.to ?? NOW)];
   const emitter_id = await findEmitter(session.sluice, emitter);
   const listener_id = await findListener(session.sluice, listener);
-  const body = { emitter_id, listener_id, event_name: options.stream, from: options.from, to: options.to ?? NOW, dry_run: options.dryRun };
+  const body = { emitter_id, listener_id, event_name: options.stream, from, to, dry_run: options.dryRun };
   const { data } = await session.sluice.createReplay({ body }).catch(usageErrorOf('from')).catch(usageErrorOf('to'));
   if (!('id' in data))
     return session.print(session.format === 'table' ? `${counted(data.events, 'event')}\n` : itemText(data, session.format));
@@ -103,5 +105,6 @@ export async function replay(session: Session, emitter: string, listener: string
   if (session.format !== 'table') session.item(progress);
   else
     session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);
+  if (progress.status === 'cancelled') throw new CliError('the replay was cancelled');
   if (progress.failed > 0) throw new CliError(`${progress.failed} first attempts failed; they are retried on the usual schedule`);
 }

@@ -5,7 +5,7 @@ import { findEmitter, findWebhook } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { secretIn } from '../session/files.js';
-import { cell, styled } from '../session/output.js';
+import { cell, type Format, listText, printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText } from './event-line.js';
 import { connectionNotes } from './read-events.js';
@@ -41,7 +41,8 @@ export async function listen(session: Session, target: string | undefined, optio
   if (target === undefined && (options.webhook !== undefined || options.secretFile !== undefined))
     throw usageError('--webhook and --secret-file need a port or URL to post events to');
   const url = target === undefined ? undefined : targetUrl(target);
-  const emitters = await Promise.all(options.source.map(async (name) => ({ name, id: await findEmitter(session.sluice, name) })));
+  const found = await Promise.all(options.source.map(async (name) => ({ name, id: await findEmitter(session.sluice, name) })));
+  const emitters = found.filter(({ id }, n) => found.findIndex((each) => each.id === id) === n);
   const handle = url === undefined ? printing(session, emitters) : await posting(session, url, options);
   await Promise.all(
     emitters.map(async ({ id }) => {
@@ -107,8 +108,7 @@ async function post(session: Session, url: string, event: EventSummary, secret: 
     try {
       const response = await fetch(url, { method: 'POST', body, headers: webhookHeaders(event, body, secret), redirect: 'manual' });
       await response.body?.cancel();
-      const status = styled(response.ok ? 'green' : 'red', String(response.status), process.stdout);
-      return session.printStyled(`${status}  ${cell(event.id)}  ${cell(event.metadata.name || 'default')}  ${cell(body).slice(0, 200)}\n`);
+      return session.printStyled(postedText(event, { status: response.status, ok: response.ok, body }, session.format));
     } catch (error) {
       if (failures === 0)
         session.warn(
@@ -117,6 +117,12 @@ async function post(session: Session, url: string, event: EventSummary, secret: 
       await sleep(Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** failures));
     }
   }
+}
+
+function postedText(event: EventSummary, { status, ok, body }: { status: number; ok: boolean; body: string }, format: Format): string {
+  if (format !== 'table') return printable(listText([{ status, ...event }], [], format));
+  const shown = styled(ok ? 'green' : 'red', String(status), process.stdout);
+  return `${shown}  ${cell(event.id)}  ${cell(event.metadata.name || 'default')}  ${cell(body).slice(0, 200)}\n`;
 }
 
 /**

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SluiceError, type Webhook, type WebhookDelivery } from '@sluice/client';
 import { findWebhook } from '../resources/find.js';
 import { CliError, EXIT, usageErrorOf } from '../session/errors.js';
+import { timeOption } from '../session/option-values.js';
 import { counted, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 
@@ -111,7 +112,8 @@ async function waitingOf(session: Session, webhookId: string): Promise<Waiting &
 }
 
 /** `sluice recover WEBHOOK --since TIME`: makes the deliveries due that were given up, and shows what else waits. */
-export async function recover(session: Session, text: string, { since }: { since: string }): Promise<void> {
+export async function recover(session: Session, text: string, options: { since: string }): Promise<void> {
+  const since = timeOption('--since', options.since);
   const webhook = await findWebhook(session.sluice, text);
   // before: those that it makes due are pending, too
   const { oldest, ...waiting } = await waitingOf(session, webhook.id);

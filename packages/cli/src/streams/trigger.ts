@@ -40,6 +40,7 @@ async function requestOf(
   session: Session,
   { fixture, data, secretFile }: TriggerOptions,
 ): Promise<FixtureRequest & { isUnsigned?: boolean }> {
+  if (secretFile !== undefined && fixture === undefined) throw usageError('--secret-file signs a fixture: it needs --fixture');
   if (data !== undefined && fixture === undefined)
     return {
       headers: { 'content-type': 'application/json' },

@@ -4,7 +4,10 @@ import type { Session } from '../session/session.js';
 
 /** `sluice login [URL]`: stores a key, after it has been accepted. The key is typed or comes from standard input, never from an argument. */
 export async function login(session: Session, url: string | undefined, { profile = 'default' }: { profile?: string }): Promise<void> {
-  const address = serverUrl(url ?? session.env.SLUICE_URL ?? DEFAULT_URL);
+  const { SLUICE_URL, SLUICE_LOCAL_URL } = session.env;
+  const known = session.profiles.read().profiles[profile]?.url;
+  // an empty variable counts as absent
+  const address = serverUrl(url ?? (SLUICE_URL || known || SLUICE_LOCAL_URL || DEFAULT_URL));
   const key = session.isInteractive ? await session.ask(`API key for ${address}: `, { hidden: true }) : (await session.stdin()).trim();
   if (key === '') throw usageError('no API key was given: type it, or pipe it to standard input');
   if (!/^[\x21-\x7e]+$/.test(key)) throw usageError('the API key must consist of visible ASCII characters');

@@ -63,6 +63,7 @@ export async function api(
     }),
   );
   const { path, query } = addressOf(operation, values);
+  if (data !== undefined && !operation.hasBody) throw usageError(`${operationId} has no body: --data is for operations that have one`);
   const body = data === undefined ? undefined : JSON.stringify(await jsonOption('--data', data, () => session.stdin()));
   const response = await session.request(`${path}${query.size > 0 ? `?${query.toString()}` : ''}`, {
     method: operation.method,
@@ -90,7 +91,10 @@ async function printStream(session: Session, body: NonNullable<Response['body']>
 export function requestHeaders(lines: string[]): Record<string, string> {
   const bad = lines.find((line) => !/^[\t\x20-\x7e]*$/.test(line));
   if (bad !== undefined) throw usageError(`a header must consist of ASCII characters, with others percent-encoded: ${bad}`);
-  return headersOf(lines);
+  const headers = headersOf(lines);
+  const badName = Object.keys(headers).find((name) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name));
+  if (badName !== undefined) throw usageError(`${badName} is not the name of a header`);
+  return headers;
 }
 
 /** The path and query of a call. A path parameter comes first where a query parameter has the same name. */

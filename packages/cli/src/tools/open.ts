@@ -9,7 +9,8 @@ const OPENERS: Partial<Record<NodeJS.Platform, string[]>> = { darwin: ['open'], 
 /** `sluice open [NAME]`: opens the documentation of the API, the endpoint of a source or the address of a webhook in a browser. */
 export async function open(session: Session, text: string | undefined): Promise<void> {
   const url = text === undefined ? `${session.access.url}/docs` : await urlOf(session, text);
-  session.print(`${url}\n`);
+  if (session.format === 'table') session.print(`${url}\n`);
+  else session.item({ url });
   if (!session.isInteractive) return;
   const [program = 'xdg-open', ...args] = OPENERS[process.platform] ?? ['xdg-open'];
   const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });

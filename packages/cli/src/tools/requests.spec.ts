@@ -32,6 +32,10 @@ describe('requestHeaders', () => {
     });
   });
 
+  it('refuses a name that is none', () => {
+    expect(() => requestHeaders(['bad name: 5'])).toThrow('bad name is not the name of a header');
+  });
+
   it.each(['ce-subject: Größe', 'ce-subject: 5 €', 'ce-subject: a\r\nhost: b'])('refuses %j', (line) => {
     expect(() => requestHeaders([line])).toThrow('a header must consist of ASCII characters');
   });
@@ -42,11 +46,14 @@ describe('requestOf', () => {
     'POST /hooks HTTP/1.1\r\nHost: a:1\r\nWebhook-Id: msg_1\r\n\r\n{"a":\r\n\r\n1}',
     'Host: a:1\r\nWebhook-Id: msg_1\r\n\r\n{"a":\r\n\r\n1}',
   ])('splits a request into headers and body', (text) => {
-    expect(requestOf(text)).toEqual({ headers: { host: 'a:1', 'webhook-id': 'msg_1' }, body: '{"a":\r\n\r\n1}' });
+    expect(requestOf(Buffer.from(text))).toEqual({
+      headers: { host: 'a:1', 'webhook-id': 'msg_1' },
+      body: Buffer.from('{"a":\r\n\r\n1}'),
+    });
   });
 
   it('refuses text without headers', () => {
-    expect(() => requestOf('{"a":1}')).toThrow('to pass only the body, use -H');
+    expect(() => requestOf(Buffer.from('{"a":1}'))).toThrow('to pass only the body, use -H');
     expect(() => headersOf(['nothing'])).toThrow('a header is written name: value, not nothing');
   });
 });

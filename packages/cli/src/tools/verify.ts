@@ -2,7 +2,7 @@ import { verifyWebhook, WebhookVerificationError } from '@sluice/client';
 import { findWebhook } from '../resources/find.js';
 import { CliError, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
-import { secretIn } from '../session/files.js';
+import { secretIn, utf8 } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 export interface VerifyOptions {
@@ -18,14 +18,14 @@ export interface VerifyOptions {
  */
 export async function verify(session: Session, { header, secretFile, webhook, tolerance = '300' }: VerifyOptions): Promise<void> {
   const secret = await secretOf(session, secretFile, webhook);
-  const input = await session.stdin();
+  const input = await session.stdinBytes();
   const { headers, body } = header ? { headers: headersOf(header), body: input } : requestOf(input);
   const toleranceSeconds = tolerance === 'none' ? Number.POSITIVE_INFINITY : Number(tolerance);
   if (Number.isNaN(toleranceSeconds)) throw usageError('--tolerance must be a number of seconds, or none');
   try {
     await verifyWebhook(secret, headers, body, { toleranceSeconds });
     if (session.format === 'table') session.print('authentic\n');
-    else session.item(parseExactly(body));
+    else session.item(parseExactly(utf8(body, 'the body')));
   } catch (error) {
     if (error instanceof WebhookVerificationError) throw new CliError(`not authentic: ${error.message}`);
     throw error;
@@ -59,11 +59,13 @@ export function headersOf(lines: string[]): Record<string, string> {
   );
 }
 
-/** An HTTP request as text: an optional request line, headers, an empty line, the body. */
-export function requestOf(text: string): { headers: Record<string, string>; body: string } {
+/** An HTTP request: an optional request line, headers, an empty line, the body. */
+export function requestOf(request: Buffer): { headers: Record<string, string>; body: Buffer } {
+  // one character for each byte
+  const text = request.toString('latin1');
   const end = /\r?\n\r?\n/.exec(text);
   if (!end) throw usageError('standard input must be an HTTP request with headers; to pass only the body, use -H');
   const lines = text.slice(0, end.index).split(/\r?\n/);
   const isRequestLine = /^[A-Z]+ \S+( HTTP\/[\d.]+)?$/.test(lines[0] ?? '');
-  return { headers: headersOf(lines.slice(isRequestLine ? 1 : 0)), body: text.slice(end.index + end[0].length) };
+  return { headers: headersOf(lines.slice(isRequestLine ? 1 : 0)), body: request.subarray(end.index + end[0].length) };
 }
