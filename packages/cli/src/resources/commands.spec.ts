@@ -85,7 +85,7 @@ it('off and delete have a result for programs', async () => {
   expect(notes).toEqual(['source orders is off', 'deleted source orders (dc_1)']);
 });
 
-it('an empty name is no beginning', async () => {
+it('an empty name is an error, and not the beginning of all names', async () => {
   const { session } = terminal([orders], 'table', { isInteractive: true });
   await expect(findEmitter(session.sluice, '')).rejects.toMatchObject({ code: 2, message: 'the name of a source is required' });
   await expect(get(session, [''])).rejects.toThrow('the name of a resource is required');
