@@ -38,8 +38,8 @@ export class Session {
       headers: { authorization: `Bearer ${key}`, 'user-agent': 'sluice-cli', ...init.headers },
     });
     if (response.ok) return response;
-    const problem: unknown = await response.json().catch(() => ({}));
-    throw new SluiceError(response.status, problem as object);
+    const problem: unknown = await response.json().catch(() => null);
+    throw new SluiceError(response.status, problem ?? {});
   }
 
   get format(): Format {

@@ -4,6 +4,7 @@ import { CliError, EXIT, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { apiDocument } from './api-document.js';
 import { headersOf } from './verify.js';
 
 export interface ApiOptions {
@@ -24,11 +25,8 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 /** The operations that the server describes: they always fit its version. */
 async function operationsOf(session: Session): Promise<Operation[]> {
-  const response = await session.request('/openapi.json');
-  const { paths } = (await response.json()) as {
-    paths: Record<string, Record<string, Omit<Operation, 'method' | 'path' | 'hasBody'> & { requestBody?: object }>>;
-  };
-  return Object.entries(paths).flatMap(([path, item]) =>
+  const { document } = await apiDocument(session);
+  return Object.entries(document.paths).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = item[method];
       if (!operation) return [];

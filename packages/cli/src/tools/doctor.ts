@@ -6,6 +6,7 @@ import { printable, styled } from '../session/output.js';
 import { sameServer } from '../session/profiles.js';
 import { endpointOf, SOURCES } from '../resources/kinds.js';
 import type { Session } from '../session/session.js';
+import { apiDocument } from './api-document.js';
 
 interface Check {
   check: string;
@@ -78,12 +79,11 @@ function statOf(path: string): Stats | undefined {
 }
 
 async function serverOf(session: Session): Promise<string> {
-  const response = await session.request('/openapi.json');
-  const { info } = (await response.json()) as { info: { title: string; version: string } };
-  const skew = Date.now() - Date.parse(response.headers.get('date') ?? '');
+  const { document, time } = await apiDocument(session);
+  const skew = Date.now() - time;
   if (Math.abs(skew) > MOST_SKEW_MS)
     throw new CliError(`the clocks differ by ${Math.round(Math.abs(skew) / 1000)} s: signatures of webhooks will not be accepted`);
-  return `${info.title} ${info.version}`;
+  return `${document.info.title} ${document.info.version}`;
 }
 
 async function endpoints(session: Session): Promise<string> {
