@@ -4,12 +4,13 @@ import type { Session } from '../session/session.js';
 import { api } from './api.js';
 
 /** An account whose API has one operation, `call`, with this response. */
-function terminal(respond: () => Response) {
+function terminal(respond: () => Response, title = 'Sluice') {
   const [printed, sent]: [string[], (string | undefined)[]] = [[], []];
   const session = {
-    ...{ format: 'table', print: (text: string) => printed.push(text) },
+    ...{ format: 'table', access: { url: 'http://here' }, print: (text: string) => printed.push(text) },
     request: async (path: string, { body }: { body?: string } = {}) => {
-      if (path === '/openapi.json') return Response.json({ paths: { '/call': { post: { operationId: 'call', requestBody: {} } } } });
+      if (path === '/openapi.json')
+        return Response.json({ info: { title }, paths: { '/call': { post: { operationId: 'call', requestBody: {} } } } });
       sent.push(body);
       return respond();
     },
@@ -33,4 +34,10 @@ it('fails with one line if a stream breaks off', async () => {
   const error: unknown = await api(session, 'call', [], {}).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(UnreachableError);
   expect((error as Error).message).toBe('the stream has ended: terminated');
+});
+
+it('reports a server that is not Sluice', async () => {
+  const { session } = terminal(() => new Response(), 'Other');
+  const message = 'http://here did not return the description of Sluice: the URL may be wrong';
+  await expect(api(session, undefined, [], {})).rejects.toMatchObject({ name: 'UnreachableError', message });
 });
