@@ -137,9 +137,9 @@ describe('catching up', () => {
     const screen = new Screen();
     const hub = new LiveHub();
     hub.join(new LiveClient({ emitterId: EMITTER, stream: '', expand: true, after: { ms: 0, seq: 0 } }, screen));
-    hub.take(record(1, 'a', JSON.stringify('x'.repeat(900_000))));
+    for (let n = 1; n <= 8; n++) hub.take(record(n, `e${n}`, JSON.stringify('x'.repeat(1_000_000))));
     expect(screen.cut).toBe(false);
-    hub.take(record(2, 'b', JSON.stringify('x'.repeat(900_000))));
+    hub.take(record(9, 'e9', JSON.stringify('x'.repeat(1_000_000))));
     expect(screen.cut).toBe(true);
   });
 });

@@ -46,7 +46,7 @@ export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam,
     }
     await client.drained();
   }
-  client.goLive();
+  await client.goLive();
 }
 
 /** The events that the client had received when it received this one, oldest first: as many as a producer may repeat. Truncated. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventIdOf, type EventPlace, type EventSummary } from '#events';
-import { LiveClient, MOST_PENDING_BYTES, RecentEmits, type WantedStream } from './live-client.js';
+import { LiveClient, MOST_PENDING_BYTES, MOST_WAITING_BYTES, RecentEmits, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
 
 const EMITTER = 'dc_000000000000000001';
@@ -9,12 +9,15 @@ const EMITTER = 'dc_000000000000000001';
 class Frames {
   readonly ids: string[] = [];
   pending = 0;
+  /** The most that was pending. */
+  most = 0;
   /** The bytes in memory that were not written. */
   held = 0;
   isCutOff = false;
   write(frame: Buffer): void {
     this.ids.push(/^id: (.*)$/m.exec(frame.toString())?.[1] ?? frame.toString().trim());
     this.pending += frame.length;
+    this.most = Math.max(this.most, this.pending);
   }
   read(): void {
     this.pending = 0;
@@ -25,7 +28,9 @@ class Frames {
   release(frame: Buffer): void {
     this.held -= frame.length;
   }
-  async drained(): Promise<void> {}
+  async drained(): Promise<void> {
+    this.read();
+  }
   cutOff(): void {
     this.isCutOff = true;
   }
@@ -57,7 +62,7 @@ describe('the client of a live stream', () => {
     const client = connect();
     client.take(event(at(1)));
     expect(frames.ids).toEqual([]);
-    client.goLive();
+    void client.goLive();
     client.take(event(at(2)));
     expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: ['1-0', '2-0'], sent: 2 });
   });
@@ -67,12 +72,12 @@ describe('the client of a live stream', () => {
     ['later', false],
   ])('gets an emit again whose event was deleted %s', (_, waits) => {
     const client = connect();
-    if (!waits) client.goLive();
+    if (!waits) void client.goLive();
     client.take(event(at(1), { emitId: 'a' }));
     client.take(event(at(2), { emitId: 'a' }));
     client.forget({ kind: 'delete', emitterId: EMITTER, place: at(3), start: null, end: null, stream: null });
     client.take(event(at(4), { emitId: 'a' }));
-    if (waits) client.goLive();
+    if (waits) void client.goLive();
     expect(frames.ids).toEqual(['1-0', '4-0']);
   });
 
@@ -80,7 +85,7 @@ describe('the client of a live stream', () => {
     const client = connect({ expand: true });
     for (let n = 1; n < 4; n++) client.take(event(at(n), { bytes: 100_000 }));
     expect(frames.held).toBeGreaterThan(300_000);
-    client.goLive();
+    void client.goLive();
     expect(frames.held).toBe(0);
   });
 
@@ -89,13 +94,13 @@ describe('the client of a live stream', () => {
     client.take(event(at(3)));
     client.take(event(at(4)));
     for (const place of [at(2), at(3)]) client.sendStored(stored(place), '{}');
-    client.goLive();
+    void client.goLive();
     expect(frames.ids).toEqual(['2-0', '3-0', '4-0']);
   });
 
   it('gets neither an event that it has received before nor a repeat of it', () => {
     const client = connect({ after: at(5) });
-    client.goLive();
+    void client.goLive();
     client.take(event(at(4), { emitId: 'same' }));
     client.take(event(at(5)));
     client.take(event(at(6), { emitId: 'same' }));
@@ -106,7 +111,7 @@ describe('the client of a live stream', () => {
   it('does not get a repeat of an event that the store has', () => {
     const client = connect({ after: at(5) });
     client.knows(stored(at(5), 'first'));
-    client.goLive();
+    void client.goLive();
     client.take(event(at(6), { emitId: 'first' }));
     client.take(event(at(6, 1), { emitId: 'second' }));
     expect(frames.ids).toEqual(['6-1']);
@@ -119,20 +124,35 @@ describe('the client of a live stream', () => {
   });
 
   it.each([
-    ['while its response begins', false],
-    ['when it is live', true],
-  ])('is disconnected if it does not read %s, but not for one large event', (_, isLive) => {
+    ['while its response begins', false, MOST_WAITING_BYTES],
+    ['when it is live', true, MOST_PENDING_BYTES],
+  ])('is disconnected if it does not read %s, but not for one large event', (_, isLive, most) => {
     const client = connect({ expand: true });
-    if (isLive) client.goLive();
-    client.take(event(at(1), { bytes: MOST_PENDING_BYTES - 1000 }));
+    if (isLive) void client.goLive();
+    client.take(event(at(1), { bytes: most - 1000 }));
     expect(frames.isCutOff).toBe(false);
     for (let n = 2; n < 5; n++) client.take(event(at(n), { bytes: 1000 }));
     expect(frames.isCutOff).toBe(true);
   });
 
+  it('gets events that waited as fast as it reads, and those that arrive meanwhile after them', async () => {
+    const client = connect({ expand: true });
+    const large = { bytes: MOST_PENDING_BYTES };
+    for (let n = 1; n < 4; n++) client.take(event(at(n), large));
+    const live = client.goLive();
+    client.take(event(at(4), large));
+    await live;
+    frames.read();
+    client.take(event(at(5)));
+    expect(frames.ids).toEqual([1, 2, 3, 4, 5].map((n) => eventIdOf(at(n))));
+    expect(frames.isCutOff).toBe(false);
+    expect(frames.held).toBe(0);
+    expect(frames.most).toBeLessThan(1.1 * MOST_PENDING_BYTES);
+  });
+
   it('is not disconnected while it reads', () => {
     const client = connect({ expand: true });
-    client.goLive();
+    void client.goLive();
     for (let n = 1; n < 5; n++) {
       client.take(event(at(n), { bytes: MOST_PENDING_BYTES - 1000 }));
       frames.read();

@@ -38,6 +38,8 @@ export interface WantedStream {
 
 /** The most that may wait for a client that does not read. */
 export const MOST_PENDING_BYTES = 1024 * 1024;
+/** The most that may wait while a client gets the events that it missed, which takes as long as it reads them. */
+export const MOST_WAITING_BYTES = 8 * MOST_PENDING_BYTES;
 
 /** The identity of an emit, and the place of its event. */
 type Emitted = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
@@ -78,7 +80,7 @@ export class LiveClient implements LiveListener {
     this.waiting.push({ event: { stream, emitId, place }, frame });
     this.outlet.hold(frame);
     this.waitingBytes += frame.length;
-    if (this.waitingBytes > MOST_PENDING_BYTES) this.outlet.cutOff();
+    if (this.waitingBytes > MOST_WAITING_BYTES) this.outlet.cutOff();
   }
 
   /** Handles a deletion in the log: an emit with the id of a deleted one is a new event. */
@@ -106,19 +108,19 @@ export class LiveClient implements LiveListener {
     return this.outlet.drained();
   }
 
-  /** Call it when the response has begun and all missed events below the seam are sent. */
-  goLive(): void {
-    const waiting = this.waiting ?? [];
-    this.waiting = null;
-    this.waitingBytes = 0;
-    for (const each of waiting) {
-      if ('kind' in each) {
-        this.emits.forget(each);
+  /** Call it when the response has begun and all missed events below the seam are sent. Resolves when those that waited are sent, as fast as the client reads. */
+  async goLive(): Promise<void> {
+    for (let next = this.waiting?.shift(); next; next = this.waiting?.shift()) {
+      if ('kind' in next) {
+        this.emits.forget(next);
         continue;
       }
-      this.send(each.event, each.frame);
-      this.outlet.release(each.frame);
+      if (this.outlet.pending > MOST_PENDING_BYTES) await this.outlet.drained();
+      this.send(next.event, next.frame);
+      this.outlet.release(next.frame);
+      this.waitingBytes -= next.frame.length;
     }
+    this.waiting = null;
   }
 
   private send(emitted: Emitted, frame: Buffer): void {

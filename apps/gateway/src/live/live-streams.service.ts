@@ -88,7 +88,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     // only after it has joined, so that the client gets every event emitted after it has received the headers
     connection.begin();
     if (stored) void this.catchUp(client, after, await joined, stored, connection);
-    else client.goLive();
+    else void client.goLive();
   }
 
   async beforeApplicationShutdown(): Promise<void> {
