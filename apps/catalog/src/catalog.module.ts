@@ -28,6 +28,7 @@ import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
 import { WorkflowRow, WorkflowsRepository } from './workflows/workflows.repository.js';
 import { WorkflowsController } from './workflows/workflows.controller.js';
+import { WorkflowsProgress } from './workflows/workflows-progress.js';
 
 /** Components, sources and the registry of workflows, with their owners. */
 @Module({
@@ -61,6 +62,7 @@ import { WorkflowsController } from './workflows/workflows.controller.js';
     Reconciliation,
     RestoresRepository,
     SourcesService,
+    WorkflowsProgress,
     WorkflowsRepository,
     OutboxRelay,
     // its facts have been announced

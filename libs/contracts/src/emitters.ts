@@ -52,6 +52,8 @@ export class EmitterState {
   @IsString() name!: string;
   /** When it was created, in ms: an auto-subscription applies only to emitters created after it. */
   @IsInt() created_at_ms!: number;
+  /** When a workflow was last removed, in ms: it may have returned since. */
+  @IsOptional() @IsInt() removed_at_ms?: number;
   @IsOptional() @IsObject() deployment?: Deployment;
 }
 
@@ -75,6 +77,8 @@ export class FindEmitters {
   @IsArray() ids!: string[];
   /** For a service that does not run sources: a deployment may be large. */
   @IsOptional() @IsBoolean() without_deployments?: boolean;
+  /** Also the workflows whose records were in the topic `workflows` when the request came. The reply may be `unavailable` while the catalog is behind. */
+  @IsOptional() @IsBoolean() up_to_date?: boolean;
 }
 /** Returns the emitters that exist. For a service that sees an id before its fact has arrived. */
 export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', FindEmitters);

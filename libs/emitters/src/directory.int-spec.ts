@@ -228,6 +228,42 @@ describe('the directory of emitters', () => {
     await expect(directory.find(['dc_1', 'dc_2'])).rejects.toThrow('down');
   });
 
+  describe('of a workflow', () => {
+    const workflow = (version: number, more: Partial<EmitterState> = {}): EmitterState => ({
+      ...state('p_1', version),
+      kind: 'workflow',
+      ...more,
+    });
+    const isActive = async () => (await directory.find(['p_1'])).get('p_1')?.active;
+    const asked = () => messages.requests.map(({ payload }) => payload as FindEmitters);
+
+    it('is looked up each time, also in the topic that registers it, because it may be registered at any moment', async () => {
+      expect(await isActive()).toBeUndefined();
+      catalog = [workflow(1)];
+      expect(await isActive()).toBe(true);
+      expect(asked()).toEqual(Array(2).fill({ ids: ['p_1'], up_to_date: true }));
+    });
+
+    it('is looked up after it was removed, because it may have returned', async () => {
+      const removed = workflow(2, { active: false, deleted: true });
+      await directory.learn(removed);
+      expect((await directory.find(['p_1'])).get('p_1')).toMatchObject({ deleted: true });
+      catalog = [workflow(3)];
+      expect(await isActive()).toBe(true);
+      await directory.learn({ ...removed, version: 4 });
+      messages.replyTo(findEmitters, () => {
+        throw new Unavailable('down');
+      });
+      await expect(isActive()).rejects.toThrow('down');
+    });
+
+    it('is looked up with the others that are unknown at that time', async () => {
+      await Promise.all(['p_1', 'p_2', 'p_1', 'p_3'].map((id) => directory.find([id])));
+      await Promise.all(['p_1', 'p_2'].map((id) => directory.find([id, 'dc_1'])));
+      expect(asked().flatMap(({ ids }) => ids.filter((id) => id === 'p_1'))).toHaveLength(2);
+    });
+  });
+
   it('looks up the new sources of an account that it does not know, also one that did not exist a moment ago, some at a time', async () => {
     await directory.learn(state('dc_0'));
     expect([...(await directory.find(['dc_1'])).keys()]).toEqual([]);

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, LessThan, PrimaryColumn } from 'typeorm';
-import { type EmitterState, findEmitters, findNewEmitters, type UserId } from '#contracts';
+import { type EmitterState, findEmitters, type FindEmitters, findNewEmitters, isId, type UserId } from '#contracts';
 import {
   BYTEWISE_TEXT,
   Database,
@@ -92,10 +93,14 @@ const UNKNOWN_FOR_MS = 1000;
 const LEARNT_TOGETHER = 64;
 /** The most states of known emitters that do: it locks their rows. */
 const CONFIGURED_TOGETHER = 16;
+/** Between two queries for workflows: one that is not registered may be at any moment, but a producer may emit in its name at a high rate. */
+const WORKFLOWS_EVERY_MS = 20;
 /** The most emitters of one query: the size of a reply has a limit. */
 const ASKED_TOGETHER = 500;
 /** For all queries of a call. The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
+
+type AskOptions = Pick<FindEmitters, 'up_to_date'> & { timeoutMs?: number };
 
 /** Emitters that are being looked up. */
 interface Awaited {
@@ -111,9 +116,17 @@ interface Awaited {
  */
 @Injectable()
 export class EmitterDirectory {
-  /** Ids that the catalog recently did not know: a producer that emits for nonexistent emitters must not flood it with queries. */
+  /** Sources that the catalog recently did not know: a producer that emits for nonexistent ones must not flood it with queries. */
   private readonly unknown = new LRUCache<string, true>({ max: 10_000, ttl: UNKNOWN_FOR_MS });
   private readonly lookups = new Lookups<string, Emitter>((ids) => this.known(ids));
+  private readonly workflows = new Lookups<string, true>(async (ids) => {
+    await sleep(Math.max(0, this.workflowsAt + WORKFLOWS_EVERY_MS - performance.now()));
+    this.workflowsAt = performance.now();
+    await this.lookUp(ids, { up_to_date: true });
+    return new Map<string, true>();
+  });
+  /** When workflows were last looked up, as from performance.now(). */
+  private workflowsAt = -Infinity;
   private readonly learning = new JointWrites<EmitterState, boolean>((states) => this.store(states), LEARNT_TOGETHER);
   private readonly configuring = new JointWrites<EmitterState, boolean>((states) => this.configure(states), CONFIGURED_TOGETHER);
   /** The states that are being stored, by emitter. */
@@ -127,20 +140,20 @@ export class EmitterDirectory {
   ) {}
 
   /**
-   * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog, many with one query. While the catalog does not respond, their
-   * facts are enough, also those that another replica has read.
+   * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog, many with one query, and workflows that were removed, because
+   * they may have returned. While the catalog does not respond, their facts are enough, also those that another replica has read.
    */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];
     const found = await this.known(wanted);
-    const missing = wanted.filter((id) => !found.has(id) && !this.unknown.has(id));
+    const missing = wanted.filter((id) => isUncertain(found.get(id)) && !this.unknown.has(id));
     if (missing.length === 0) return found;
     const failed = await this.untilLearnt(missing).then(
       () => undefined,
       (error: unknown) => ({ error }),
     );
     const learnt = await this.known(missing);
-    if (failed && learnt.size < missing.length) throw failed.error;
+    if (failed && missing.some((id) => isUncertain(learnt.get(id)))) throw failed.error;
     return new Map([...found, ...learnt]);
   }
 
@@ -150,20 +163,22 @@ export class EmitterDirectory {
     const awaited: Awaited = { ids: new Set(ids), resolve };
     this.awaited.add(awaited);
     try {
-      await Promise.race([this.lookUp(ids), factsArrived]);
+      const [workflows, others] = [true, false].map((each) => ids.filter((id) => isId('workflow', id) === each));
+      const lookups = Promise.all([this.lookUp(others!), ...workflows!.map((id) => this.workflows.get(id))]);
+      await Promise.race([lookups, factsArrived]);
     } finally {
       this.awaited.delete(awaited);
     }
   }
 
-  private async lookUp(ids: string[]): Promise<void> {
+  private async lookUp(ids: string[], options: Pick<FindEmitters, 'up_to_date'> = {}): Promise<void> {
     const until = performance.now() + ASK_TIMEOUT_MS;
     for (let start = 0; start < ids.length; start += ASKED_TOGETHER) {
       const some = ids.slice(start, start + ASKED_TOGETHER);
-      const states = await this.ask(some, Math.max(1, until - performance.now()));
+      const states = await this.ask(some, { ...options, timeoutMs: Math.max(1, until - performance.now()) });
       await Promise.all(states.map((state) => this.learn(state)));
       const existing = new Set(states.map((state) => state.emitter_id as string));
-      for (const id of some) if (!existing.has(id)) this.unknown.set(id, true);
+      for (const id of some) if (!existing.has(id) && !isId('workflow', id)) this.unknown.set(id, true);
     }
   }
 
@@ -219,8 +234,8 @@ export class EmitterDirectory {
     await this.find(ids);
   }
 
-  private ask(ids: string[], timeoutMs = ASK_TIMEOUT_MS): Promise<EmitterState[]> {
-    const query = this.handler?.needsConfigured ? { ids } : { ids, without_deployments: true };
+  private ask(ids: string[], { timeoutMs = ASK_TIMEOUT_MS, ...options }: AskOptions = {}): Promise<EmitterState[]> {
+    const query = { ids, ...options, ...(!this.handler?.needsConfigured && { without_deployments: true }) };
     return this.messages.request(findEmitters, query, { key: ids[0] ?? '', timeoutMs });
   }
 
@@ -326,6 +341,9 @@ async function renew(session: Session, states: EmitterState[]): Promise<Map<stri
   });
   return new Map(rows.map(({ id }) => [id, false]));
 }
+
+/** Whether the catalog may have an emitter that the table does not have, or not in this state. */
+const isUncertain = (known: Emitter | undefined): boolean => !known || (known.deleted && known.kind === 'workflow');
 
 /** Whether only its configuration has changed. */
 const isConfigured = (known: Emitter, { owner_id, active, deleted, created_at_ms }: EmitterState): boolean =>

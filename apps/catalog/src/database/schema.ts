@@ -14,6 +14,7 @@ import { SuspendAccounts1796947200002 } from './migrations/0005-suspend-accounts
 import { NoteRestores1796947200006 } from './migrations/0006-note-restores.js';
 import { KnowSuspendedAccounts1797897600001 } from './migrations/0007-know-suspended-accounts.js';
 import { SuspendAccountsOfWorkflows1797897600003 } from './migrations/0008-suspend-accounts-of-workflows.js';
+import { NoteRemovalsOfWorkflows1798473600001 } from './migrations/0009-note-removals-of-workflows.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, SuspendedAccountRow, WorkflowRow],
@@ -30,5 +31,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     NoteRestores1796947200006,
     KnowSuspendedAccounts1797897600001,
     SuspendAccountsOfWorkflows1797897600003,
+    NoteRemovalsOfWorkflows1798473600001,
   ],
 });

@@ -3,6 +3,9 @@ import { Test } from '@nestjs/testing';
 import { ComponentsInMemory, describedAs } from '../components/components-in-memory-for-tests.js';
 import { SourcesInMemory } from '../sources/sources-in-memory-for-tests.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
+import type { FindEmitters } from '#contracts';
+import type { LogRecord } from '#messaging';
+import { WorkflowsProgress } from '../workflows/workflows-progress.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 import { EmittersController } from './emitters.controller.js';
 
@@ -29,19 +32,33 @@ it('finds emitters of both kinds by their ids, and sources by the keys of their 
     external_id: null,
   };
   await sources.create(OWNER, 'dc_1', { ...change, endpoint_key: 'secret' });
-  const states = async (ids: string[]) => (ids.includes('p_1') ? [WORKFLOW] : []);
+  const registered = ['p_1'];
+  const states = async (ids: string[]) => registered.filter((id) => ids.includes(id)).map((emitter_id) => ({ ...WORKFLOW, emitter_id }));
+  let waits = 0;
+  const reachEnd = async () => {
+    waits++;
+    registered.push('p_2');
+  };
   const module = await Test.createTestingModule({
     controllers: [EmittersController],
     providers: [
       { provide: SourcesRepository, useValue: sources },
       { provide: WorkflowsRepository, useValue: { states } },
+      { provide: WorkflowsProgress, useValue: { reachEnd } },
     ],
   }).compile();
   const controller = module.get(EmittersController);
+  const find = (query: FindEmitters) => controller.find(query, { header: () => undefined } as unknown as LogRecord);
 
-  expect(await controller.find({ ids: ['p_1', 'dc_1', 'dc_9'] })).toEqual([expect.objectContaining({ emitter_id: 'dc_1' }), WORKFLOW]);
-  expect(await controller.find({ ids: [] })).toEqual([]);
-  const [bare] = await controller.find({ ids: ['dc_1'], without_deployments: true });
+  expect(await find({ ids: ['p_1', 'dc_1', 'dc_9'] })).toEqual([expect.objectContaining({ emitter_id: 'dc_1' }), WORKFLOW]);
+  expect(await find({ ids: [] })).toEqual([]);
+  expect(await find({ ids: ['p_1', 'dc_1', 'dc_9'], up_to_date: true })).toHaveLength(2);
+  expect(await find({ ids: ['p_1', 'p_2'] })).toEqual([WORKFLOW]);
+  expect(waits).toBe(0);
+  // it is being registered
+  expect(await find({ ids: ['p_1', 'p_2'], up_to_date: true })).toEqual([WORKFLOW, { ...WORKFLOW, emitter_id: 'p_2' }]);
+  expect(waits).toBe(1);
+  const [bare] = await find({ ids: ['dc_1'], without_deployments: true });
   expect(bare).toMatchObject({ emitter_id: 'dc_1', kind: 'source' });
   expect(bare).not.toHaveProperty('deployment');
   expect(await controller.findEndpoints({ endpoint_keys: ['guessed', 'secret'] })).toMatchObject([{ emitter_id: 'dc_1' }]);

@@ -41,7 +41,7 @@ describe('a record of the topic workflows', () => {
           key: Buffer.from(key),
           value: value === null ? null : Buffer.from(value),
           offset: '0',
-          timestamp: '0',
+          timestamp: '5',
           attributes: 0,
           headers: {},
         },
@@ -55,7 +55,7 @@ describe('a record of the topic workflows', () => {
     expect(await take('p_1', null)).toBeUndefined();
     expect(calls).toEqual([
       ['put', 'p_1', 'u_1', 'Mail', false],
-      ['remove', 'p_1'],
+      ['remove', 'p_1', 5],
     ]);
   });
 

@@ -5,6 +5,7 @@ import { isId, type UserId, type WorkflowId, WORKFLOWS_TOPIC } from '#contracts'
 import { isTransient } from '#database';
 import { Consumes, LogRecord, type Outcome, rejected } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { WORKFLOWS_GROUP } from './workflows-progress.js';
 import { WorkflowsRepository } from './workflows.repository.js';
 
 /** Its events, subscriptions and logs would become those of another account. */
@@ -18,12 +19,13 @@ export class WorkflowsController {
     private readonly workflows: WorkflowsRepository,
   ) {}
 
-  @Consumes({ topic: WORKFLOWS_TOPIC }, 'workflows', { concurrency: 4, maxOutstanding: 500 })
+  @Consumes({ topic: WORKFLOWS_TOPIC }, WORKFLOWS_GROUP, { concurrency: 4, maxOutstanding: 500 })
   async changed(@Payload() record: LogRecord): Promise<Outcome | void> {
     const workflow = readWorkflowRecord(record.key, record.value);
     if (typeof workflow === 'string') return rejected(workflow);
     try {
-      if ('removed' in workflow) await this.workflows.remove(workflow.id);
+      // by the clock of its producer, unless that is ahead
+      if ('removed' in workflow) await this.workflows.remove(workflow.id, Math.min(record.timestamp, Date.now()));
       else if (!(await this.workflows.put(workflow.id, workflow.ownerId, workflow.name, workflow.active))) return rejected(ANOTHERS);
     } catch (error) {
       if (isTransient(error)) throw error;

@@ -17,13 +17,13 @@ it('a workflow keeps its owner, grows its version with each change, and publishe
   expect(await workflows.put(id, owner, 'Mail', true)).toBe(true);
   expect(await workflows.put(id, newId('user'), 'Stolen', true)).toBe(false);
   const [created] = await workflows.states([id, newId('workflow')]);
-  expect(created).toMatchObject({ emitter_id: id, owner_id: owner, name: 'Mail', active: true, deleted: false });
-  await workflows.remove(id);
-  await workflows.remove(id);
+  expect(created).toMatchObject({ emitter_id: id, owner_id: owner, name: 'Mail', active: true, deleted: false, removed_at_ms: undefined });
+  await workflows.remove(id, 5);
+  await workflows.remove(id, 6);
   expect(await workflows.states([id])).toEqual([]);
   await workflows.put(id, owner, 'Mail', false);
   const [returned] = await workflows.states([id]);
-  expect(returned).toMatchObject({ active: false, deleted: false });
+  expect(returned).toMatchObject({ active: false, deleted: false, removed_at_ms: 5 });
   expect(returned!.created_at_ms).toBeGreaterThanOrEqual(created!.created_at_ms);
   const facts = await db.database.rows(OutboxRecord).find({ order: { id: 'ASC' } });
   const versions = facts.map(({ value }) => (JSON.parse(String(value)) as { version: number }).version);
@@ -60,15 +60,15 @@ it('the workflows of an account are suspended, resumed and removed together', as
   expect(await states()).toEqual([isOn, isOff, isOn]);
   // one that is removed and returns remains suspended as long as its account is, and no longer
   await suspend(true);
-  await workflows.remove(on!);
+  await workflows.remove(on!, 5);
   await workflows.put(on!, owner, 'Mail', true);
   expect(await states()).toEqual([isSuspended, isOff, isOn]);
-  await workflows.remove(on!);
+  await workflows.remove(on!, 5);
   await suspend(false);
   await workflows.put(on!, owner, 'Mail', true);
   expect(await states()).toEqual([isOn, isOff, isOn]);
   // one that is registered, or returns, while its account is suspended is suspended, too
-  await workflows.remove(on!);
+  await workflows.remove(on!, 5);
   await suspend(true);
   await workflows.put(on!, owner, 'Mail', true);
   const late = newId('workflow');
@@ -79,7 +79,7 @@ it('the workflows of an account are suspended, resumed and removed together', as
   ]);
   expect(await suspend(false)).toBe(3);
   expect([await states(), await workflows.states([late])]).toMatchObject([[isOn, isOff, isOn], [{ active: true }]]);
-  await workflows.remove(late);
+  await workflows.remove(late, 5);
   expect([(await workflows.removeAll(owner)).length, (await workflows.removeAll(owner)).length]).toEqual([2, 0]);
   expect(await states()).toEqual([isOn]);
 });
@@ -89,7 +89,7 @@ it('workflows are published again over newer states that the database has lost, 
   const [on, removed, unknown, owner] = [newId('workflow'), newId('workflow'), newId('workflow'), newId('user')];
   for (const id of [on, removed]) await workflows.put(id, owner, 'Mail', true);
   const known = (await workflows.states([on, removed])).map((state) => ({ ...state, version: state.version + 1_000_000 }));
-  await workflows.remove(removed);
+  await workflows.remove(removed, 5);
   await db.database.query('TRUNCATE outbox');
   expect(await workflows.overrule([...known, { ...known[0]!, emitter_id: unknown }])).toBe(2);
   const facts = await db.database.rows(OutboxRecord).find();

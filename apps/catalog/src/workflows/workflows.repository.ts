@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, In, Index, PrimaryColumn, Repository } from 'typeorm';
 import { emitterChanged, type EmitterState, type UserId, type WorkflowId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, NOW_MS, type Transaction } from '#database';
 import { recordOf } from '#messaging';
 import { addToOutbox } from '#outbox';
 import { nextVersion, overrule, VERSION, versionsOf } from '../database/version.js';
@@ -31,6 +31,10 @@ export class WorkflowRow {
   @Column('boolean', { default: false })
   deleted!: boolean;
 
+  /** When it was last removed, in ms. */
+  @Column('bigint', { nullable: true })
+  removed_at_ms!: number | null;
+
   @Column(VERSION)
   version!: number;
 
@@ -47,6 +51,7 @@ export const workflowState = (row: WorkflowRow): EmitterState => ({
   version: row.version,
   name: row.name,
   created_at_ms: row.created_at.getTime(),
+  removed_at_ms: row.removed_at_ms ?? undefined,
 });
 
 /** The only writer of the table `workflow`. A row and the fact of its change are one transaction. */
@@ -77,13 +82,14 @@ export class WorkflowsRepository {
     });
   }
 
-  async remove(id: WorkflowId): Promise<void> {
+  /** @param atMs when its removal was requested */
+  async remove(id: WorkflowId, atMs: number): Promise<void> {
     await this.database.transaction(async (transaction) => {
       const removed = await transaction
         .rows(WorkflowRow)
         .createQueryBuilder()
         .update()
-        .set({ deleted: true, active: false, version: () => nextVersion('workflow') })
+        .set({ deleted: true, active: false, removed_at_ms: atMs, version: () => nextVersion('workflow') })
         .where('id = :id AND NOT deleted', { id })
         .returning('*')
         .execute();
@@ -102,7 +108,7 @@ export class WorkflowsRepository {
   /** Removes all workflows of an account. Returns the states of those that it has removed. */
   removeAll(ownerId: UserId): Promise<EmitterState[]> {
     return this.change(
-      `UPDATE workflow SET deleted = true, active = false, suspended = false, name = '', version = ${nextVersion('workflow')}
+      `UPDATE workflow SET deleted = true, active = false, suspended = false, name = '', removed_at_ms = ${NOW_MS}, version = ${nextVersion('workflow')}
        WHERE owner_id = $1 AND NOT deleted`,
       [ownerId],
     );

@@ -15,7 +15,7 @@ const of = { owner_id: 'u_1', emitter_id: 'dc_1' } as const;
 describe('while the event store is behind', () => {
   const waitedUntil: number[] = [];
   const progress = {
-    reachEnd: async (_: unknown, deadline: number) => {
+    reachEnd: async (deadline: number) => {
       waitedUntil.push(deadline);
       throw new Unavailable('behind');
     },

@@ -57,8 +57,8 @@ export class EventPagesController {
   @Handles(findWithdrawnEmits)
   async withdrawn(@Payload() { emits }: FindWithdrawnEmits, @Ctx() record: LogRecord): Promise<WaitingEmitKey[]> {
     await this.progress.reachEnd(
-      emits.map(({ emitter_id }) => emitter_id),
       deadlineOf(record),
+      emits.map(({ emitter_id }) => emitter_id),
     );
     return this.repository.withdrawn(emits);
   }

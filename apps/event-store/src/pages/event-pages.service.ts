@@ -47,7 +47,7 @@ export class EventPagesService {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
     await this.requireOwned(owner_id, emitter_id);
-    if (!may_lag) await this.progress.reachEnd([emitter_id], deadline);
+    if (!may_lag) await this.progress.reachEnd(deadline, [emitter_id]);
     const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id, place, place)]);
     return {
       event: found ? { stream: found.stream, emit_id: found.emit_id, json: found.event.toString('utf8') } : null,
@@ -58,7 +58,7 @@ export class EventPagesService {
   /** deadline: as above. */
   async deletions({ owner_id, emitter_id, from_id = '', to_id = '' }: ListDeletions, deadline: number): Promise<EventDeletion[]> {
     await this.requireOwned(owner_id, emitter_id);
-    await this.progress.reachEnd([emitter_id], deadline);
+    await this.progress.reachEnd(deadline, [emitter_id]);
     return this.pages.deletions(emitter_id, parseEventId(from_id) ?? BEFORE_ALL, parseEventId(to_id) ?? AFTER_ALL);
   }
 

@@ -75,6 +75,17 @@ describe('retention', () => {
     expect(await counts()).toEqual({ dc_b: 5 });
   });
 
+  it('keeps the events of a workflow that were emitted after its removal, because it may return', async () => {
+    await db.database.query(
+      "INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event) SELECT n, n, 'p_a', '', n, '1' FROM generate_series(1, 3) AS n",
+    );
+    await directory.learn(state('p_a', { kind: 'workflow', version: 2, active: false, deleted: true, removed_at_ms: 2 }));
+    expect(await counts()).toEqual({ p_a: 2 });
+    // the fact of its second removal was not read
+    await directory.learn(state('p_a', { kind: 'workflow', version: 5, removed_at_ms: 3 }));
+    expect(await counts()).toEqual({ p_a: 1 });
+  });
+
   it('deletes events that were emitted in the name of a deleted emitter afterwards', async () => {
     await directory.learn(state('dc_a', { deleted: true }));
     await directory.learn(state('dc_b'));

@@ -83,7 +83,10 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
   }
 }
 
-/** Deletes the events of a deleted emitter. The sweep finds events that are emitted in its name afterwards. */
+/**
+ * Deletes the events of a deleted emitter, but not those of a workflow that returned after its removal. The sweep finds events that are emitted in its name
+ * afterwards.
+ */
 @Injectable()
 export class DeletedEmitters extends EmitterChangeHandler {
   constructor(
@@ -95,9 +98,10 @@ export class DeletedEmitters extends EmitterChangeHandler {
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
     for (const { state } of changes) {
-      if (!state.deleted) continue;
-      const events = await this.events.deleteAll([state.emitter_id], transaction);
-      this.log.info({ emitter_id: state.emitter_id, events }, 'emitter.events-deleted');
+      const { emitter_id, deleted, removed_at_ms = deleted ? Number.MAX_SAFE_INTEGER : undefined } = state;
+      if (removed_at_ms === undefined) continue;
+      const events = await this.events.deleteBefore(removed_at_ms, [emitter_id], transaction);
+      if (deleted || events > 0) this.log.info({ emitter_id, events }, 'emitter.events-deleted');
     }
   }
 }

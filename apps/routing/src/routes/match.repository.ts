@@ -91,7 +91,7 @@ export class MatchRepository {
 
   /**
    * The listeners of each pair of emitter and stream, in one statement: a row per listener, one row for a pair without listeners, and none for an
-   * unknown emitter. Always current: a subscription applies from the moment its request returns, because there is no cache to keep consistent between
+   * unknown emitter or a workflow that was removed, because it may have returned. Always current: a subscription applies from the moment its request returns, because there is no cache to keep consistent between
    * replicas.
    */
   private async find(pairs: Pair[], limit: string): Promise<MatchRow[]> {
@@ -100,7 +100,7 @@ export class MatchRepository {
       text: `
         SELECT asked.n::int - 1 AS n, emitter.owner_id, earlier.postponed, found.listener_id, found.version
         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n)
-        JOIN emitter ON emitter.id = asked.emitter_id
+        JOIN emitter ON emitter.id = asked.emitter_id AND NOT (emitter.deleted AND emitter.kind = 'workflow')
         -- OFFSET 0: once for each pair, not for each listener
         CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM postponed_event WHERE emitter_id = asked.emitter_id) AS postponed OFFSET 0) AS earlier
         LEFT JOIN LATERAL (

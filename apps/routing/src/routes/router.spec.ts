@@ -503,6 +503,12 @@ describe('an event of an unknown emitter', () => {
     expect((await router.plan([record('dc_1', '5')])).flat().map(({ lane }) => lane)).toEqual(['wh_1 dc_1']);
   });
 
+  it('is looked up separately if its emitter is a workflow, which the catalog may have to read first', async () => {
+    for (const id of ['p_1', 'dc_1', 'p_2']) unknown.add(id);
+    await run(await router.plan([record('p_1', '1'), record('dc_1', '2'), record('p_2', '3')]));
+    expect(introduced.sort()).toEqual([['dc_1'], ['p_1', 'p_2']]);
+  });
+
   it('leaves deliveries in progress for other accounts', async () => {
     const begun = new Map<string, number>();
     dispatcher.firstAttempt = ({ webhookId }: Delivery, _: number, tenant: UserId): Task => ({

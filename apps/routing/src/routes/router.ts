@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EVENTS_TOPIC, OUTBOX_HEADER } from '#contracts';
+import { EVENTS_TOPIC, isId, OUTBOX_HEADER } from '#contracts';
 import { type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { deadLetterRecord, isOutage, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
@@ -27,8 +27,8 @@ const repeats = counter(
  */
 const PLANNED = { size: 6_000, bytes: 4096 };
 
-/** The matches of the events of unknown emitters in a batch. */
-type Introduction = () => Promise<Map<EmittedEvent, Match | undefined>>;
+/** The match of an event of an unknown emitter in a batch. */
+type Introduction = (event: EmittedEvent) => Promise<Match | undefined>;
 /** The emitters of the malformed records in a batch, by id. */
 type Emitters = () => Promise<Map<string, Pick<Emitter, 'owner_id'>>>;
 
@@ -111,15 +111,21 @@ export class Router {
 
   private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
     if (match && !this.unknownEmitters.has(event.emitterId)) return [...this.tasks.of(event, match)];
-    return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce()).get(event)))];
+    return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce(event))))];
   }
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
   private introduction(events: EmittedEvent[]): Introduction {
-    return once(async () => {
-      const matches = await this.matching.introduce(events);
-      return new Map(events.map((event, index) => [event, matches[index]]));
-    });
+    const isOfWorkflow = ({ emitterId }: EmittedEvent): boolean => isId('workflow', emitterId);
+    const matchesOf = (some: EmittedEvent[]) =>
+      once(async () => {
+        const matches = await this.matching.introduce(some);
+        return new Map(some.map((event, index) => [event, matches[index]]));
+      });
+    const ofSources = matchesOf(events.filter((event) => !isOfWorkflow(event)));
+    // separately: the catalog may have to read their registrations first
+    const ofWorkflows = matchesOf(events.filter(isOfWorkflow));
+    return async (event) => (await (isOfWorkflow(event) ? ofWorkflows() : ofSources())).get(event);
   }
 
   /** Looks up the emitters of all malformed records of a batch at once, when the first report is sent; again after a failure. */

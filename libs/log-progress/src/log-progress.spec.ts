@@ -3,25 +3,33 @@ import type { Admin } from 'kafkajs';
 import type { EmitterId } from '#contracts';
 import { type KafkaClient, partitionOf } from '#messaging';
 import { createLog } from '#observability';
-import type { AppendRepository } from './append.repository.js';
-import { StoreProgress } from './store-progress.js';
+import { LogProgress, type Offsets } from './log-progress.js';
+
+class Progress extends LogProgress {
+  constructor(
+    kafka: KafkaClient,
+    protected override readonly readTo: () => Promise<Offsets>,
+  ) {
+    super(kafka, createLog('test', 'silent'), 'events', 'the reader');
+  }
+}
 
 const EMITTER: EmitterId = 'dc_1';
 const OTHER: EmitterId = 'dc_3';
 const [own, other] = [partitionOf(EMITTER, 2), partitionOf(OTHER, 2)];
 
-describe('a question about deletions', () => {
+describe('a question about what a log contains', () => {
   /** By partition: the first offset that Kafka has, and the next one. */
   let log: Record<number, [low: number, high: number]>;
-  let stored: Record<number, number>;
+  let read: Record<number, number>;
   let asked: number;
   let kafkaResponds: Promise<void>;
-  let progress: StoreProgress;
+  let progress: Progress;
 
   beforeEach(() => {
     jest.useFakeTimers();
     log = { [own]: [0, 10], [other]: [0, 10] };
-    stored = { [own]: 10, [other]: 10 };
+    read = { [own]: 10, [other]: 10 };
     asked = 0;
     kafkaResponds = Promise.resolve();
     const fetchTopicOffsets = async () => {
@@ -35,15 +43,8 @@ describe('a question about deletions', () => {
       return ends;
     };
     const admin = { connect: async () => {}, disconnect: async () => {}, fetchTopicOffsets } as unknown as Admin;
-    const events = {
-      storedPositions: async () =>
-        Object.entries(stored).map(([partition, offset]) => ({ partition: Number(partition), offset, clock: 0 })),
-    };
-    progress = new StoreProgress(
-      { admin: () => admin } as unknown as KafkaClient,
-      createLog('test', 'silent'),
-      events as unknown as AppendRepository,
-    );
+    const readTo = async () => new Map(Object.entries(read).map(([partition, offset]) => [Number(partition), offset]));
+    progress = new Progress({ admin: () => admin } as unknown as KafkaClient, readTo);
   });
   afterEach(() => {
     jest.useRealTimers();
@@ -52,38 +53,39 @@ describe('a question about deletions', () => {
   /** Asks, and returns what became of it, once that is known. */
   function ask(emitters: EmitterId[] = [EMITTER], withinMs = 5000): { outcome?: string } {
     const state: { outcome?: string } = {};
-    progress.reachEnd(emitters, Date.now() + withinMs).then(
+    progress.reachEnd(Date.now() + withinMs, emitters.length > 0 ? emitters : undefined).then(
       () => (state.outcome = 'reached'),
       (error: { code?: string }) => (state.outcome = error.code),
     );
     return state;
   }
 
-  it('waits until the store has read what the log contained when it came, but nothing that came later', async () => {
-    stored[own] = 8;
+  it('waits until the reader has read what the log contained when it came, but nothing that came later', async () => {
+    read[own] = 8;
     const question = ask();
     await jest.advanceTimersByTimeAsync(1000);
     log[own] = [0, 20];
-    stored[own] = 9;
+    read[own] = 9;
     await jest.advanceTimersByTimeAsync(1000);
     expect(question).toEqual({});
-    stored[own] = 10;
+    read[own] = 10;
     await jest.advanceTimersByTimeAsync(300);
     expect(question).toEqual({ outcome: 'reached' });
     expect(asked).toBe(1);
   });
 
   it.each<[string, () => void, EmitterId[], string | undefined]>([
-    ['does not wait for partitions of other emitters', () => (stored[other] = 0), [EMITTER], 'reached'],
-    ['waits for each partition of its emitters', () => (stored[other] = 0), [EMITTER, OTHER], undefined],
-    ['does not wait for records that retention has deleted', () => ((log[own] = [10, 10]), (stored[own] = 5)), [EMITTER], 'reached'],
+    ['does not wait for partitions of other emitters', () => (read[other] = 0), [EMITTER], 'reached'],
+    ['waits for each partition of its emitters', () => (read[other] = 0), [EMITTER, OTHER], undefined],
+    ['waits for all partitions if it names no emitters', () => (read[other] = 0), [], undefined],
+    ['does not wait for records that retention has deleted', () => ((log[own] = [10, 10]), (read[own] = 5)), [EMITTER], 'reached'],
     [
       'does not wait for a partition that was never read while it is empty',
-      () => ((log[own] = [0, 0]), delete stored[own]),
+      () => ((log[own] = [0, 0]), delete read[own]),
       [EMITTER],
       'reached',
     ],
-    ['waits for a partition that was never read', () => delete stored[own], [EMITTER], undefined],
+    ['waits for a partition that was never read', () => delete read[own], [EMITTER], undefined],
   ])('%s', async (_, given, emitters, outcome) => {
     given();
     const question = ask(emitters);
@@ -92,7 +94,7 @@ describe('a question about deletions', () => {
   });
 
   it('is refused shortly before its caller stops waiting', async () => {
-    stored[own] = 9;
+    read[own] = 9;
     const question = ask([EMITTER], 5000);
     await jest.advanceTimersByTimeAsync(4100);
     expect(question).toEqual({});
@@ -101,14 +103,14 @@ describe('a question about deletions', () => {
   });
 
   it('is refused at once while many others wait, so that other requests are handled', async () => {
-    stored[own] = 9;
+    read[own] = 9;
     const questions = Array.from({ length: 65 }, () => ask());
     await jest.advanceTimersByTimeAsync(100);
     expect(questions.filter(({ outcome }) => outcome === 'unavailable')).toHaveLength(1);
     const ofAnother = ask([OTHER]);
     await jest.advanceTimersByTimeAsync(100);
     expect(ofAnother).toEqual({ outcome: 'reached' });
-    stored[own] = 10;
+    read[own] = 10;
     await jest.advanceTimersByTimeAsync(300);
     expect(questions.filter(({ outcome }) => outcome === 'reached')).toHaveLength(64);
   });

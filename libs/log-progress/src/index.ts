@@ -1,0 +1,1 @@
+export { LogProgress, type Offsets } from './log-progress.js';
