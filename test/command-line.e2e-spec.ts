@@ -1,3 +1,5 @@
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -200,8 +202,13 @@ describe('events, logs and errors', () => {
     await eventually(() => expect(listening.out()).toMatch(/^shown-one {2}20\S+ {2}\S+ {2}orders {2}\{"n":1\}\n$/));
     await cli.output('publish', 'shown-two', '-d', '{"n":2}');
     await eventually(() => expect(listening.out()).toMatch(/\nshown-two {2}20\S+ {2}\S+ {2}\{"n":2\}\n$/));
-    listening.child.kill();
-    expect((await cli.run(['listen', '--source', 'shown-one', '--webhook', 'x'])).code).toBe(2);
+    await cli.output('delete', 'shown-one');
+    await eventually(() => expect(listening.err()).toContain('shown-one was deleted'));
+    await cli.output('publish', 'shown-two', '-d', '{"n":3}');
+    await eventually(() => expect(listening.out()).toMatch(/\{"n":3\}\n$/));
+    await cli.output('delete', 'shown-two');
+    expect(await listening.ended).toMatchObject({ code: 4, stderr: expect.stringContaining('nothing is left to listen to') });
+    expect((await cli.run(['listen', '--source', 'any', '--webhook', 'x'])).code).toBe(2);
   });
 
   it('publishes from standard input, once per emit id, and to a custom stream', async () => {
@@ -415,6 +422,51 @@ describe('dev', () => {
     write('later/parts/name.mjs', "export const name = 'Later';\n");
     await eventually(() => expect(dev.err()).toContain('watching 2 file(s)'));
     dev.child.kill();
+  });
+
+  it('shows what the hooks do while the source is deployed, and keeps to the source although it is renamed', async () => {
+    const code = (name: string) =>
+      `export default { name: '${name}', hooks: { async deploy() { this.$emit('deployed'); }, async activate() { throw new Error('no app'); } }, run() {} };\n`;
+    write('hooks.mjs', code('One'));
+    const dev = cli.start(['dev', 'hooks.mjs']);
+    await eventually(() => expect(dev.out()).toMatch(/"deployed"/));
+    await eventually(() => expect(dev.out()).toMatch(/Error: no app/));
+    const { id } = await source('hooks');
+    await cli.output('update', 'hooks', '--name', 'renamed');
+    write('hooks.mjs', code('Two'));
+    await eventually(() => expect(dev.err()).toContain('updated'));
+    expect((await source('renamed')).id).toBe(id);
+    expect((await cli.run(['get', 'source', 'hooks'])).code).toBe(4);
+    dev.child.kill();
+  });
+
+  it('deploys a change that was saved while Sluice could not be reached, and reports that the source is off', async () => {
+    let isDown = false;
+    const proxy = createServer((incoming, response) => {
+      if (isDown) return void response.writeHead(503).end();
+      const { method, url, headers } = incoming;
+      const forwarded = request(`${api.baseUrl}${url}`, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      forwarded.on('error', () => response.destroy());
+      incoming.pipe(forwarded);
+    });
+    await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done));
+    const SLUICE_URL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    write('away.mjs', 'export default { run() {} };\n');
+    const dev = cli.start(['dev', 'away.mjs'], { env: { SLUICE_URL } });
+    await eventually(() => expect(dev.err()).toContain('watching 1 file(s)'));
+    isDown = true;
+    await cli.output('off', 'away');
+    write('away.mjs', "export default { name: 'Saved meanwhile', run() {} };\n");
+    await eventually(() => expect(dev.err()).toContain('the server returned 503'));
+    isDown = false;
+    await eventually(() => expect(dev.err()).toContain('updated'));
+    expect(dev.err()).toContain('away is off: sluice on away');
+    dev.child.kill();
+    proxy.closeAllConnections();
+    proxy.close();
   });
 });
 

@@ -19,7 +19,7 @@ export class DeletionsController {
     operationId: 'deleteSourceEvents',
     summary: 'Delete events of a source',
     description:
-      'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it. The parameters can also be fields of a JSON body; the query wins.',
+      'Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Their deliveries to webhooks are not retried; first attempts and runs of sources that are queued may still happen. Deleting a waiting event from `$in` cancels it. The parameters can also be fields of a JSON body; the query wins.',
   })
   @ApiQuery({ type: DeleteEventsQuery })
   @RespondsAccepted('AcceptedDeletion', 'The deletion is queued durably.')

@@ -56,8 +56,13 @@ export class Replay implements ReplayProgress {
   @ApiProperty({ type: String, example: 'rpl_0Vg2mXq1Zk3TnB7cYw' }) id!: ReplayId;
   @ApiProperty({ enum: ['running', 'done', 'cancelled'] }) status!: ReplayProgress['status'];
   @ApiProperty({ type: 'integer', description: 'How many events it delivers.' }) events!: number;
-  @ApiProperty({ type: 'integer' }) delivered!: number;
-  @ApiProperty({ type: 'integer', description: 'Their first attempt failed; they are retried on the usual schedule.' }) failed!: number;
+  @ApiProperty({ type: 'integer', description: 'So far; to a source or workflow: handed over, whatever becomes of its runs.' })
+  delivered!: number;
+  @ApiProperty({
+    type: 'integer',
+    description: 'Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted.',
+  })
+  failed!: number;
 }
 
 /** A replay as a body requests it. */

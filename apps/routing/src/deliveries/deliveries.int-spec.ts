@@ -399,6 +399,9 @@ describe('retrying', () => {
     const place = deliver();
     events = [];
     expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) })))?.code).toBe('conflict');
+    const withdrawn = await park(null);
+    await routing.database.query("UPDATE parked_delivery SET body = '' WHERE seq = $1", [withdrawn.seq]);
+    expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(withdrawn) })))?.code).toBe('conflict');
     expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: 'del_1' })))?.code).toBe('not_found');
     expect((await errorOf(service.retry({ owner_id: owner, webhook_id: webhook, id: idOf({ ms: 1, seq: 1 }) })))?.code).toBe('not_found');
   });

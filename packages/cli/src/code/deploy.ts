@@ -43,7 +43,7 @@ export async function chosenComponent(sluice: SluiceClient, target: string): Pro
 }
 
 /** The source with this name, if there is one. Throws a usage error if there are several. */
-async function sourceNamed(sluice: SluiceClient, name: string): Promise<Source | undefined> {
+export async function sourceNamed(sluice: SluiceClient, name: string): Promise<Source | undefined> {
   const found: Source[] = [];
   for await (const source of SOURCES.list(sluice)) if (source.name === name || source.name_slug === name) found.push(source);
   if (found.length > 1)
@@ -53,22 +53,27 @@ async function sourceNamed(sluice: SluiceClient, name: string): Promise<Source |
   return found[0];
 }
 
-export type Outcome = 'created' | 'updated' | 'unchanged';
+export interface Deployed {
+  source: Source;
+  outcome: 'created' | 'updated' | 'unchanged';
+}
 
 /**
  * Creates the source, or changes the one that has this name: deploying the same again changes nothing. Props that are not given keep their values.
  */
-export async function deployed(
-  sluice: SluiceClient,
-  name: string,
-  { configured_props, ...body }: PatchSourceBody,
-): Promise<{ source: Source; outcome: Outcome }> {
+export async function deployed(sluice: SluiceClient, name: string, body: PatchSourceBody): Promise<Deployed> {
   const before = await sourceNamed(sluice, name);
-  if (!before) {
-    const { data: source } = await sluice.createSource({ body: { ...(body as object), name, configured_props } });
-    return { source, outcome: 'created' };
-  }
-  const { data: source } = await patched(sluice, before, { ...body, configured_props });
+  return before ? changed(sluice, before, body) : created(sluice, name, body);
+}
+
+export async function created(sluice: SluiceClient, name: string, body: PatchSourceBody): Promise<Deployed> {
+  const { data: source } = await sluice.createSource({ body: { ...(body as object), name } });
+  return { source, outcome: 'created' };
+}
+
+/** @param before as it was read */
+export async function changed(sluice: SluiceClient, before: Source, body: PatchSourceBody): Promise<Deployed> {
+  const { data: source } = await patched(sluice, before, body);
   return { source, outcome: isSame(before, source) ? 'unchanged' : 'updated' };
 }
 
@@ -93,11 +98,11 @@ export const isSame = ({ user_id: _a, ...before }: Source, { user_id: _b, ...aft
 /** `sluice deploy FILE|KEY|URL` */
 export async function deploy(session: Session, target: string, { name, prop }: DeployOptions): Promise<void> {
   const choice = await chosenComponent(session.sluice, target);
-  const { source, outcome } = await sendProps(prop, choice.types, (configured_props) =>
+  const result = await sendProps(prop, choice.types, (configured_props) =>
     deployed(session.sluice, name ?? choice.name, { ...choice.component, configured_props }),
   );
-  report(session, source, outcome);
-  if (choice.placeOf) await showWarnings(session, source.component_id, choice.placeOf);
+  report(session, result);
+  if (choice.placeOf) await showWarnings(session, result.source.component_id, choice.placeOf);
 }
 
 export interface UpdateOptions extends DeployOptions {
@@ -114,14 +119,18 @@ export async function update(session: Session, text: string, { code, name, prop,
   const { data: component } = await session.sluice.getComponent({ path: { keyOrId: before.component_id }, query: { exclude: 'code' } });
   const types = Object.fromEntries(component.configurable_props.map((each) => [each.name, each.type]));
   const body: PatchSourceBody = { ...choice?.component, name, active: activate ? true : deactivate ? false : undefined };
-  const { data: source } = await sendProps(prop, choice ? choice.types : types, (configured_props) =>
-    patched(session.sluice, before, { ...body, configured_props }),
+  const result = await sendProps(prop, choice ? choice.types : types, (configured_props) =>
+    changed(session.sluice, before, { ...body, configured_props }),
   );
-  report(session, source, isSame(before, source) ? 'unchanged' : 'updated');
-  if (choice?.placeOf) await showWarnings(session, source.component_id, choice.placeOf);
+  report(session, result);
+  if (choice?.placeOf) await showWarnings(session, result.source.component_id, choice.placeOf);
 }
 
-function report(session: Session, source: Source, outcome: Outcome): void {
+/** A remark for a source that does not run. */
+export const offNote = ({ name_slug }: Source): string => `${name_slug} is off: sluice on ${name_slug}`;
+
+function report(session: Session, { source, outcome }: Deployed): void {
+  if (!source.active) session.warn(offNote(source));
   if (session.format !== 'table') return session.item(source);
   session.print(`${outcome} ${source.name_slug} (${source.id})\n`);
   const endpoint = endpointOf(source.configured_props);

@@ -1,23 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SluiceError } from '@sluice/client';
+import { SluiceError, type Source, UnreachableError } from '@sluice/client';
 import { endpointOf } from '../resources/kinds.js';
 import { explain, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { isFile } from '../session/files.js';
 import type { Session } from '../session/session.js';
 import { eventText } from '../streams/event-line.js';
-import { connectionNotes } from '../streams/read-events.js';
+import { connectionNotes, lastEvents } from '../streams/read-events.js';
 import { type ComponentFile, nameOf, readComponent } from './component-file.js';
-import { deployed, type DeployOptions } from './deploy.js';
+import { changed, created, type Deployed, type DeployOptions, offNote, sourceNamed } from './deploy.js';
 import { sendProps } from './props.js';
 import { versionsOf } from './versions-of.js';
 import { showWarnings } from './warnings.js';
 
 /** All that a source emits. */
 const STREAMS = ['*', '$logs', '$errors'];
+/** Before all events. */
+const BEGINNING = '0-0';
 
 /** While the files are not a component, one that is not known yet may be missing. */
 const BROKEN_MS = 500;
+/** While Sluice cannot be reached. */
+const AGAIN_MS = 2000;
 
 /**
  * `sluice dev FILE`: deploys the file to the source of this name, deploys it again whenever it or a file that it imports changes, and shows events,
@@ -28,54 +32,83 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   if (!isFile(file)) throw usageError(`there is no file ${file}`);
   const versions = versionsOf(file, () => readable(session, file));
   let component = (await versions.next()).value;
-  const deployNow = () =>
-    sendProps(prop, {}, (configured_props) => deployed(session.sluice, name, { component_code: component.code, configured_props }));
-  const nextChange = async (): Promise<void> => {
-    component = (await versions.next()).value;
-  };
-  const firstSource = async (): ReturnType<typeof deployNow> => {
-    for (;;) {
+  const before = await sourceNamed(session.sluice, name);
+  // also what its hooks emit and log while it is deployed
+  const newest = new Map(await Promise.all(STREAMS.map(async (stream) => [stream, await newestId(session, before, stream)] as const)));
+  /** The source, once there is one: another name does not make it another one. */
+  let source = before;
+  const deployNow = (): Promise<Deployed> =>
+    sendProps(prop, {}, (configured_props) => {
+      const body = { component_code: component.code, configured_props };
+      return source ? changed(session.sluice, source, body) : created(session.sluice, name, body);
+    });
+  let next = versions.next();
+  /** Deploys the newest version, as soon as it is possible. Undefined if it is refused: another change of the file is needed. */
+  const deployNewest = async (): Promise<Deployed | undefined> => {
+    for (let problem = ''; ;) {
       try {
-        return await deployNow();
+        const result = await deployNow();
+        ({ source } = result);
+        return result;
       } catch (error) {
-        if (!(error instanceof SluiceError) || error.status !== 400) throw error;
-        session.warn(component.located(explain(error)));
-        session.note('waiting for a change of the file, Ctrl-C ends');
+        const text = component.located(explain(error));
+        if (text !== problem) session.warn(text);
+        problem = text;
+        if (!isPassing(error)) return undefined;
       }
-      await nextChange();
+      const version = await Promise.race([next, sleep(AGAIN_MS, undefined)]);
+      if (version) await take();
     }
   };
-  const { source, outcome } = await firstSource();
-  const slug = source.name_slug;
+  const take = async (): Promise<void> => {
+    component = (await next).value;
+    next = versions.next();
+  };
+
+  let first = await deployNewest();
+  for (; !first; first = await deployNewest()) {
+    session.note('waiting for a change of the file, Ctrl-C ends');
+    await take();
+  }
+  const { id, name_slug: slug } = first.source;
   process.prependOnceListener('SIGINT', () => session.note(`\n${slug} stays deployed: sluice off ${slug}, sluice delete ${slug}`));
-  session.note(`${outcome} ${slug} (${source.id}); watching ${component.files.length} file(s), Ctrl-C ends`);
-  const endpoint = endpointOf(source.configured_props);
-  if (endpoint) session.note(`endpoint: ${endpoint}`);
-  await showWarnings(session, source.component_id, component.placeOf);
+  session.note(`${first.outcome} ${slug} (${id}); watching ${component.files.length} file(s), Ctrl-C ends`);
+  let endpoint: string | undefined;
+  const report = async (deployed: Source): Promise<void> => {
+    const now = endpointOf(deployed.configured_props);
+    if (now !== undefined && now !== endpoint) session.note(`endpoint: ${now}`);
+    endpoint = now;
+    if (!deployed.active) session.warn(offNote(deployed));
+    await showWarnings(session, deployed.component_id, component.placeOf);
+  };
+  await report(first.source);
 
   const show = async (eventName: string): Promise<void> => {
-    const events = session.sluice.events(source.id, {
-      eventName,
-      parse: parseExactly,
-      onState: connectionNotes(session, ` (${eventName})`),
-    });
+    const onState = connectionNotes(session, ` (${eventName})`);
+    const events = session.sluice.events(id, { eventName, after: newest.get(eventName), parse: parseExactly, onState });
     for await (const event of events) session.printStyled(component.located(eventText(event, 'table')));
   };
   const watching = async (): Promise<void> => {
     for (;;) {
-      await nextChange();
-      try {
-        const { source: again, outcome: change } = await deployNow();
-        if (change === 'unchanged') continue;
-        session.note(change);
-        await showWarnings(session, again.component_id, component.placeOf);
-      } catch (error) {
-        session.warn(component.located(explain(error)));
-      }
+      await take();
+      const result = await deployNewest();
+      if (!result || result.outcome === 'unchanged') continue;
+      session.note(result.outcome);
+      await report(result.source);
     }
   };
   await Promise.all([...STREAMS.map(show), watching()]);
 }
+
+/** The id of the newest event of the source in the stream. */
+async function newestId({ sluice }: Session, source: Source | undefined, stream: string): Promise<string> {
+  const [newest] = source ? await lastEvents(sluice, source.id, 1, stream) : [];
+  return newest?.id ?? BEGINNING;
+}
+
+/** Whether the same request may succeed later. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof UnreachableError || (error instanceof SluiceError && (error.status === 429 || error.status >= 500));
 
 /** The component, as soon as it can be read. Shows each problem once. */
 async function readable(session: Session, file: string): Promise<ComponentFile> {

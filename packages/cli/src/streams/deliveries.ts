@@ -84,6 +84,13 @@ const POLL_MS = 500;
 /** Later than any event. */
 const NOW = '9999999999999-0';
 
+/** Notes that a replay waits for its webhook. */
+async function noteIfOff(session: Session, text: string, id: string): Promise<void> {
+  if (!id.startsWith('wh_')) return;
+  const { data } = await session.sluice.getWebhook({ path: { id } });
+  if (!data.active) session.warn(`${text} is off: the replay waits until sluice on ${text}`);
+}
+
 /** `sluice replay EMITTER LISTENER --from TIME|EVENT_ID`: delivers past events once more, and shows the progress. */
 export async function replay(session: Session, emitter: string, listener: string, options: ReplayOptions): Promise<void> {
   const [from, to] = [timeOption('--from', options.from), timeOption('--to', options.to ?? NOW)];
@@ -94,6 +101,9 @@ export async function replay(session: Session, emitter: string, listener: string
   if (!('id' in data))
     return session.print(session.format === 'table' ? `${counted(data.events, 'event')}\n` : itemText(data, session.format));
   session.note(`replay ${data.id}: ${counted(data.events, 'event')}`);
+  await noteIfOff(session, listener, listener_id);
+  const howToEnd = `sluice api getReplay id=${data.id} shows its progress, sluice api cancelReplay id=${data.id} ends it`;
+  if (options.wait) process.prependOnceListener('SIGINT', () => session.note(`\nthe replay continues: ${howToEnd}`));
   let progress: Replay = { id: data.id, status: 'running', events: data.events, delivered: 0, failed: 0 };
   while (options.wait && progress.status === 'running') {
     await sleep(POLL_MS);
@@ -101,7 +111,7 @@ export async function replay(session: Session, emitter: string, listener: string
     session.progress(`${progress.delivered + progress.failed} of ${counted(progress.events, 'event')}`);
   }
   session.progress();
-  if (!options.wait) session.note(`sluice api getReplay id=${data.id} shows its progress, sluice api cancelReplay id=${data.id} ends it`);
+  if (!options.wait) session.note(howToEnd);
   if (session.format !== 'table') session.item(progress);
   else
     session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);

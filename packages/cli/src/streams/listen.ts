@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EventSummary } from '@sluice/client';
+import { type EventSummary, SluiceError } from '@sluice/client';
 import { findEmitter, findWebhook } from '../resources/find.js';
-import { usageError } from '../session/errors.js';
+import { CliError, EXIT, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { secretIn } from '../session/files.js';
 import { cell, type Format, listText, printable, styled } from '../session/output.js';
@@ -45,8 +45,8 @@ export async function listen(session: Session, target: string | undefined, optio
   const emitters = found.filter(({ id }, n) => found.findIndex((each) => each.id === id) === n);
   const handle = url === undefined ? printing(session, emitters) : await posting(session, url, options);
   await Promise.all(
-    emitters.map(async ({ id }) => {
-      const what = emitters.length > 1 ? ` (${id})` : '';
+    emitters.map(async ({ name, id }) => {
+      const what = emitters.length > 1 ? ` (${name})` : '';
       const events = session.sluice.events(id, {
         eventName: options.stream,
         after: options.after,
@@ -54,9 +54,15 @@ export async function listen(session: Session, target: string | undefined, optio
         onState: readyNotes(session, what),
         onGap: () => session.warn(`more than 100 events were emitted while not connected${what}: some may be missing`),
       });
-      for await (const event of events) await handle(event);
+      try {
+        for await (const event of events) await handle(event);
+      } catch (error) {
+        if (!(error instanceof SluiceError) || error.status !== 404) throw error;
+        session.warn(`${name} was deleted`);
+      }
     }),
   );
+  throw new CliError('nothing is left to listen to', EXIT.notFound);
 }
 
 type Handle = (event: EventSummary) => Promise<void>;

@@ -370,7 +370,7 @@ export class Operations extends HeyApiClient {
     /**
      * Delete events of a source
      *
-     * Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Deleting a waiting event from `$in` cancels it. The parameters can also be fields of a JSON body; the query wins.
+     * Deletes the events in the inclusive range of ids that were emitted before the call, asynchronously. Their deliveries to webhooks are not retried; first attempts and runs of sources that are queued may still happen. Deleting a waiting event from `$in` cancels it. The parameters can also be fields of a JSON body; the query wins.
      */
     public deleteSourceEvents<ThrowOnError extends boolean = true>(options: Options<DeleteSourceEventsData, ThrowOnError>): RequestResult<DeleteSourceEventsResponses, DeleteSourceEventsErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteSourceEventsResponses, DeleteSourceEventsErrors, ThrowOnError, 'data'>({

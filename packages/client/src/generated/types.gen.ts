@@ -688,9 +688,12 @@ export type Replay = {
      * How many events it delivers.
      */
     events: number;
+    /**
+     * So far; to a source or workflow: handed over, whatever becomes of its runs.
+     */
     delivered: number;
     /**
-     * Their first attempt failed; they are retried on the usual schedule.
+     * Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted.
      */
     failed: number;
 };

@@ -70,7 +70,8 @@ export class DeliveriesService {
     }
     await this.log.flush(webhook_id);
     const entry = await this.delivered.find(owner_id, webhook_id, place);
-    if (!entry) throw new NotFound('delivery', id);
+    // with a deleted emitter, the events of its deliveries are gone
+    if (!entry) throw parked ? gone(id) : new NotFound('delivery', id);
     // a delivery that is parked is retried whatever waits: only this one adds a row
     this.full.refuseFull(owner_id);
     const event = await this.recorded.find(owner_id, entry.emitter_id, place);
