@@ -445,7 +445,7 @@ describe('dev', () => {
     const proxy = createServer((incoming, response) => {
       if (isDown) return void response.writeHead(503).end();
       const { method, url, headers } = incoming;
-      const forwarded = request(`${api.baseUrl}${url}`, { method, headers }, (answer) => {
+      const forwarded = request(new URL(url!, api.baseUrl), { method, headers }, (answer) => {
         response.writeHead(answer.statusCode!, answer.headers);
         answer.pipe(response);
       });
