@@ -454,7 +454,7 @@ describe('dev', () => {
     });
     await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done));
     const SLUICE_URL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-    write('away.mjs', 'export default { run() {} };\n');
+    write('away.mjs', "export default { name: 'Away', run() {} };\n");
     const dev = cli.start(['dev', 'away.mjs'], { env: { SLUICE_URL } });
     await eventually(() => expect(dev.err()).toContain('watching 1 file(s)'));
     isDown = true;
