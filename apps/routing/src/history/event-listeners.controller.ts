@@ -10,6 +10,7 @@ import {
   ListenersOfEvent,
   NotFound,
   timeOfId,
+  type WebhookId,
 } from '#contracts';
 import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventId, runKeyOf } from '#events';
 import { EmitterDirectory } from '#emitters';
@@ -22,6 +23,8 @@ import { RecordedEvents } from '../deliveries/history/recorded-events.js';
 
 /** An event this old that has no stored delivery to a webhook was delivered long ago. */
 const DELIVERY_UNDER_WAY_MS = 60_000;
+/** Until then each delivery that was given up is stored. */
+const FAILURES_KNOWN_MS = 7 * 24 * 3_600_000;
 /** An event this old that has neither run nor waits for one does not get one any more: it was part of a loop, or its run is forgotten. */
 const RUN_UNDER_WAY_MS = 3_600_000;
 /** Until then the runtime knows of each run whether it has ended. */
@@ -48,12 +51,13 @@ export class EventListenersController {
     // what this process has delivered a moment ago
     await this.log.flush();
     const postponed = await this.repository.isPostponed(place);
-    const [deliveries, subscribers, replays] = await Promise.all([
+    const [deliveries, beyond, subscribers, replays] = await Promise.all([
       this.repository.deliveries(owner_id, emitter_id, place),
+      this.repository.beyond(owner_id, emitter_id, place),
       this.repository.subscribers(owner_id, emitter_id, event.stream),
       this.repository.replays(owner_id, emitter_id),
     ]);
-    return listenersOf(event, { postponed, deliveries, subscribers, replays }, Date.now());
+    return listenersOf(event, { postponed, deliveries, beyond, subscribers, replays }, Date.now());
   }
 }
 
@@ -62,6 +66,8 @@ export interface Traces {
   /** It waits for capacity: its present listeners will get it. */
   postponed: boolean;
   deliveries: StoredDelivery[];
+  /** The webhooks to which later events of the emitter were delivered: without a stored delivery, this one was, too. */
+  beyond: ReadonlySet<WebhookId>;
   subscribers: Subscriber[];
   /** Newest first. */
   replays: EmitterReplay[];
@@ -71,7 +77,11 @@ export interface Traces {
  * Where the event went: first what happened (deliveries, replays), then what follows from the subscriptions of that time, as far as they are known.
  * A delivery that is stored as succeeded and as parked is parked again.
  */
-export function listenersOf(event: EmittedEvent, { postponed, deliveries, subscribers, replays }: Traces, now: number): EventListeners {
+export function listenersOf(
+  event: EmittedEvent,
+  { postponed, deliveries, beyond, subscribers, replays }: Traces,
+  now: number,
+): EventListeners {
   const { place } = event;
   const listeners = new Map<ListenerId, EventListener>();
   const add = (id: ListenerId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
@@ -86,7 +96,9 @@ export function listenersOf(event: EmittedEvent, { postponed, deliveries, subscr
   }
   for (const subscriber of subscribers) {
     if (listeners.has(subscriber.listener_id)) continue;
-    const status = postponed ? expectedStatus(subscriber) : supposedStatus(subscriber, place.ms, now - place.ms);
+    const status = postponed
+      ? expectedStatus(subscriber)
+      : supposedStatus(subscriber, { at: place.ms, age: now - place.ms, isBeyond: beyond.has(subscriber.listener_id as WebhookId) });
     if (status) add(subscriber.listener_id, status);
   }
   return { listeners: [...listeners.values()], runs: { run_key: runKeyOf(event), replayed } };
@@ -109,14 +121,20 @@ function isBehind({ offsets }: EmitterReplay, { place }: EmittedEvent): boolean 
 const expectedStatus = ({ active }: Subscriber): EventListener['status'] | undefined => (active ? 'pending' : undefined);
 
 /** The status at a listener of which nothing is stored. Undefined: it did not get the event, or that is not known any more. */
-function supposedStatus(subscriber: Subscriber, at: number, age: number): EventListener['status'] | undefined {
+function supposedStatus(
+  subscriber: Subscriber,
+  { at, age, isBeyond }: { at: number; age: number; isBeyond: boolean },
+): EventListener['status'] | undefined {
   const { listener_id: id, subscription_id, active } = subscriber;
   if (timeOfId(subscription_id) > at) return undefined;
   const wasActive = wasActiveAt(subscriber, at);
   if (wasActive === false) return 'skipped';
   if (wasActive === undefined) return undefined;
   if (isId('workflow', id)) return 'succeeded';
-  if (isId('webhook', id)) return age < DELIVERY_UNDER_WAY_MS ? 'pending' : undefined;
+  if (isId('webhook', id)) {
+    if (isBeyond && age < FAILURES_KNOWN_MS) return 'succeeded';
+    return age < DELIVERY_UNDER_WAY_MS ? 'pending' : undefined;
+  }
   // the runs that wait for a source are dropped when it is deactivated
   if (!active) return age < RUNS_KNOWN_MS ? 'skipped' : undefined;
   return age < RUN_UNDER_WAY_MS ? 'pending' : undefined;

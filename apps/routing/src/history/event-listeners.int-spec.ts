@@ -99,3 +99,19 @@ describe('the replays of an emitter', () => {
     expect(found[0]).toEqual({ id: added[1]!.id, listener_id: workflow, stream: '', from_id: '1-1', to_id: '2-2', offsets: {} });
   });
 });
+
+it('finds the webhooks to which later events of the emitter were delivered lately', async () => {
+  const [emitter, other] = [await routing.source(owner), await routing.source(owner)];
+  const [beyond, before, foreign] = [await routing.webhook(owner), await routing.webhook(owner), await routing.webhook(owner)];
+  const delivered = async (webhook: string, ...places: [emitter: string, seq: number][]) => {
+    const entries = places.map(([emitter_id, seq]) => ({ ms: 5, seq, emitter_id, attempts: [] }));
+    await routing.database.query('INSERT INTO delivered (webhook_id, count, deliveries) VALUES ($1, $2, $3)', [
+      ...[webhook, entries.length, Buffer.from(JSON.stringify(entries))],
+    ]);
+  };
+  await delivered(beyond, [emitter, 1], [emitter, 3], [other, 9]);
+  await delivered(before, [emitter, 1], [emitter, 2], [other, 9]);
+  await delivered(foreign, [other, 9]);
+  expect(await repository.beyond(owner, emitter, { ms: 5, seq: 2 })).toEqual(new Set([beyond]));
+  expect(await repository.beyond(newId('user'), emitter, { ms: 5, seq: 2 })).toEqual(new Set());
+});

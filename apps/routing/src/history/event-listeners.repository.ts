@@ -4,7 +4,7 @@ import type { EventPlace, Stream } from '#events';
 import { EVERY_STREAM } from '#events';
 import { Database } from '#database';
 import type { Attempt } from '../deliveries/delivery.js';
-import { beginOfEntry, entryAt } from '../deliveries/history/delivered.repository.js';
+import { beginOfEntry, entryAt, hasLater } from '../deliveries/history/delivered.repository.js';
 import type { ReplayRow } from '../replays/replays.repository.js';
 
 /** A delivery of an event that is stored. */
@@ -59,6 +59,19 @@ export class EventListenersRepository {
       return entry ? [{ webhook_id, status: 'succeeded', attempts: entry.attempts }] : [];
     });
     return [...succeeded, ...parked.rows];
+  }
+
+  /** The webhooks to which later events of the emitter were delivered lately: each gets the events of an emitter in order. */
+  async beyond(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<Set<WebhookId>> {
+    const { rows } = await this.database.query<{ webhook_id: WebhookId; deliveries: Buffer }>({
+      name: 'event-beyond',
+      text: `SELECT last.webhook_id, last.deliveries FROM webhook CROSS JOIN LATERAL (
+               SELECT webhook_id, deliveries FROM delivered
+               WHERE webhook_id = webhook.id AND position(convert_to($2, 'UTF8') IN deliveries) > 0 ORDER BY id DESC LIMIT 1
+             ) AS last WHERE webhook.owner_id = $1`,
+      values: [ownerId, `"emitter_id":"${emitterId}"`],
+    });
+    return new Set(rows.filter(({ deliveries }) => hasLater(deliveries, emitterId, place)).map(({ webhook_id }) => webhook_id));
   }
 
   /** Whether the event waits for capacity: then its listeners are those that it will have. */

@@ -26,7 +26,7 @@ const replay = (change: Partial<EmitterReplay> = {}): EmitterReplay => ({
   ...change,
 });
 const at = (age: number, traces: Partial<Traces>) =>
-  listenersOf(event, { postponed: false, deliveries: [], subscribers: [], replays: [], ...traces }, AT + age);
+  listenersOf(event, { postponed: false, deliveries: [], beyond: new Set(), subscribers: [], replays: [], ...traces }, AT + age);
 const statusOf = (age: number, listener: Subscriber) => at(age, { subscribers: [listener] }).listeners[0]?.status;
 
 it.each<[Kind, boolean]>([
@@ -70,6 +70,17 @@ describe('a listener of which nothing is stored', () => {
     ['was changed after the event and is inactive', 'webhook', { ...changed, active: false }, 1, never],
   ])('a listener that %s: a %s %j after %d ms is %s', (_, kind, change, age, status) => {
     expect(statusOf(age, subscriber(kind, change))).toBe(status);
+  });
+
+  it.each([
+    [1, 'webhook', {}, 'succeeded'],
+    [7 * DAY - 1, 'webhook', {}, 'succeeded'],
+    [7 * DAY, 'webhook', {}, never],
+    [1, 'webhook', { active: false }, 'skipped'],
+    [1, 'webhook', { subscription_id: laterSubscription }, never],
+  ] as const)('a listener that got later events of the emitter after %d ms: a %s %j is %s', (age, kind, change, status) => {
+    const { listeners } = at(age, { subscribers: [subscriber(kind, change)], beyond: new Set([ids.webhook]) });
+    expect(listeners[0]?.status).toBe(status);
   });
 
   it('has no run: the runtime knows which runs exist', () => {

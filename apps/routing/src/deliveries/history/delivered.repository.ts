@@ -64,6 +64,12 @@ function lastOf(entries: StoredEntry[], place: EventPlace): DeliveredEntry | und
 /** The last delivery of an event in a row. */
 export const entryAt = (deliveries: Buffer, place: EventPlace): DeliveredEntry | undefined => lastOf(storedEntries(deliveries), place);
 
+/** Whether a row holds a delivery of a later event of the emitter. */
+export const hasLater = (deliveries: Buffer, emitterId: EmitterId, place: EventPlace): boolean =>
+  storedEntries(deliveries).some(
+    (entry) => comparePlaces(entry, place) > 0 && entry.json.startsWith(`${beginOfEntry(entry)}"emitter_id":"${emitterId}"`),
+  );
+
 /** How long ago its receiver responded, in ms. */
 function ageOf(entry: DeliveredEntry | undefined): number {
   const last = entry?.attempts.at(-1);
