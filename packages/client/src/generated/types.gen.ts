@@ -5485,7 +5485,7 @@ export type StreamSourceEventsData = {
          */
         event_name?: string;
         /**
-         * The id of an event: start with the events after it. The header Last-Event-ID takes precedence.
+         * The id of an event: start with the events after it; one in the future counts as absent. The header Last-Event-ID takes precedence.
          */
         after?: string;
     };
@@ -5559,7 +5559,7 @@ export type StreamWorkflowEventsData = {
          */
         event_name?: string;
         /**
-         * The id of an event: start with the events after it. The header Last-Event-ID takes precedence.
+         * The id of an event: start with the events after it; one in the future counts as absent. The header Last-Event-ID takes precedence.
          */
         after?: string;
     };
