@@ -1,12 +1,13 @@
 import { createInterface } from 'node:readline/promises';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { SluiceError } from '#contracts';
+import { SluiceError, type UserId } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
 import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { type OpenCommand, printable, runCommand } from '#service';
 import { AccountRow, ApiKeyRow, KEY_SCOPES, type KeyScope } from './accounts/account.entity.js';
+import { withAccountLock } from './operator/account-lock.js';
 import { AccountOperations } from './operator/account-operations.js';
 import { AccountsRepository } from './accounts/accounts.repository.js';
 import { deleteAccountRows } from './operator/account-rows.js';
@@ -40,7 +41,10 @@ function accountsAndKeys(): OpenCommand {
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
   const account = addAccountCommands(program, accounts);
   addOperations(account, (work) =>
-    withMessages((messages) => work(new AccountOperations(repository, (id) => deleteAccountRows(database, repository, id), messages))),
+    withMessages((messages) => {
+      const deleteRows = (id: UserId) => deleteAccountRows(database, repository, id);
+      return work(new AccountOperations(repository, deleteRows, messages, (id, command) => withAccountLock(database, id, command)));
+    }),
   );
   addKeyCommands(program, accounts);
   return { program, close: () => database.close() };

@@ -10,6 +10,7 @@ import {
   removeFromCatalog,
   removeFromRouting,
   removeFromRuntime,
+  SluiceError,
   Unavailable,
   suspendEmitters,
   suspendWebhooks,
@@ -27,11 +28,22 @@ describe('the commands for whole accounts', () => {
   let messages: FakeMessages;
   let operations: AccountOperations;
   let sources: string[];
+  /** Whether another command for the account is in progress. */
+  let busy: boolean;
 
   beforeEach(async () => {
     stored = new AccountsInMemory();
     messages = new FakeMessages();
-    operations = new AccountOperations(stored, (id) => stored.remove(undefined, id), messages);
+    busy = false;
+    operations = new AccountOperations(
+      stored,
+      (id) => stored.remove(undefined, id),
+      messages,
+      async (_, work) => {
+        if (busy) throw new SluiceError('conflict', 'another command is in progress');
+        return work();
+      },
+    );
     sources = Array.from({ length: 150 }, (_, n) => `dc_${n}`);
     for (const id of [ID, OTHER]) {
       await stored.create(undefined, { id, email: `${id}@example.com`, username: id });
@@ -114,6 +126,13 @@ describe('the commands for whole accounts', () => {
     sources.push('dc_late');
     expect([removed.keys, await operations.delete(ID)]).toMatchObject([1, { sources: 1, keys: 0 }]);
     await expect(operations.delete(ID)).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('change nothing while another command for the account is in progress', async () => {
+    busy = true;
+    for (const step of [() => operations.suspend(ID, true), () => operations.suspend(ID, false), () => operations.delete(ID)])
+      await expect(step()).rejects.toMatchObject({ code: 'conflict' });
+    expect([left()[0], messages.requests]).toEqual([[ID, false], []]);
   });
 
   it.each(['u_000000000000000009', "' OR 1=1"])('do not suspend the account %s, which does not exist', async (id) => {

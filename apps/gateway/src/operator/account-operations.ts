@@ -44,6 +44,8 @@ export class AccountOperations {
     /** Deletes what the gateway has of the account; returns the number of its keys. */
     private readonly deleteRows: (id: UserId) => Promise<number>,
     private readonly messages: Pick<Messages, 'request'>,
+    /** Runs `work` unless another command for the account is in progress. */
+    private readonly alone: <T>(accountId: string, work: () => Promise<T>) => Promise<T>,
   ) {}
 
   async find(id: string): Promise<AccountRow> {
@@ -52,29 +54,35 @@ export class AccountOperations {
     return account;
   }
 
-  /** Suspends the account, or lets it continue. */
-  async suspend(accountId: string, suspended: boolean): Promise<Counts> {
-    const { id } = await this.find(accountId);
-    if (suspended) await this.accounts.setSuspended(id, true);
-    const { webhooks } = await this.messages.request(suspendWebhooks, { owner_id: id, suspended }, this.keyed(id));
-    const counts: Counts = { sources: 0, workflows: 0, webhooks };
-    for (let more = true; more;) {
-      const changed = await this.messages.request(suspendEmitters, { owner_id: id, suspended }, this.keyed(id));
-      counts.sources += changed.sources;
-      counts.workflows += changed.workflows;
-      ({ more } = changed);
-    }
-    // last: until then a repeated command finds the account as it was
-    if (!suspended) await this.accounts.setSuspended(id, false);
-    return counts;
+  /** Suspends the account, or lets it continue. Throws a conflict if another command for the account is in progress. */
+  suspend(accountId: string, suspended: boolean): Promise<Counts> {
+    return this.alone(accountId, async () => {
+      const { id } = await this.find(accountId);
+      if (suspended) await this.accounts.setSuspended(id, true);
+      const { webhooks } = await this.messages.request(suspendWebhooks, { owner_id: id, suspended }, this.keyed(id));
+      const counts: Counts = { sources: 0, workflows: 0, webhooks };
+      for (let more = true; more;) {
+        const changed = await this.messages.request(suspendEmitters, { owner_id: id, suspended }, this.keyed(id));
+        counts.sources += changed.sources;
+        counts.workflows += changed.workflows;
+        ({ more } = changed);
+      }
+      // last: until then a repeated command finds the account as it was
+      if (!suspended) await this.accounts.setSuspended(id, false);
+      return counts;
+    });
   }
 
   /**
    * Deletes the account and all that it has. If the account is deleted already, deletes the rest: a request that was in progress may have created
-   * something meanwhile.
+   * something meanwhile. Throws a conflict if another command for the account is in progress.
    */
   async delete(id: string): Promise<RemovedCounts> {
     if (!isId('user', id)) throw new NotFound('account', id);
+    return this.alone(id, () => this.deleteAll(id));
+  }
+
+  private async deleteAll(id: UserId): Promise<RemovedCounts> {
     const account = await this.accounts.find(id);
     await this.accounts.setSuspended(id, true);
     const { messages } = this;
@@ -82,15 +90,15 @@ export class AccountOperations {
     const page = { ...owner, limit: PER_PAGE };
     const keyed = this.keyed(id);
     const { subscriptions } = await messages.request(removeFromRouting, owner, keyed);
-    const webhooks = await deleteAll(
+    const webhooks = await deletePages(
       () => messages.request(listWebhooks, page, keyed),
       (webhook) => messages.request(deleteWebhook, { ...owner, id: webhook }, keyed),
     );
-    const sources = await deleteAll(
+    const sources = await deletePages(
       () => messages.request(listSourcesToDelete, owner, keyed),
       (source) => messages.request(deleteSource, { ...owner, id: source }, keyed),
     );
-    const connections = await deleteAll(
+    const connections = await deletePages(
       () => messages.request(listConnections, page, keyed),
       (connection) => messages.request(deleteConnection, { ...owner, id: connection }, keyed),
     );
@@ -116,7 +124,7 @@ export class AccountOperations {
 }
 
 /** Deletes page after page, until there is nothing more. Returns how many this call has deleted. */
-async function deleteAll<Id>(list: () => Promise<{ data: { id: Id }[] }>, remove: (id: Id) => Promise<void>): Promise<number> {
+async function deletePages<Id>(list: () => Promise<{ data: { id: Id }[] }>, remove: (id: Id) => Promise<void>): Promise<number> {
   for (let deleted = 0; ;) {
     const ids = (await list()).data.map(({ id }) => id);
     if (ids.length === 0) return deleted;
