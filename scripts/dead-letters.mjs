@@ -1,10 +1,10 @@
 // sluice dead-letters: counts and lists the records that services have set aside, by service, topic and reason.
 import { Command, Option } from 'commander';
 import { checkConfig } from '../dist/libs/config/src/index.js';
-import { deadLetterTopic, SERVICES } from '../dist/libs/contracts/src/index.js';
+import { deadLetterTopic, SERVICES, Unavailable } from '../dist/libs/contracts/src/index.js';
 import { KafkaClient, KafkaConfig, LogReader } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
-import { explain, printable } from '../dist/libs/service/src/index.js';
+import { explain, printable, within } from '../dist/libs/service/src/index.js';
 import { exitAsMisused } from './shell/wrong-usage.mjs';
 
 /**
@@ -22,6 +22,8 @@ import { exitAsMisused } from './shell/wrong-usage.mjs';
  */
 
 const SHOWN_VALUE = 200;
+/** How long the brokers may take to return the offsets of a topic. */
+const OFFSETS_WITHIN_MS = 30_000;
 const MINUTES = { m: 1, h: 60, d: 24 * 60 };
 
 const words = process.argv.slice(2);
@@ -46,7 +48,9 @@ try {
   const since = Date.now() - minutesOf(options.since) * 60_000;
   const lines = numberOf(options.lines);
   checkConfig([KafkaConfig]);
-  const reader = new LogReader(new KafkaClient(KafkaConfig.read(), 'dead-letters', log), log);
+  const config = KafkaConfig.read();
+  const reader = new LogReader(new KafkaClient(config, 'dead-letters', log), log);
+  const noKafka = () => new Unavailable(`Kafka does not respond within ${OFFSETS_WITHIN_MS / 1000} s at ${config.brokers.join(', ')}`);
   const services = options.service === undefined ? SERVICES : [options.service];
   /** @type {Map<string, Count>} */
   const counts = new Map();
@@ -64,15 +68,17 @@ try {
       total += read.length;
       return true;
     };
+    const ranges = await within(OFFSETS_WITHIN_MS, reader.since(topic, since), noKafka);
     // millions take minutes
-    await reader.read('operator', topic, await reader.since(topic, since), take, { limits: 'batch' });
+    await reader.read('operator', topic, ranges, take, { limits: 'batch' });
   }
   if (options.output === 'ndjson') for (const each of newest.reverse()) console.log(JSON.stringify(asJson(each)));
   else if (options.output === 'json') console.log(JSON.stringify([...counts.values()], null, 2));
   else printTable([...counts.values()], newest);
 } catch (error) {
   console.error(explain(error)?.join('\n') ?? error);
-  process.exitCode = 1;
+  // a request to a broker that hangs would keep the process for minutes
+  process.exit(1);
 }
 
 /**

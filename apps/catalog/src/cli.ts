@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { Database, DatabaseConfig } from '#database';
-import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
-import { SecretBox } from '#secrets';
-import { type OpenCommand, printable, runCommand, WRONG_USAGE } from '#service';
+import { commandMessages, type OpenCommand, printable, runCommand, WRONG_USAGE } from '#service';
 import { Code, ComponentRow } from './components/component.entity.js';
 import { ComponentsRepository } from './components/components.repository.js';
 import { schema } from './database/schema.js';
@@ -28,9 +26,7 @@ function registryOfComponents(): OpenCommand {
   const config = DatabaseConfig.read();
   const database = Database.of(schema, { serverUrl: config.serverUrl, name: config.nameOf(schema.app), max: 2, log });
   const components = new ComponentsRepository(database, database.rows(ComponentRow), database.rows(Code));
-  const kafka = new KafkaClient(KafkaConfig.read(), 'sluice', log);
-  const publisher = new Publisher(kafka);
-  const messages = new Messages('catalog', kafka, publisher, log, new SecretBox([]));
+  const { messages, whileConnected } = commandMessages('catalog');
   const registry = new RegistryService(new RegistryRepository(database, database.rows(ComponentRow), components), components, messages);
 
   const program = new Command('sluice')
@@ -45,15 +41,7 @@ function registryOfComponents(): OpenCommand {
     )
     .description('register a file, or each file of a folder; replaces an older version of the same key')
     .option('--json', 'print an array')
-    .action(async (path: string, { json }: { json?: boolean }) => {
-      await Promise.all([publisher.connect(), messages.connect()]);
-      try {
-        print(json, await registry.add(path));
-      } finally {
-        await messages.close();
-        await publisher.close();
-      }
-    });
+    .action((path: string, { json }: { json?: boolean }) => whileConnected(async () => print(json, await registry.add(path))));
   command
     .command('list')
     .option('--json', 'print an array')

@@ -1,11 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { SluiceError, type UserId } from '#contracts';
+import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
-import { KafkaClient, KafkaConfig, Messages, Publisher } from '#messaging';
 import { createLog } from '#observability';
-import { SecretBox } from '#secrets';
-import { type OpenCommand, printable, runCommand } from '#service';
+import { type CommandMessages, commandMessages, type OpenCommand, printable, runCommand } from '#service';
 import { AccountRow, ApiKeyRow, KEY_SCOPES, type KeyScope } from './accounts/account.entity.js';
 import { withAccountLock } from './operator/account-lock.js';
 import { AccountOperations } from './operator/account-operations.js';
@@ -38,34 +36,23 @@ function accountsAndKeys(): OpenCommand {
   const repository = new AccountsRepository(database, database.rows(AccountRow), database.rows(ApiKeyRow));
   const accounts = new AccountsService(repository, database, GatewayConfig.read(), new KeyUses(repository, connection.log));
 
+  const { messages, whileConnected } = commandMessages('gateway');
+  const operations = new AccountOperations(
+    repository,
+    (id) => deleteAccountRows(database, repository, id),
+    messages,
+    (id, work) => withAccountLock(database, id, work),
+  );
+
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));
   const account = addAccountCommands(program, accounts);
-  addOperations(account, (work) =>
-    withMessages((messages) => {
-      const deleteRows = (id: UserId) => deleteAccountRows(database, repository, id);
-      return work(new AccountOperations(repository, deleteRows, messages, (id, command) => withAccountLock(database, id, command)));
-    }),
-  );
+  addOperations(account, operations, whileConnected);
   addKeyCommands(program, accounts);
   return { program, close: () => database.close() };
 }
 
-/** Kafka is only connected for commands that need it: others run before its topics exist. */
-async function withMessages(work: (messages: Messages) => Promise<void>): Promise<void> {
-  const log = createLog('sluice', 'fatal');
-  const kafka = new KafkaClient(KafkaConfig.read(), 'sluice', log);
-  const publisher = new Publisher(kafka);
-  const messages = new Messages('gateway', kafka, publisher, log, new SecretBox([]));
-  await Promise.all([publisher.connect(), messages.connect()]);
-  try {
-    await work(messages);
-  } finally {
-    await messages.close();
-    await publisher.close();
-  }
-}
-
-function addOperations(account: Command, run: (work: (operations: AccountOperations) => Promise<void>) => Promise<void>): void {
+/** Only these are connected to Kafka: others run before its topics exist. */
+function addOperations(account: Command, operations: AccountOperations, whileConnected: CommandMessages['whileConnected']): void {
   for (const [name, suspended, description] of [
     ['suspend', true, 'refuse its keys, and stop its sources and deliveries, until it is resumed; nothing is deleted'],
     ['resume', false, 'let a suspended account continue as it was'],
@@ -75,7 +62,7 @@ function addOperations(account: Command, run: (work: (operations: AccountOperati
       .description(description)
       .option('--json', 'print {id, suspended, sources, workflows, webhooks}')
       .action((id: string, { json }: { json?: boolean }) =>
-        run(async (operations) => print(json, { id, suspended, ...(await operations.suspend(id, suspended)) })),
+        whileConnected(async () => print(json, { id, suspended, ...(await operations.suspend(id, suspended)) })),
       );
   account
     .command('delete <id>')
@@ -83,7 +70,7 @@ function addOperations(account: Command, run: (work: (operations: AccountOperati
     .option('--yes', 'do not ask')
     .option('--json', 'print {id, deleted} and how much was deleted; needs --yes')
     .action((id: string, { json, yes }: { json?: boolean; yes?: boolean }) =>
-      run(async (operations) => {
+      whileConnected(async () => {
         if (!yes) await confirm(`Delete the account ${id} (${(await operations.find(id)).email}) and everything that it has?`, json);
         print(json, { id, deleted: true, ...(await operations.delete(id)) });
       }),

@@ -3,9 +3,15 @@ import { Command } from 'commander';
 import { runCommand } from './command-line.js';
 
 const argv = process.argv;
+let exit: jest.SpiedFunction<typeof process.exit>;
 beforeEach(() => {
-  jest.spyOn(process.stderr, 'write').mockReturnValue(true);
-  jest.spyOn(process.stdout, 'write').mockReturnValue(true);
+  const write = (_: unknown, done?: unknown): boolean => {
+    if (typeof done === 'function') done();
+    return true;
+  };
+  jest.spyOn(process.stderr, 'write').mockImplementation(write);
+  jest.spyOn(process.stdout, 'write').mockImplementation(write);
+  exit = jest.spyOn(process, 'exit').mockReturnValue(undefined as never);
   jest.spyOn(console, 'error').mockReturnValue();
 });
 afterEach(() => {
@@ -21,7 +27,7 @@ it.each([
   [['thing', 'make', '--help'], 0],
   [['thing', 'make', 'broken'], 1],
   [['thing', 'make', 'good'], undefined],
-])('the arguments %j lead to the exit code %s', async (args, code) => {
+])('the arguments %j end the process with the exit code %s', async (args, code) => {
   const program = new Command('sluice');
   const close = jest.fn(async () => {});
   program
@@ -34,4 +40,5 @@ it.each([
   await runCommand(() => ({ program, close }));
   expect(process.exitCode).toBe(code);
   expect(close).toHaveBeenCalledTimes(1);
+  expect(exit).toHaveBeenCalledTimes(1);
 });

@@ -11,8 +11,8 @@ export interface OpenCommand {
 export const WRONG_USAGE = 2;
 
 /**
- * Runs a command-line command. Prints an error on standard error, as one line if the reader can fix the cause, and exits with code 1, or with 2 if the
- * arguments are wrong.
+ * Runs a command-line command and ends the process. Prints an error on standard error, as one line if the reader can fix the cause, and exits with code 1,
+ * or with 2 if the arguments are wrong.
  */
 export async function runCommand(open: () => OpenCommand | Promise<OpenCommand>): Promise<void> {
   let command: OpenCommand | undefined;
@@ -24,14 +24,17 @@ export async function runCommand(open: () => OpenCommand | Promise<OpenCommand>)
     if (error instanceof CommanderError) {
       // commander has printed the usage
       process.exitCode = error.exitCode === 0 ? 0 : WRONG_USAGE;
-      return;
+    } else {
+      const lines = explain(error)?.join('\n');
+      console.error(lines === undefined ? error : printable(lines));
+      process.exitCode = 1;
     }
-    const lines = explain(error)?.join('\n');
-    console.error(lines === undefined ? error : printable(lines));
-    process.exitCode = 1;
   } finally {
     await command?.close();
   }
+  // a request to a broker that hangs would keep the process for minutes
+  for (const stream of [process.stdout, process.stderr]) await new Promise<void>((done) => stream.write('', () => done()));
+  process.exit();
 }
 
 function throwInsteadOfExiting(command: Command): void {

@@ -1,5 +1,6 @@
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
 export { type OpenCommand, runCommand, WRONG_USAGE } from './command-line.js';
+export { type CommandMessages, commandMessages } from './command-messages.js';
 export { DatabaseRestores } from './database-restores.js';
 export { CannotStart, explain, logFatal } from './explain.js';
 export { printable } from './printable.js';

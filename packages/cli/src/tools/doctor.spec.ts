@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Session } from '../session/session.js';
-import { doctor } from './doctor.js';
+import { deadLetters, doctor } from './doctor.js';
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'sluice-doctor-'))));
@@ -56,6 +56,12 @@ it('the check of dead letters fails if they cannot be counted', async () => {
     failed: true,
     text: 'failed  dead letters: they cannot be counted: no broker\n',
   });
+});
+
+it('the check of dead letters fails if counting takes too long', async () => {
+  const launcher = join(folder, 'launcher.mjs');
+  writeFileSync(launcher, 'setInterval(() => {}, 1000)');
+  await expect(deadLetters(launcher, 500)).rejects.toThrow('they cannot be counted within 0.5 s: Kafka may not respond');
 });
 
 it('says how to count those of another instance, and does not count those of this clone', async () => {

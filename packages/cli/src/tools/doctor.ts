@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, type ExecFileException } from 'node:child_process';
 import { type Stats, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { CliError, EXIT, explain, exitCodeOf } from '../session/errors.js';
@@ -19,6 +19,8 @@ interface Check {
 type Result = string | Pick<Check, 'warning' | 'detail'>;
 
 const MOST_SKEW_MS = 60_000;
+/** Counting takes about a second. The launcher waits longer for a Kafka that does not respond. */
+const COUNTED_WITHIN_MS = 15_000;
 
 /** `sluice doctor`: checks what the command line needs, step by step. Exits like the first step that fails. */
 export async function doctor(session: Session): Promise<void> {
@@ -107,9 +109,11 @@ function launcherOf({ access, env }: Session): string | undefined {
 }
 
 /** The records that services have set aside, such as those of a producer that sets no key: nobody else is informed of them. */
-async function deadLetters(launcher: string): Promise<Result> {
+export async function deadLetters(launcher: string, withinMs = COUNTED_WITHIN_MS): Promise<Result> {
   const args = [launcher, 'admin', 'dead-letters', '--since', '24h', '--output', 'json'];
-  const { stdout } = await promisify(execFile)(process.execPath, args).catch((error: { stderr?: string; message: string }) => {
+  const options = { timeout: withinMs };
+  const { stdout } = await promisify(execFile)(process.execPath, args, options).catch((error: ExecFileException) => {
+    if (error.killed) throw new CliError(`they cannot be counted within ${withinMs / 1000} s: Kafka may not respond`);
     throw new CliError(`they cannot be counted: ${error.stderr?.trim() || error.message}`);
   });
   const counts = new Map<string, number>();
