@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
@@ -8,6 +7,7 @@ import { AccountRow, ApiKeyRow, KEY_SCOPES, type KeyScope } from './accounts/acc
 import { withAccountLock } from './operator/account-lock.js';
 import { AccountOperations } from './operator/account-operations.js';
 import { AccountsRepository } from './accounts/accounts.repository.js';
+import { confirmDeletion } from './operator/confirm-deletion.js';
 import { deleteAccountRows } from './operator/account-rows.js';
 import { AccountsService } from './accounts/accounts.service.js';
 import { KeyUses } from './accounts/key-uses.js';
@@ -71,19 +71,14 @@ function addOperations(account: Command, operations: AccountOperations, whileCon
     .option('--json', 'print {id, deleted} and how much was deleted; needs --yes')
     .action((id: string, { json, yes }: { json?: boolean; yes?: boolean }) =>
       whileConnected(async () => {
-        if (!yes) await confirm(`Delete the account ${id} (${(await operations.find(id)).email}) and everything that it has?`, json);
+        if (!yes) {
+          const question = `Delete the account ${id} (${(await operations.find(id)).email}) and everything that it has? This cannot be undone`;
+          if (json || !process.stdin.isTTY) throw new SluiceError('invalid', `${question}: repeat the command with --yes`);
+          if (!(await confirmDeletion({ input: process.stdin, output: process.stderr }, printable(`${question}. Type "yes": `)))) return;
+        }
         print(json, { id, deleted: true, ...(await operations.delete(id)) });
       }),
     );
-}
-
-/** Throws unless the operator agrees. */
-async function confirm(question: string, json = false): Promise<void> {
-  if (json || !process.stdin.isTTY) throw new SluiceError('invalid', `${question} This cannot be undone: repeat the command with --yes`);
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await terminal.question(printable(`${question} This cannot be undone. Type "yes": `));
-  terminal.close();
-  if (answer.trim() !== 'yes') throw new SluiceError('invalid', 'nothing was deleted');
 }
 
 function emailAddress(text: string): string {
