@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
@@ -48,7 +49,18 @@ function accountsAndKeys(): OpenCommand {
   const account = addAccountCommands(program, accounts);
   addOperations(account, operations, whileConnected);
   addKeyCommands(program, accounts);
-  return { program, close: () => database.close() };
+  /** After an error, or before the signal ends the command. */
+  const warn = () => operations.unfinished !== undefined && console.error(operations.unfinished);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      warn();
+      process.exit(128 + constants.signals[signal]);
+    });
+  const close = async () => {
+    warn();
+    await database.close();
+  };
+  return { program, close };
 }
 
 /** Only these are connected to Kafka: others run before its topics exist. */

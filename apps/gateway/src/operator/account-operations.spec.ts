@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import {
   deleteConnection,
   deleteSource,
@@ -14,6 +14,7 @@ import {
   Unavailable,
   suspendEmitters,
   suspendWebhooks,
+  TimedOut,
   type UserId,
 } from '#contracts';
 import { FakeMessages } from '#testing';
@@ -100,6 +101,20 @@ describe('the commands for whole accounts', () => {
     expect(left()).toEqual([[OTHER, false]]);
     expect(stored.keys.map(({ account_id }) => account_id)).toEqual([OTHER]);
     expect(messages.requests.map(({ payload }) => (payload as { owner_id: string }).owner_id)).not.toContain(OTHER);
+  });
+
+  it.each<[string, (commands: AccountOperations) => Promise<unknown>, string]>([
+    ['suspend', (commands) => commands.suspend(ID, true), 'keys are refused already, but not everything is stopped: repeat'],
+    ['resume', (commands) => commands.suspend(ID, false), 'not everything of the account continues yet: repeat'],
+    ['delete', (commands) => commands.delete(ID), 'keys are refused already, but not everything is deleted: repeat'],
+  ])('report the service that does not respond, and what the operator has to do: %s', async (_, command, unfinished) => {
+    messages.replyTo(suspendEmitters, () => ({ sources: 0, workflows: 0, more: false }));
+    await command(operations);
+    expect(operations.unfinished).toBeUndefined();
+    await stored.create(undefined, { id: ID, email: 'again@example.com', username: 'again' });
+    jest.spyOn(messages, 'request').mockRejectedValue(new TimedOut('no reply'));
+    await expect(command(operations)).rejects.toThrow('the service routing does not respond');
+    expect(operations.unfinished).toContain(unfinished);
   });
 
   it('delete the code of components only after the last hooks of their sources', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  type Command,
   deleteConnection,
   deleteSource,
   deleteWebhook,
@@ -9,11 +10,13 @@ import {
   listSourcesToDelete,
   listWebhooks,
   NotFound,
+  type Query,
   removeFromCatalog,
   removeFromRouting,
   removeFromRuntime,
   suspendEmitters,
   suspendWebhooks,
+  TimedOut,
   type UserId,
 } from '#contracts';
 import type { Messages } from '#messaging';
@@ -39,6 +42,9 @@ const LOOK_MS = 500;
  * revoked first, and the account itself is deleted last.
  */
 export class AccountOperations {
+  /** For the operator, if the command ends now: its effect so far, and how to complete it. */
+  unfinished: string | undefined;
+
   constructor(
     private readonly accounts: Pick<AccountsRepository, 'find' | 'setSuspended'>,
     /** Deletes what the gateway has of the account; returns the number of its keys. */
@@ -59,16 +65,20 @@ export class AccountOperations {
     return this.alone(accountId, async () => {
       const { id } = await this.find(accountId);
       if (suspended) await this.accounts.setSuspended(id, true);
-      const { webhooks } = await this.messages.request(suspendWebhooks, { owner_id: id, suspended }, this.keyed(id));
+      this.unfinished = suspended
+        ? "the account's keys are refused already, but not everything is stopped: repeat the command"
+        : 'not everything of the account continues yet: repeat the command';
+      const { webhooks } = await this.request(suspendWebhooks, { owner_id: id, suspended });
       const counts: Counts = { sources: 0, workflows: 0, webhooks };
       for (let more = true; more;) {
-        const changed = await this.messages.request(suspendEmitters, { owner_id: id, suspended }, this.keyed(id));
+        const changed = await this.request(suspendEmitters, { owner_id: id, suspended });
         counts.sources += changed.sources;
         counts.workflows += changed.workflows;
         ({ more } = changed);
       }
       // last: until then a repeated command finds the account as it was
       if (!suspended) await this.accounts.setSuspended(id, false);
+      this.unfinished = undefined;
       return counts;
     });
   }
@@ -85,26 +95,26 @@ export class AccountOperations {
   private async deleteAll(id: UserId): Promise<RemovedCounts> {
     const account = await this.accounts.find(id);
     await this.accounts.setSuspended(id, true);
-    const { messages } = this;
+    this.unfinished = "the account's keys are refused already, but not everything is deleted: repeat the command";
     const owner = { owner_id: id };
     const page = { ...owner, limit: PER_PAGE };
-    const keyed = this.keyed(id);
-    const { subscriptions } = await messages.request(removeFromRouting, owner, keyed);
+    const { subscriptions } = await this.request(removeFromRouting, owner);
     const webhooks = await deletePages(
-      () => messages.request(listWebhooks, page, keyed),
-      (webhook) => messages.request(deleteWebhook, { ...owner, id: webhook }, keyed),
+      () => this.request(listWebhooks, page),
+      (webhook) => this.request(deleteWebhook, { ...owner, id: webhook }),
     );
     const sources = await deletePages(
-      () => messages.request(listSourcesToDelete, owner, keyed),
-      (source) => messages.request(deleteSource, { ...owner, id: source }, keyed),
+      () => this.request(listSourcesToDelete, owner),
+      (source) => this.request(deleteSource, { ...owner, id: source }),
     );
     const connections = await deletePages(
-      () => messages.request(listConnections, page, keyed),
-      (connection) => messages.request(deleteConnection, { ...owner, id: connection }, keyed),
+      () => this.request(listConnections, page),
+      (connection) => this.request(deleteConnection, { ...owner, id: connection }),
     );
     await this.hooksHaveRun(id);
-    const { components, workflows } = await messages.request(removeFromCatalog, owner, keyed);
+    const { components, workflows } = await this.request(removeFromCatalog, owner);
     const counts = { sources, workflows, webhooks, components, connections, subscriptions, keys: await this.deleteRows(id) };
+    this.unfinished = undefined;
     if (!account && Object.values(counts).every((count) => count === 0)) throw new NotFound('account', id);
     return counts;
   }
@@ -112,14 +122,22 @@ export class AccountOperations {
   /** The last hook of a deleted source needs its code, which is deleted after that. A hook that takes longer fails. */
   private async hooksHaveRun(ownerId: UserId): Promise<void> {
     for (const until = Date.now() + HOOKS_WAIT_MS; ;) {
-      const { hooks } = await this.messages.request(removeFromRuntime, { owner_id: ownerId }, this.keyed(ownerId));
+      const { hooks } = await this.request(removeFromRuntime, { owner_id: ownerId });
       if (hooks === 0 || Date.now() > until) return;
       await sleep(LOOK_MS);
     }
   }
 
-  private keyed(key: UserId): { key: string; timeoutMs: number } {
-    return { key, timeoutMs: TIMEOUT_MS };
+  private async request<Payload extends { owner_id: UserId }, Reply>(
+    contract: Command<Payload, Reply> | Query<Payload, Reply>,
+    payload: Payload,
+  ): Promise<Reply> {
+    try {
+      return await this.messages.request(contract, payload, { key: payload.owner_id, timeoutMs: TIMEOUT_MS });
+    } catch (error) {
+      if (!(error instanceof TimedOut)) throw error;
+      throw new TimedOut(`the service ${contract.name.split('.')[0]} does not respond`);
+    }
   }
 }
 
