@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { Argument, Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { SluiceError } from '#contracts';
 import { Database, DatabaseConfig } from '#database';
 import { createLog } from '#observability';
@@ -8,6 +8,7 @@ import { AccountRow, ApiKeyRow, KEY_SCOPES, type KeyScope } from './accounts/acc
 import { withAccountLock } from './operator/account-lock.js';
 import { AccountOperations } from './operator/account-operations.js';
 import { AccountsRepository } from './accounts/accounts.repository.js';
+import { emailAddress, nameText } from './operator/argument-texts.js';
 import { confirmDeletion } from './operator/confirm-deletion.js';
 import { deleteAccountRows } from './operator/account-rows.js';
 import { AccountsService } from './accounts/accounts.service.js';
@@ -93,18 +94,13 @@ function addOperations(account: Command, operations: AccountOperations, whileCon
     );
 }
 
-function emailAddress(text: string): string {
-  if (!/^[^\s@]+@[^\s@]+$/.test(text)) throw new InvalidArgumentError('It is not an email address.');
-  return text;
-}
-
 function addAccountCommands(program: Command, accounts: AccountsService): Command {
   const account = program.command('account').description('create, list, suspend and delete accounts');
   account
     .command('create')
     .description('create an account and its first API key, which is shown only once')
     .requiredOption('--email <address>', 'of the owner', emailAddress)
-    .option('--username <name>', 'default: the local part of the address')
+    .option('--username <name>', 'default: the local part of the address', nameText)
     .option('--json', 'print {id, email, api_key}')
     .action(async ({ json, email, username }: { json?: boolean; email: string; username?: string }) => {
       print(json, await accounts.create({ email, username }));
@@ -125,7 +121,7 @@ function addAccountCommands(program: Command, accounts: AccountsService): Comman
   account
     .command('bootstrap')
     .description('create the first account if there is none; its key is SLUICE_API_KEY, or generated')
-    .option('--email <address>', 'the email address of the account', 'owner@localhost')
+    .option('--email <address>', 'the email address of the account', emailAddress, 'owner@localhost')
     .option('--json', 'print {id, email, api_key, created}')
     .action(async ({ json, email }: { json?: boolean; email: string }) =>
       print(json, await accounts.bootstrap({ email, apiKey: FirstAccountConfig.read().apiKey })),
@@ -139,7 +135,7 @@ function addKeyCommands(program: Command, accounts: AccountsService): void {
     .command('create')
     .description('issue another key, which is shown only once')
     .requiredOption('--account <id>')
-    .option('--name <name>', 'a name to recognise the key')
+    .option('--name <name>', 'a name to recognise the key', nameText)
     .addOption(new Option('--scope <scope>', 'what the key may do').choices(KEY_SCOPES).default('write'))
     .option('--json', 'print {id, account_id, api_key}')
     .action(async ({ json, account: id, name, scope }: { json?: boolean; account: string; name?: string; scope: KeyScope }) =>

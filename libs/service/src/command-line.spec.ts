@@ -42,3 +42,12 @@ it.each([
   expect(close).toHaveBeenCalledTimes(1);
   expect(exit).toHaveBeenCalledTimes(1);
 });
+
+it('prints arguments that are wrong without their control characters', async () => {
+  process.argv = ['node', 'sluice', 'thing', '--\u001b[2J'];
+  const program = new Command('sluice');
+  program.command('thing').action(() => {});
+  await runCommand(() => ({ program, close: async () => {} }));
+  const printed = jest.mocked(process.stderr.write).mock.calls.map(([text]) => String(text));
+  expect(printed.join('')).toMatch(/^error: unknown option '--[^\u001b]*\n$/);
+});

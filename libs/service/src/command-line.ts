@@ -18,7 +18,7 @@ export async function runCommand(open: () => OpenCommand | Promise<OpenCommand>)
   let command: OpenCommand | undefined;
   try {
     command = await open();
-    throwInsteadOfExiting(command.program);
+    prepare(command.program);
     await command.program.parseAsync();
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -37,7 +37,9 @@ export async function runCommand(open: () => OpenCommand | Promise<OpenCommand>)
   process.exit();
 }
 
-function throwInsteadOfExiting(command: Command): void {
+function prepare(command: Command): void {
   command.exitOverride();
-  command.commands.forEach(throwInsteadOfExiting);
+  // its messages repeat arguments
+  command.configureOutput({ outputError: (text, write) => write(printable(text)) });
+  command.commands.forEach(prepare);
 }
