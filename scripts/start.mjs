@@ -7,7 +7,7 @@ import { appEnvironment, APPS, superviseApps } from './processes/apps.mjs';
 import { banner } from './launch/banner.mjs';
 import { brokerAccess } from './stores/broker-access.mjs';
 import { brokerLog, startBroker } from './stores/broker.mjs';
-import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder } from './launch/data-folder.mjs';
+import { announce, dataFolder, lockDataFolder, stopLeftovers, unlockDataFolder, withdraw } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
 import { ensureFirstAccount, keyWorks, readKeptKey } from './launch/first-account.mjs';
@@ -151,7 +151,7 @@ async function start() {
 
 /** @param {import('./launch/data-folder.mjs').DataFolder} folder */
 async function takeOver(folder) {
-  await lockDataFolder(folder);
+  await lockDataFolder(folder, { say });
   started.folder = folder;
   if (await stopLeftovers(folder)) say('stopped processes of an earlier start');
 }
@@ -225,6 +225,7 @@ async function migrateUnless(ready, env) {
 
 /** Stops the apps first, while the broker and the database still respond; then these two concurrently; releases the lock last. */
 async function stopAll() {
+  if (started.folder) withdraw(started.folder);
   await stopCommands();
   await started.apps?.stopAll();
   await Promise.all(started.stores.map((store) => store.stop()));

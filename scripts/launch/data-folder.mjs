@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { APPS } from '../processes/apps.mjs';
@@ -12,7 +12,7 @@ import { writeSecret } from '../shell/secret-file.mjs';
  * The data folder of an instance:
  *
  *     lock            the process that uses it
- *     running.json    the addresses of the running instance (deleted when it stops)
+ *     running.json    the addresses of the running instance (deleted when it begins to stop)
  *     last-start      the hash of what the last successful start depended on
  *     api-key         of the first account
  *     secrets-key     SLUICE_SECRETS_KEY, if the environment has none
@@ -39,28 +39,41 @@ export const dataFolder = (dir) => ({
 
 /** @typedef {ReturnType<typeof dataFolder>} DataFolder */
 
+/** Longer than a stop usually takes, also with runs that use all of the time that they have to end. */
+const LOCK_WITHIN_MS = 20_000;
+
 /**
- * Locks a data folder for this process.
+ * Locks a data folder for this process. Waits for another instance that is stopping, or starting: one that has no running.json.
  * @param {DataFolder} folder
+ * @param {{ say?: (line: string) => void, withinMs?: number }} [options]
+ * @throws {ExplainedError} if another instance is running, or still has the lock after `withinMs`; if the folder cannot be used
  */
-export async function lockDataFolder(folder) {
+export async function lockDataFolder(folder, { say = () => {}, withinMs = LOCK_WITHIN_MS } = {}) {
+  const deadline = Date.now() + withinMs;
+  let isWaiting = false;
   try {
     mkdirSync(join(folder.dir, 'apps'), { recursive: true });
     // Can be traversed but not listed: PostgreSQL may run as another user.
     chmodSync(folder.dir, 0o711);
     for (;;) {
       const holder = readPidFile(folder.lock);
-      if (holder && holder.pid !== process.pid) {
-        throw new ExplainedError(
-          `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
-        );
-      }
-      if (holder) {
+      if (holder?.pid === process.pid) {
         // of an instance that was killed
         rmSync(folder.running, { force: true });
         return;
       }
-      writePidFile(folder.lock, process.pid);
+      if (!holder) {
+        writePidFile(folder.lock, process.pid);
+      } else if (existsSync(folder.running) || Date.now() > deadline) {
+        throw new ExplainedError(
+          `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
+        );
+      } else if (!isWaiting) {
+        say(
+          `Sluice is starting or stopping on ${folder.dir} (process ${holder.pid}): waiting until it has stopped, at most ${withinMs / 1000} s`,
+        );
+        isWaiting = true;
+      }
       // Two simultaneous starts: the later one has overwritten the lock of the earlier one, which detects it here.
       await sleep(50);
     }
@@ -70,9 +83,15 @@ export async function lockDataFolder(folder) {
   }
 }
 
+/**
+ * The instance is about to stop: commands no longer find it, and the next start waits for it.
+ * @param {DataFolder} folder
+ */
+export const withdraw = (folder) => rmSync(folder.running, { force: true });
+
 /** @param {DataFolder} folder */
 export function unlockDataFolder(folder) {
-  rmSync(folder.running, { force: true });
+  withdraw(folder);
   removePidFile(folder.lock);
 }
 

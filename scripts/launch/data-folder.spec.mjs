@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { announce, dataFolder, findRunning, localInstance, lockDataFolder, unlockDataFolder } from './data-folder.mjs';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { readPidFile, writePidFile } from '../processes/pid-file.mjs';
+import { announce, dataFolder, findRunning, localInstance, lockDataFolder, unlockDataFolder, withdraw } from './data-folder.mjs';
 
 /** @type {import('./data-folder.mjs').DataFolder} */
 let folder;
@@ -26,4 +28,41 @@ test('the addresses of an instance that was killed are not those of the one that
   announce(folder, {}, ADDRESSES);
   await lockDataFolder(folder);
   expect(localInstance(folder)).toEqual(stopped());
+});
+
+describe('a data folder that another process has locked', () => {
+  /** @type {import('node:child_process').ChildProcess} */
+  let other;
+  beforeEach(() => {
+    other = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
+    writePidFile(folder.lock, Number(other.pid));
+    announce(folder, {}, ADDRESSES);
+  });
+  afterEach(() => void other.kill('SIGKILL'));
+
+  test('is refused at once while the other instance is running', async () => {
+    await expect(lockDataFolder(folder)).rejects.toThrow(
+      `Sluice is already running on ${folder.dir} (process ${other.pid}): stop it first`,
+    );
+  });
+
+  test('is locked as soon as the other instance has stopped, and the wait is announced once', async () => {
+    withdraw(folder);
+    /** @type {string[]} */
+    const said = [];
+    const say = (/** @type {string} */ line) => {
+      said.push(line);
+      other.kill('SIGKILL');
+    };
+    await lockDataFolder(folder, { say });
+    expect(said).toEqual([
+      `Sluice is starting or stopping on ${folder.dir} (process ${other.pid}): waiting until it has stopped, at most 20 s`,
+    ]);
+    expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+  });
+
+  test('is refused when the other instance does not stop in time', async () => {
+    withdraw(folder);
+    await expect(lockDataFolder(folder, { withinMs: 100 })).rejects.toThrow('Sluice is already running');
+  });
 });
