@@ -1,16 +1,16 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
+import { writeWhole } from '../shell/whole-file.mjs';
 import { isStillRunning, processIdentity, stopProcess } from './process-identity.mjs';
 
 /**
  * Writes down a running process, so that a later start finds it if this process is killed.
  * @param {string} file
  * @param {number} pid
+ * @throws {ExplainedError} if the file cannot be written, for instance because the disk is full
  */
 export function writePidFile(file, pid) {
-  // Written to another file and renamed, so that a reader never sees a partial file.
-  const half = `${file}.${process.pid}`;
-  writeFileSync(half, JSON.stringify({ pid, identity: processIdentity(pid) }));
-  renameSync(half, file);
+  // two simultaneous starts write the same lock
+  writeWhole(file, JSON.stringify({ pid, identity: processIdentity(pid) }), { mode: 0o644, draft: `${file}.${process.pid}` });
 }
 
 /**

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readPidFile, stopLeftover, writePidFile } from './pid-file.mjs';
@@ -46,6 +46,14 @@ describe('a pid file', () => {
     expect(readPidFile(file)).toBeNull();
     writeFileSync(file, '{"pid"');
     expect(readPidFile(file)).toBeNull();
+  });
+
+  test('is named if it cannot be written, and leaves no half file', () => {
+    mkdirSync(file);
+    expect(() => writePidFile(file, process.pid)).toThrow(
+      expect.objectContaining({ name: 'ExplainedError', message: expect.stringContaining(`${file} cannot be written: EISDIR`) }),
+    );
+    expect(readdirSync(folder)).toEqual(['pid']);
   });
 
   test('stops the process that was left running, by force if it ignores the signal', async () => {

@@ -14,11 +14,15 @@ export class ExplainedError extends Error {
   }
 }
 
+/** Errors of the file system, such as a full disk: not bugs. The message names the path. */
+const FROM_THE_DISK = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES']);
+
 /**
- * The text to print for an error.
+ * The text to print for an error: with its stack only if it is a bug.
  * @param {unknown} error
  * @returns {string}
  */
 export function explain(error) {
+  if (error instanceof Error && FROM_THE_DISK.has(/** @type {NodeJS.ErrnoException} */ (error).code ?? '')) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,4 +1,5 @@
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { writeWhole } from './whole-file.mjs';
 
 /**
  * Makes sure that a file contains a secret. A given value takes precedence; otherwise the file keeps its value, and a new value is generated only once.
@@ -10,7 +11,7 @@ import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 export function keepSecret(file, { given, generate }) {
   const kept = read(file);
   if (kept !== undefined && (!given || given === kept)) return 'kept';
-  writeWhole(file, given || generate(), 0o440);
+  writeWhole(file, `${given || generate()}\n`, { mode: 0o440 });
   return kept === undefined ? 'created' : 'replaced';
 }
 
@@ -33,19 +34,5 @@ function read(file) {
  * @param {string} text
  */
 export function writeSecret(file, text) {
-  writeWhole(file, text, 0o600);
-}
-
-/**
- * Writes all or nothing, because half a secret would be kept. The mode is set separately because the umask restricts the mode of a new file.
- * @param {string} file
- * @param {string} text
- * @param {number} mode
- */
-function writeWhole(file, text, mode) {
-  const draft = `${file}.new`;
-  rmSync(draft, { force: true });
-  writeFileSync(draft, `${text}\n`, { mode: 0o400 });
-  chmodSync(draft, mode);
-  renameSync(draft, file);
+  writeWhole(file, `${text}\n`, { mode: 0o600 });
 }

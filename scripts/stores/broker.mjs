@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kafkaCommand, removeContainer } from '../setup/kafka.mjs';
 import { brokerProperties, DATA_FOLDER, keptPort } from './broker-properties.mjs';
@@ -10,6 +10,7 @@ import { callInOwnProcess } from '../processes/own-process.mjs';
 import { stopLeftover } from '../processes/pid-file.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
 import { describeExit, startServiceProcess, tailOf, untilReady, withLogFile } from '../processes/service-process.mjs';
 
 // A graceful stop takes 1 s. A broker that is killed during it checks all its logs at the next start.
@@ -52,7 +53,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
 
   const inner = controllerPort ?? (await keptPort(config, 'CONTROLLER', [port]));
   const properties = brokerProperties({ port, controllerPort: inner });
-  await writeFile(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`, { mode: 0o600 });
+  writeSecret(config, `${properties}${security?.properties({ port, controllerPort: inner }) ?? ''}`);
   if (!hasStorage(dir)) await moveMisplacedData(data, log);
   if (!hasStorage(dir)) {
     log("… preparing the broker's storage");

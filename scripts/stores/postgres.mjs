@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { callInOwnProcess } from '../processes/own-process.mjs';
@@ -9,6 +9,7 @@ import { postgresAccount } from './postgres-account.mjs';
 import { postgresBinaries } from '../setup/postgres-binaries.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
+import { writeSecret } from '../shell/secret-file.mjs';
 import { describeExit, startServiceProcess, tailOf, untilReady, withLogFile } from '../processes/service-process.mjs';
 
 const GRACE_MS = 20_000;
@@ -127,8 +128,7 @@ const serverUrl = (dir, port) => `postgres://postgres:${readFileSync(passwordFil
 async function createCluster({ dir, data, initdb, account, fast }) {
   const half = `${data}.half`;
   await rm(half, { recursive: true, force: true });
-  await writeFile(passwordFile(dir), `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 });
-  await chmod(passwordFile(dir), 0o600);
+  writeSecret(passwordFile(dir), randomBytes(24).toString('base64url'));
   await account.own(dir);
   if (account.ids.uid !== undefined) await chown(passwordFile(dir), account.ids.uid, account.ids.gid ?? 0);
   const [command, ...args] = [
