@@ -82,7 +82,7 @@ export abstract class LogProgress implements OnApplicationShutdown {
     this.askedAt = performance.now();
     try {
       const asked = this.admin.withAdmin((admin) => admin.fetchTopicOffsets(this.topic));
-      const offsets = await within(ASK_WITHIN_MS, asked, () => new Error(`no response within ${ASK_WITHIN_MS} ms`));
+      const offsets = await within(ASK_WITHIN_MS, asked, () => new Unavailable(`no response within ${ASK_WITHIN_MS} ms`));
       // retention has deleted all records of an empty partition: the reader may never have read them
       return new Map(offsets.map(({ partition, low, high }) => [partition, low === high ? 0 : Number(high)]));
     } catch (error) {

@@ -67,5 +67,8 @@ export function isBrokerFailure(error: unknown): boolean {
   return explainKafkaError(error) === undefined && /^KafkaJS/.test((error as Error | undefined)?.name ?? '');
 }
 
+/** Whether a failure comes from Kafka or from the connection to it. kafkajs also wraps the bugs of code that it calls: they do not. */
+export const isOfKafka = (error: unknown): boolean => /^KafkaJS/.test(rootOf(error).name);
+
 /** A short reason for a person who waits: the original failure, without the wrappers of kafkajs. */
 export const reasonOf = (error: unknown): string => rootOf(error).message;

@@ -11,6 +11,8 @@ import responseModule from 'kafkajs/src/protocol/requests/fetch/v11/response.js'
 import { eachSecond } from './each-second.js';
 import { decodeFetchResponse } from './fetch-response.js';
 
+const refused = (why: string) => Promise.reject(new kafkajs.KafkaJSNonRetriableError(why));
+
 /** A consumer's membership in its group, from a start to a stop. */
 interface ConsumerGroup {
   /** The connections of the consumer, from its creation on. */
@@ -58,7 +60,7 @@ const { prototype: runner } = runnerModule as { prototype: Runner };
  * belongs to one generation: the brokers refuse it after a rebalance, and our consumers commit their current positions with the next tick.
  */
 runner.commitOffsets = function (this: Runner, offsets: object): Promise<void> {
-  return this.running ? this.consumerGroup.commitOffsets(offsets) : Promise.reject(new Error('the consumer is not running'));
+  return this.running ? this.consumerGroup.commitOffsets(offsets) : refused('the consumer is not running');
 };
 
 const { handleBatch } = runner;
@@ -174,7 +176,7 @@ const { connect } = cluster;
 const { connect: connectPool, connectBroker, disconnect } = pool;
 /** Those whose client has been disconnected, and not connected again. */
 const disconnected = new WeakSet<BrokerPool>();
-const notConnected = () => Promise.reject(new kafkajs.KafkaJSNonRetriableError('the client has been disconnected'));
+const notConnected = () => refused('the client has been disconnected');
 
 /**
  * A request that kafkajs 2.2.4 prepares while its client is disconnected, such as a fetch of a consumer that stops, opens another connection. Nothing

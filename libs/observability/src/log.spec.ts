@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { describeError } from './log.js';
+import { pino } from 'pino';
+import { createLog, describeError } from './log.js';
 
 describe('an error in the log', () => {
   it('has its stack and the texts, numbers and booleans that a library has added', () => {
@@ -32,5 +33,28 @@ describe('an error in the log', () => {
 
   it('may be something else that was thrown', () => {
     expect(describeError('text')).toBe('text');
+  });
+});
+
+describe('a line about an error', () => {
+  const reasonOf = (error: unknown) => (error instanceof RangeError ? error.message : undefined);
+
+  function logged(fields: object): Record<string, unknown> {
+    const lines: string[] = [];
+    const log = createLog('test', 'info', reasonOf);
+    Reflect.set(log, pino.symbols.streamSym, { write: (line: string) => lines.push(line) });
+    log.warn(fields, 'work.failed');
+    return JSON.parse(lines.join()) as Record<string, unknown>;
+  }
+
+  it('has the reason instead of the stack if the error is not a bug', () => {
+    const line = logged({ group: 'g', err: new RangeError('Kafka is down') });
+    expect(line).toMatchObject({ group: 'g', reason: 'Kafka is down', msg: 'work.failed' });
+    expect(line).not.toHaveProperty('err');
+    expect(logged({ err: new RangeError('down'), reason: 'grant it' })).toMatchObject({ reason: 'grant it' });
+  });
+
+  it('has the stack of a bug', () => {
+    expect(logged({ err: new TypeError('x is undefined') })).toMatchObject({ err: { stack: expect.stringContaining('log.spec.ts') } });
   });
 });

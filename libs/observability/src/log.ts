@@ -10,20 +10,37 @@ export const LOG = Symbol('log');
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** level: defaults to SLUICE_LOG_LEVEL. An unknown level is treated as `info`, so that the service can report it. */
-export function createLog(service: string, level: string = process.env.SLUICE_LOG_LEVEL || 'info'): Log {
+/**
+ * level: defaults to SLUICE_LOG_LEVEL. An unknown level is treated as `info`, so that the service can report it.
+ *
+ * reasonOf: of an error that is not a bug, such as that of a store that is down. The line then has `reason` instead of `err`, and no stack.
+ */
+export function createLog(
+  service: string,
+  level: string = process.env.SLUICE_LOG_LEVEL || 'info',
+  reasonOf: (error: unknown) => string | undefined = () => undefined,
+): Log {
   const known = LOG_LEVELS.find((each) => each === level.toLowerCase());
   return pino({
     level: known ?? 'info',
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
+    formatters: { level: (label) => ({ level: label }), log: (fields) => withReason(fields, reasonOf) },
     serializers: { err: describeError, stack: (stack: unknown) => withSourcePositions(stack) },
     mixin: () => {
       const requestId = currentRequestId();
       return requestId === undefined ? {} : { request_id: requestId };
     },
   });
+}
+
+function withReason(
+  { err, ...fields }: Record<string, unknown>,
+  reasonOf: (error: unknown) => string | undefined,
+): Record<string, unknown> {
+  if (err === undefined) return fields;
+  const reason = reasonOf(err);
+  return reason === undefined ? { ...fields, err } : { ...fields, reason: fields['reason'] ?? reason };
 }
 
 /** Properties with which PostgreSQL quotes the values of rows, and statements. */

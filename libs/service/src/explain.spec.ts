@@ -1,7 +1,8 @@
-import { afterEach, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { explain } from './explain.js';
+import { SluiceError } from '#contracts';
+import { explain, reasonForLog } from './explain.js';
 
 afterEach(() => void delete process.env['SLUICE_HTTP_HOST']);
 
@@ -12,4 +13,30 @@ it('names the variable with an address on which a service cannot listen because 
   expect(explain(error)).toEqual([expect.stringMatching(/^SLUICE_HTTP_HOST: the name no-such-host\.invalid cannot be resolved \(E\w+\)$/)]);
   process.env['SLUICE_HTTP_HOST'] = '127.0.0.1';
   expect(explain(error)).toEqual([expect.stringMatching(/^PostgreSQL does not respond: /)]);
+});
+
+describe('the reason of a failure in the log', () => {
+  const named = (name: string, message: string, more: object = {}) => Object.assign(new Error(message), { name, ...more });
+
+  it.each([
+    [
+      'Kafka is down',
+      named('KafkaJSNumberOfRetriesExceeded', 'No', { cause: named('KafkaJSConnectionError', 'connect ECONNREFUSED') }),
+      'connect ECONNREFUSED',
+    ],
+    ['Kafka denies access', named('KafkaJSProtocolError', 'no', { type: 'TOPIC_AUTHORIZATION_FAILED' }), 'Kafka denies access: no.'],
+    ['PostgreSQL stops', named('QueryFailedError', 'terminating connection', { code: '57P01' }), 'terminating connection'],
+    ['the connection to PostgreSQL ends', new Error('Connection terminated unexpectedly'), 'Connection terminated unexpectedly'],
+    ['another service is down', new SluiceError('unavailable', 'routing does not respond'), 'routing does not respond'],
+  ])('is one line when %s', (_, error, reason) => {
+    expect(reasonForLog(error)).toContain(reason);
+  });
+
+  it.each([
+    ['a bug', new TypeError('x is undefined')],
+    ['a bug that kafkajs has wrapped', named('KafkaJSNonRetriableError', 'x is undefined', { cause: new TypeError('x is undefined') })],
+    ['a value that PostgreSQL refuses', named('QueryFailedError', 'too long', { code: '22001' })],
+  ])('is undefined for %s, so that the log has the stack', (_, error) => {
+    expect(reasonForLog(error)).toBeUndefined();
+  });
 });

@@ -1,7 +1,7 @@
 import { ConfigError } from '#config';
 import { SluiceError } from '#contracts';
 import { explainDatabaseError, isTransient, SchemaTooNew } from '#database';
-import { explainKafkaError, reasonOf } from '#messaging';
+import { explainKafkaError, isOfKafka, reasonOf } from '#messaging';
 import type { Log } from '#observability';
 import { SecretsKeyProblem } from '#secrets';
 
@@ -37,6 +37,12 @@ export function explainOutage(error: unknown): string | undefined {
   const { name, message, code } = error as { name?: string; message?: string; code?: string };
   if (name?.startsWith('KafkaJS')) return `Kafka does not respond: ${reasonOf(error)}`;
   return isTransient(error) ? `PostgreSQL does not respond: ${message || code}` : undefined;
+}
+
+/** Why work fails that is repeated or refused, for the log: a store or a service is down, or the request is invalid. undefined for a bug, whose stack is logged. */
+export function reasonForLog(error: unknown): string | undefined {
+  const isExpected = isOfKafka(error) || isTransient(error) || error instanceof SluiceError;
+  return isExpected ? (explainKafkaError(error) ?? (reasonOf(error) || (error as { code?: string }).code)) : undefined;
 }
 
 /** Logs why the process ends: one line per explained cause, otherwise the error with its stack under this name. */

@@ -30,7 +30,7 @@ import {
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { SecretBox, SecretsConfig } from '#secrets';
 import { DatabaseRestores } from './database-restores.js';
-import { CannotStart, logFatal } from './explain.js';
+import { CannotStart, logFatal, reasonForLog } from './explain.js';
 import { HealthServer, Readiness } from './health.js';
 import { freeMemoryWhenIdle } from './idle-memory.js';
 import { recreateDeletedTopics } from './recreate-topics.js';
@@ -68,7 +68,7 @@ const MIN_DRAIN_MS = 1000;
  */
 export async function runService(options: ServiceOptions): Promise<void> {
   const { name, settings } = options;
-  const log = createLog(name);
+  const log = createLog(name, undefined, reasonForLog);
   const stopExiting = exitOnSignal();
   process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));

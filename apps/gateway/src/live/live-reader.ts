@@ -54,7 +54,7 @@ export class LiveReader {
     this.users += 1;
     clearTimeout(this.idleTimer);
     try {
-      await within(READY_WITHIN_MS, (this.reading ??= this.start()).ready, () => new Error(`not after ${READY_WITHIN_MS} ms`));
+      await within(READY_WITHIN_MS, (this.reading ??= this.start()).ready, () => new Unavailable(`not after ${READY_WITHIN_MS} ms`));
     } catch (error) {
       this.leave(listener);
       this.log.warn({ err: error }, 'live.not-reading');
