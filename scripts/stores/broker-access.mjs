@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const SERVICES_USER = 'sluice';
  * @typedef {object} BrokerAccess
  * @property {number} controllerPort
  * @property {number[]} ports of the internal listeners
- * @property {boolean} isKept whether the broker of this folder most likely knows the login
+ * @property {boolean} isKept whether the broker of this folder has accepted the login before
  * @property {import('./broker.mjs').BrokerSecurity} security
  * @property {Record<string, string>} environment the variables with which a service connects and logs in
  */
@@ -37,8 +37,9 @@ export async function brokerAccess(dir, port) {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const passwordFile = join(dir, 'password');
   const keptPassword = readIfThere(passwordFile);
-  const isKept = hasStorage(dir) && keptPassword !== '';
   const password = keptPassword || randomBytes(24).toString('hex');
+  const acceptedFile = join(dir, 'password.accepted');
+  const digest = createHash('sha256').update(password).digest('hex');
   if (!keptPassword) writeSecret(passwordFile, password);
   // of the broker itself: for this process only
   const ownPassword = randomBytes(24).toString('hex');
@@ -52,7 +53,7 @@ export async function brokerAccess(dir, port) {
   return {
     controllerPort,
     ports: [servicesPort, controllerPort],
-    isKept,
+    isKept: hasStorage(dir) && readIfThere(acceptedFile) === digest,
     environment: {
       KAFKA_BROKERS: bootstrap,
       KAFKA_SECURITY_PROTOCOL: 'sasl_plaintext',
@@ -70,6 +71,9 @@ export async function brokerAccess(dir, port) {
         login: services,
         passwordFile,
         setPassword: () => setPassword(dir, bootstrap, ownPassword, password),
+        accepted: () => {
+          if (readIfThere(acceptedFile) !== digest) writeSecret(acceptedFile, digest);
+        },
       },
     },
   };

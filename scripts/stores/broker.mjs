@@ -26,7 +26,7 @@ const GRACE_MS = 20_000;
  * @property {ServicesLogin} [services] with it, clients without a login get the public topics
  *
  * A login that the broker may not know yet.
- * @typedef {{ login: BrokerSecurity['client'], passwordFile: string, setPassword(): Promise<void> }} ServicesLogin
+ * @typedef {{ login: BrokerSecurity['client'], passwordFile: string, setPassword(): Promise<void>, accepted(): void }} ServicesLogin
  */
 
 /**
@@ -96,14 +96,17 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
  * @param {{ brokers: string, logFile: string, mayFailGroups: boolean, security: BrokerSecurity | undefined, abandoned: AbortSignal }} options
  */
 async function prepare({ brokers, logFile, mayFailGroups, security, abandoned }) {
-  const broker = { brokers, logFile, client: security?.client, services: security?.services?.login };
+  const services = security?.services;
+  const broker = { brokers, logFile, client: security?.client, services: services?.login };
   const module = inRoot('scripts', 'stores', 'prepare-broker.mjs');
-  if (await callInOwnProcess(module, { ...broker, mayFailGroups }, abandoned)) return;
-  abandoned.throwIfAborted();
-  // The first start, data of a version without logins, or a password file that was removed or emptied
-  await security?.services?.setPassword();
-  if (!(await callInOwnProcess(module, { ...broker, mayFailGroups: false }, abandoned)))
-    throw new ExplainedError(`The broker does not accept the password in ${security?.services?.passwordFile}.`);
+  if (!(await callInOwnProcess(module, { ...broker, mayFailGroups }, abandoned))) {
+    abandoned.throwIfAborted();
+    // The first start, data of a version without logins, or a password file that was removed or changed
+    await services?.setPassword();
+    if (!(await callInOwnProcess(module, { ...broker, mayFailGroups: false }, abandoned)))
+      throw new ExplainedError(`The broker does not accept the password in ${services?.passwordFile}.`);
+  }
+  services?.accepted();
 }
 
 /**
