@@ -4,7 +4,7 @@ import { checkConfig } from '../dist/libs/config/src/index.js';
 import { deadLetterTopic, SERVICES, Unavailable } from '../dist/libs/contracts/src/index.js';
 import { KafkaClient, KafkaConfig, LogReader } from '../dist/libs/messaging/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
-import { explain, printable, within } from '../dist/libs/service/src/index.js';
+import { printable, reportFailure, within } from '../dist/libs/service/src/index.js';
 import { exitAsMisused } from './shell/wrong-usage.mjs';
 
 /**
@@ -76,9 +76,9 @@ try {
   else if (options.output === 'json') console.log(JSON.stringify([...counts.values()], null, 2));
   else printTable([...counts.values()], newest);
 } catch (error) {
-  console.error(explain(error)?.join('\n') ?? error);
+  reportFailure(error);
   // a request to a broker that hangs would keep the process for minutes
-  process.exit(1);
+  process.exit();
 }
 
 /**

@@ -49,13 +49,16 @@ async function migrateAll({ database, kafka, topics, states }) {
   const limited = await limitTopics(kafka, topicSpecs()).catch(reportDenial);
   if (limited.length > 0) log.info({ topics: limited }, 'topics.limited');
   for (const difference of (await checkTopics(kafka, topicSpecs(), topics)).different) log.warn(difference);
+  let migrations = 0;
   for (const { name, schema } of states) {
     await ensureDatabase(database.serverUrl, name);
     const applied = await migrate(database.serverUrl, name, schema, log);
+    migrations += applied.length;
     if (applied.length > 0) log.info({ database: name, applied }, 'database.migrated');
   }
   const created = await createTopics(kafka, topicSpecs(), topics);
   if (created.length > 0) log.info({ topics: created.length, partitions: topics.partitions, replicas: topics.replicas }, 'topics.created');
+  log.info({ migrations, topics: created.length }, 'migration.completed');
 }
 
 /**

@@ -1,11 +1,11 @@
 // sluice secrets rotate: encrypts all secrets in the databases under the first key of SLUICE_SECRETS_KEY. It can be repeated, and run while the services
-// run, once all of them have the new list of keys. On failure, it prints one line and exits with code 1.
+// run, once all of them have the new list of keys. On failure, it prints one line on standard error and exits with code 1.
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES } from '../dist/libs/contracts/src/index.js';
 import { Database, DatabaseConfig, rotateSealed } from '../dist/libs/database/src/index.js';
 import { createLog } from '../dist/libs/observability/src/index.js';
 import { SecretsConfig } from '../dist/libs/secrets/src/index.js';
-import { logFatal } from '../dist/libs/service/src/index.js';
+import { reportFailure } from '../dist/libs/service/src/index.js';
 import { refuseArguments } from './shell/wrong-usage.mjs';
 
 refuseArguments('secrets rotate');
@@ -16,16 +16,18 @@ try {
   checkConfig([DatabaseConfig, SecretsConfig]);
   const config = DatabaseConfig.read();
   const { box } = SecretsConfig.read();
+  let total = 0;
   for (const service of SERVICES) {
     const { schema } = await import(`../dist/apps/${service}/src/database/schema.js`);
     const connection = { serverUrl: config.serverUrl, name: config.nameOf(service), max: 2, log };
     const values = await rotateSealed(schema, connection, box);
+    total += values;
     if (values > 0) log.info({ database: connection.name, values }, 'secrets.rotated');
     if (service === 'catalog') await republish(service, schema, connection);
   }
+  log.info({ values: total }, 'rotation.completed');
 } catch (error) {
-  logFatal(log, error, 'rotation.failed');
-  process.exitCode = 1;
+  reportFailure(error);
 }
 
 /**

@@ -24,17 +24,20 @@ export async function runCommand(open: () => OpenCommand | Promise<OpenCommand>)
     if (error instanceof CommanderError) {
       // commander has printed the usage
       process.exitCode = error.exitCode === 0 ? 0 : WRONG_USAGE;
-    } else {
-      const lines = explain(error)?.join('\n');
-      console.error(lines === undefined ? error : printable(lines));
-      process.exitCode = 1;
-    }
+    } else reportFailure(error);
   } finally {
     await command?.close();
   }
   // a request to a broker that hangs would keep the process for minutes
   for (const stream of [process.stdout, process.stderr]) await new Promise<void>((done) => stream.write('', () => done()));
   process.exit();
+}
+
+/** Prints why a command fails on standard error: as lines if the reader can fix the cause, otherwise with the stack. Sets the exit code 1. */
+export function reportFailure(error: unknown): void {
+  const lines = explain(error)?.join('\n');
+  console.error(lines === undefined ? error : printable(lines));
+  process.exitCode = 1;
 }
 
 function prepare(command: Command): void {

@@ -1,8 +1,8 @@
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
-export { type OpenCommand, runCommand, WRONG_USAGE } from './command-line.js';
+export { type OpenCommand, reportFailure, runCommand, WRONG_USAGE } from './command-line.js';
 export { type CommandMessages, commandMessages } from './command-messages.js';
 export { DatabaseRestores } from './database-restores.js';
-export { CannotStart, explain, logFatal } from './explain.js';
+export { CannotStart, logFatal } from './explain.js';
 export { printable } from './printable.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
