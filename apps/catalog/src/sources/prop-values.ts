@@ -24,19 +24,19 @@ const MAX_BYTES = 64 * 1024;
 
 /**
  * Validates the values that a user configured against a component's props, and computes the schedules of its timers. Reports one problem for each
- * invalid prop. kept: the source's current schedules, which a new default in the code does not change.
+ * invalid prop. kept: the source's current schedules, which a new default in the code does not change. counted: the values whose size is limited.
  */
 export function checkPropValues(
   props: PropDefinition[],
   values: Record<string, unknown>,
-  { minSeconds, kept = {} }: { minSeconds: number; kept?: Record<string, Schedule> },
+  { minSeconds, kept = {}, counted = values }: { minSeconds: number; kept?: Record<string, Schedule>; counted?: Record<string, unknown> },
 ): PropValues {
   const problems: FieldProblem[] = [];
   const schedules: Record<string, Schedule> = {};
   const bad = (name: string, message: string) =>
     problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
   const known = new Map(props.map((prop) => [prop.name, prop]));
-  if (Buffer.byteLength(JSON.stringify(values)) > MAX_BYTES) {
+  if (Buffer.byteLength(JSON.stringify(counted)) > MAX_BYTES) {
     problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
     return { schedules, hasEndpoint: false, problems };
   }

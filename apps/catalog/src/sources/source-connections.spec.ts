@@ -45,6 +45,13 @@ describe('the app props of a source', () => {
     expect(connect({ authProvisionId: uses[0] }, values)).toMatchObject({ uses, inline: [], values: { chat: { $auth: {} } } });
   });
 
+  it('have no credentials without a value', () => {
+    const none = { values: { chat: { $auth: {} } }, uses: [], inline: [], problems: [] };
+    expect([connect({ $auth: {} }), connect({ $auth: { key: null } })]).toEqual([none, none]);
+    const { inline } = connect({ $auth: { key: 'k', other: null } });
+    expect(box.open(inline[0]!.credentials, `connection ${inline[0]!.id}`)).toBe('{"key":"k"}');
+  });
+
   it.each<[string, unknown, RegExp]>([
     ['a connection that does not exist', { authProvisionId: 'apn_nothing' }, /does not exist/],
     ['no id of a connection', { authProvisionId: 5 }, /does not exist/],

@@ -60,10 +60,15 @@ export function connected(
     const own = isObject(stored) && Object.hasOwn(stored, AUTH) ? stored[ID] : undefined;
     const bad = (message: string) =>
       result.problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
-    const { [ID]: given, [AUTH]: auth, ...rest } = value;
-    const hasAuth = isObject(auth) && Object.keys(auth).length > 0;
+    const { [ID]: given, [AUTH]: sent, ...rest } = value;
+    // null: no value, as in the credentials of a connection
+    const auth = isObject(sent) ? Object.fromEntries(Object.entries(sent).filter(([, each]) => each !== null)) : {};
+    const hasAuth = Object.keys(auth).length > 0;
     if (given === undefined || given === null) {
-      if (!hasAuth) continue;
+      if (!hasAuth) {
+        if (isObject(sent)) result.values[name] = { ...value, [AUTH]: {} };
+        continue;
+      }
     } else if (given !== own) {
       const row = known.find(({ id }) => id === given);
       const isKept = isObject(stored) && stored[ID] === given;

@@ -3,6 +3,7 @@ import { Test } from '@nestjs/testing';
 import {
   type ComponentDescription,
   type ConnectionId,
+  connectionContext,
   type CreateSource,
   type EmitterState,
   inspectComponent,
@@ -262,6 +263,21 @@ describe('the sources of an account', () => {
       expect(await change({ component_code: 'new code' })).toMatchObject({
         configured_props: { slack: { authProvisionId: 'apn_000000000000000003' } },
       });
+    });
+
+    it('can be changed although the credentials of its connections have become large, which have a limit each', async () => {
+      described = describedAs({ configurable_props: [{ name: 'slack', type: 'app', app: 'slack' }] });
+      await update({ component_code: 'with a connection', configured_props: { slack: { $auth: { key: 'k' } } } });
+      const row = sources.rows.get(ID)!;
+      const [id] = Object.keys(row.credentials ?? {});
+      const box = new SecretBox([Buffer.alloc(32, 1)]);
+      row.credentials = { [id!]: box.seal(JSON.stringify({ key: 'k'.repeat(70_000) }), connectionContext(id!)) };
+      expect(await service.patch({ id: ID, owner_id: ME, new_component_id: newId('component'), active: false })).toMatchObject({
+        active: false,
+      });
+      await expect(update({ component_code: 'x', configured_props: { slack: { $auth: { key: 'k'.repeat(70_000) } } } })).rejects.toThrow(
+        'at most 65536 bytes',
+      );
     });
 
     it('does not store an endpoint that a client sends back', async () => {

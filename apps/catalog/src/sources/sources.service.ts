@@ -238,13 +238,16 @@ export class SourcesService {
     { kept, slug, given, keptValues, before, ...wanted }: Wanted,
   ): Decided {
     const secrets = keptSecrets(props, { given, kept: keptValues }, before && { props: propsOf(before), values: this.values(before) });
+    const stored = before ? this.stored(before) : {};
     const { schedules, hasEndpoint, problems } = checkPropValues(props, secrets.values, {
       minSeconds: this.config.minIntervalSeconds,
       kept,
+      // the credentials of connections, which may have changed since, have a limit each
+      counted: { ...secrets.values, ...Object.fromEntries(Object.keys(keptValues ?? {}).map((name) => [name, stored[name]])), ...given },
     });
     const { values, uses, inline, ...connections } = connected(props, configured(props, secrets.values), {
       sourceId,
-      before: before ? this.stored(before) : {},
+      before: stored,
       known,
       box: this.box,
     });

@@ -73,7 +73,7 @@ export class RotatedWebhookSecret extends WebhookSecret implements contracts.Rot
   @ApiProperty({
     type: 'integer',
     format: 'int64',
-    description: 'Unix seconds: until then, deliveries are also signed with the previous secret.',
+    description: 'Unix seconds: until then, deliveries are also signed with the previous secret, unless it is replaced five more times.',
   })
   previous_expires_at!: number;
 }

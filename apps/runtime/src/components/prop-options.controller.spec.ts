@@ -80,6 +80,17 @@ describe('the options of a prop', () => {
     expect((await options('u_1')).options).toEqual([]);
   });
 
+  it.each([{ channel: '••••••••' }, { chat: { $auth: { key: '••••••••' } } }])(
+    'cannot be determined with masked values: %j',
+    async (props) => {
+      await expect(options('u_1', props)).rejects.toMatchObject({
+        code: 'invalid',
+        message: expect.stringContaining('is masked: send its value'),
+      });
+      expect(jobs).toEqual([]);
+    },
+  );
+
   it('cannot be determined with a connection of another account', async () => {
     messages.replyTo(findCredentials, ({ owner_id, ids }) =>
       owner_id === 'u_1' ? [] : ids.map((id) => ({ id, app: 'chat', credentials: '' })),

@@ -7,6 +7,7 @@ import {
   Invalid,
   jsonParts,
   ksuid,
+  MASK,
   MAX_JSON_PARTS,
   NotFound,
   type OptionsRequest,
@@ -65,8 +66,14 @@ export class PropOptionsController {
   }
 
   @Handles(componentOptions)
-  ofComponent(@Payload() { owner_id, code_hash, prop, ...request }: ComponentOptions): Promise<PropOptions> {
-    return this.options(owner_id, { codeHash: code_hash, sourceId: code_hash, values: request.configured_props ?? {} }, prop, request);
+  async ofComponent(@Payload() { owner_id, code_hash, prop, ...request }: ComponentOptions): Promise<PropOptions> {
+    const values = request.configured_props ?? {};
+    const masked = Object.keys(values).find((name) => JSON.stringify(values[name]).includes(MASK));
+    if (masked !== undefined)
+      throw new Invalid([
+        { field: `configured_props.${masked}`, message: `configured_props.${masked} is masked: send its value, or ask the source` },
+      ]);
+    return this.options(owner_id, { codeHash: code_hash, sourceId: code_hash, values }, prop, request);
   }
 
   private async options(

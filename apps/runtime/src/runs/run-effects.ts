@@ -187,9 +187,12 @@ export const skippedEntry = ({ trigger, hook }: Pick<RunRequest, 'trigger' | 'ho
 /** The longest line of a stack that is read: the component writes it, and the time to match it grows with its square. */
 const LONGEST_FRAME = 500;
 
-/** The error of a component in one line, and where in its code it was thrown. */
-export function errorLine({ name, message, stack }: RunError): { error: string; at?: string } {
+/** The longest name of an error in a line of the log. */
+const LONGEST_NAME = 100;
+
+/** The name of the error of a component, and where in its code it was thrown: its message may contain what users keep secret. */
+export function errorLine({ name, stack }: Pick<RunError, 'name' | 'stack'>): { error: string; at?: string } {
   const frame = stack.split('\n', 50).find((line) => /^ +at /.test(line)) ?? '';
   const at = /([^\s(/]+:\d+:\d+)\)?$/.exec(frame.slice(-LONGEST_FRAME))?.[1];
-  return { error: `${name}: ${message}`.slice(0, 300), ...(at && { at }) };
+  return { error: name.slice(0, LONGEST_NAME), ...(at && { at }) };
 }

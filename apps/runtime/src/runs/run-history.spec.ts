@@ -39,18 +39,15 @@ it.each<[string, string, object]>([
   ],
   ['in an anonymous function', 'TypeError: x is not a function\n    at my-component.js:7:2', { at: 'my-component.js:7:2' }],
   ['without a stack', '', {}],
-])('the error of a run thrown %s is logged in one line', (_, stack, where) => {
-  expect(errorLine({ name: 'TypeError', code: null, message: 'x is not a function', stack })).toEqual({
-    error: 'TypeError: x is not a function',
-    ...where,
-  });
+])('the error of a run thrown %s is logged by its name, because its message may contain secrets', (_, stack, where) => {
+  expect(errorLine({ name: 'TypeError', stack })).toEqual({ error: 'TypeError', ...where });
 });
 
 it.each(['a', ':1', '\n', ' ', '(', 'a:1:', '\n at '])(
   'a stack of the longest length that repeats "%s" is read in linear time',
   async (part) => {
     const stack = ` at ${part.repeat(1_000_000 / part.length)}x`;
-    const line = (stack: string) => errorLine({ name: 'E', code: null, message: '', stack });
+    const line = (stack: string) => errorLine({ name: 'E', stack });
     // this thread serves every account
     expect(await cpuSeconds(() => [line(stack), line(stack.trim())])).toBeLessThan(2);
   },

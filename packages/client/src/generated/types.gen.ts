@@ -628,7 +628,7 @@ export type WebhookSecret = {
 export type RotatedWebhookSecret = {
     secret: string;
     /**
-     * Unix seconds: until then, deliveries are also signed with the previous secret.
+     * Unix seconds: until then, deliveries are also signed with the previous secret, unless it is replaced five more times.
      */
     previous_expires_at: number;
 };
@@ -704,7 +704,7 @@ export type StatsBucket = {
      */
     start: number;
     /**
-     * Of the default and custom streams of a source or workflow.
+     * Of the default and custom streams of a source or workflow, those with a repeated emit id included.
      */
     events: number;
     /**
