@@ -424,6 +424,11 @@ describe('dev', () => {
     dev.child.kill();
   });
 
+  it('ends if no change of the file can help', async () => {
+    write('fine.mjs', "export default { name: 'Fine', run() {} };\n");
+    expect((await cli.run(['dev', 'fine.mjs', '-p', 'nonsense'])).code).toBe(2);
+  });
+
   it('shows what the hooks do while the source is deployed, and keeps to the source although it is renamed', async () => {
     const code = (name: string) =>
       `export default { name: '${name}', hooks: { async deploy() { this.$emit('deployed'); }, async activate() { throw new Error('no app'); } }, run() {} };\n`;

@@ -48,6 +48,20 @@ it('an event that a workflow emits as soon as its registration is acknowledged i
   await eventually(() => expect(delivered()).toEqual([...ids].sort()));
 });
 
+it('an event from before the registration has no deliveries', async () => {
+  receiver.received.length = 0;
+  const id = newId();
+  await events.emit(id, ['early']);
+  await eventually(async () => expect((await api.get(`/workflows/${id}/event_summaries`)).status).toBe(404));
+  await register(id);
+  await events.emit(id, ['late']);
+  await eventually(() => expect(delivered()).toContain('late'));
+  await eventually(async () => expect((await api.get(`/workflows/${id}/event_summaries`)).body.data).toHaveLength(2));
+  const [, early] = (await api.get(`/workflows/${id}/event_summaries`)).body.data;
+  const { data } = (await api.get(`/workflows/${id}/events/${early.id}/deliveries`)).body;
+  expect(delivered().includes('early') || data.every(({ status }: { status: string }) => status !== 'succeeded')).toBe(true);
+});
+
 it('an event is delivered although earlier ones came before the registration', async () => {
   receiver.received.length = 0;
   const ids = Array.from({ length: 10 }, newId);
@@ -72,8 +86,11 @@ it('the API knows a workflow as soon as its registration is acknowledged', async
     const id = newId();
     expect((await request(id)).status).toBe(404);
     await register(id);
-    const { status } = await request(id);
-    expect([200, 202]).toContain(status);
+    expect([200, 202]).toContain((await request(id)).status);
+    await remove(id);
+    await eventually(async () => expect((await request(id)).status).toBe(404));
+    await register(id);
+    expect([200, 202]).toContain((await request(id)).status);
   }
 });
 

@@ -257,6 +257,19 @@ describe('the directory of emitters', () => {
       await expect(isActive()).rejects.toThrow('down');
     });
 
+    it('has returned although the fact of its removal arrives while it is looked up', async () => {
+      const [asked, replied] = [Promise.withResolvers<void>(), Promise.withResolvers<EmitterState[]>()];
+      messages.replyTo(findEmitters, (() => {
+        asked.resolve();
+        return replied.promise;
+      }) as never);
+      const found = directory.find(['p_1']);
+      await asked.promise;
+      await directory.learn(workflow(2, { active: false, deleted: true }));
+      replied.resolve([workflow(3)]);
+      expect((await found).get('p_1')).toMatchObject({ active: true, deleted: false });
+    });
+
     it('is looked up with the others that are unknown at that time', async () => {
       await Promise.all(['p_1', 'p_2', 'p_1', 'p_3'].map((id) => directory.find([id])));
       await Promise.all(['p_1', 'p_2'].map((id) => directory.find([id, 'dc_1'])));

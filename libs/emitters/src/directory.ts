@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, LessThan, PrimaryColumn } from 'typeorm';
-import { type EmitterState, findEmitters, type FindEmitters, findNewEmitters, isId, type UserId } from '#contracts';
+import { type EmitterState, findEmitters, type FindEmitters, findNewEmitters, isId, Unavailable, type UserId } from '#contracts';
 import {
   BYTEWISE_TEXT,
   Database,
@@ -15,6 +15,7 @@ import {
   type Transaction,
 } from '#database';
 import { Messages } from '#messaging';
+import { within } from '#service';
 
 /** An app's copy of an emitter. */
 @Entity('emitter')
@@ -165,7 +166,8 @@ export class EmitterDirectory {
     try {
       const [workflows, others] = [true, false].map((each) => ids.filter((id) => isId('workflow', id) === each));
       const lookups = Promise.all([this.lookUp(others!), ...workflows!.map((id) => this.workflows.get(id))]);
-      await Promise.race([lookups, factsArrived]);
+      const late = (): Error => new Unavailable(`the catalog has not replied within ${ASK_TIMEOUT_MS} ms`);
+      await within(ASK_TIMEOUT_MS, Promise.race([lookups, factsArrived]), late);
     } finally {
       this.awaited.delete(awaited);
     }
@@ -200,7 +202,8 @@ export class EmitterDirectory {
     this.storing.set(emitter_id, { version, stored });
     try {
       const isNewer = await stored;
-      for (const { ids, resolve } of this.awaited) if (ids.delete(emitter_id) && ids.size === 0) resolve();
+      // its removal may be older than its return
+      if (!isUncertain(state)) for (const { ids, resolve } of this.awaited) if (ids.delete(emitter_id) && ids.size === 0) resolve();
       return isNewer;
     } finally {
       this.storing.delete(emitter_id);
@@ -342,8 +345,9 @@ async function renew(session: Session, states: EmitterState[]): Promise<Map<stri
   return new Map(rows.map(({ id }) => [id, false]));
 }
 
-/** Whether the catalog may have an emitter that the table does not have, or not in this state. */
-const isUncertain = (known: Emitter | undefined): boolean => !known || (known.deleted && known.kind === 'workflow');
+/** Whether the catalog may have an emitter that is not known, or has been removed according to what is known. */
+export const isUncertain = (known: Pick<Emitter, 'deleted' | 'kind'> | undefined): boolean =>
+  !known || (known.deleted && known.kind === 'workflow');
 
 /** Whether only its configuration has changed. */
 const isConfigured = (known: Emitter, { owner_id, active, deleted, created_at_ms }: EmitterState): boolean =>

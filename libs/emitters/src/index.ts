@@ -1,2 +1,10 @@
-export { Emitter, type EmitterChange, EmitterChangeHandler, EmitterDirectory, emittersSchema, updateCreation } from './directory.js';
+export {
+  Emitter,
+  type EmitterChange,
+  EmitterChangeHandler,
+  EmitterDirectory,
+  emittersSchema,
+  isUncertain,
+  updateCreation,
+} from './directory.js';
 export { EmittersModule } from './emitters.module.js';

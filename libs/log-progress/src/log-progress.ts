@@ -1,4 +1,5 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
+import type { Admin } from 'kafkajs';
 import { Unavailable } from '#contracts';
 import { Lookups } from '#database';
 import { type KafkaClient, KeptAdmin, METADATA_MAX_AGE_MS, partitionOf } from '#messaging';
@@ -26,7 +27,7 @@ const FEW_RETRIES = { retry: { retries: 3 } };
  * for a long time until it knows what was acknowledged meanwhile.
  */
 export abstract class LogProgress implements OnApplicationShutdown {
-  protected readonly admin: KeptAdmin;
+  private readonly admin: KeptAdmin;
   // shared by the requests that come while the brokers, or the reader, are being asked
   private readonly ends = new Lookups<string, Offsets>(async () => new Map([[this.topic, await this.fetchEnds()]]));
   private readonly read = new Lookups<string, Offsets>(async () => new Map([[this.topic, await this.readTo()]]));
@@ -80,15 +81,19 @@ export abstract class LogProgress implements OnApplicationShutdown {
     const restMs = this.askedAt + ASK_EVERY_MS - performance.now();
     if (restMs > 0) await sleep(restMs);
     this.askedAt = performance.now();
+    const offsets = await this.ask((admin) => admin.fetchTopicOffsets(this.topic));
+    // retention has deleted all records of an empty partition: the reader may never have read them
+    return new Map(offsets.map(({ partition, low, high }) => [partition, low === high ? 0 : Number(high)]));
+  }
+
+  /** Asks the brokers. Throws Unavailable if they do not respond within two seconds. */
+  protected async ask<T>(question: (admin: Admin) => Promise<T>): Promise<T> {
     try {
-      const asked = this.admin.withAdmin((admin) => admin.fetchTopicOffsets(this.topic));
-      const offsets = await within(ASK_WITHIN_MS, asked, () => new Unavailable(`no response within ${ASK_WITHIN_MS} ms`));
-      // retention has deleted all records of an empty partition: the reader may never have read them
-      return new Map(offsets.map(({ partition, low, high }) => [partition, low === high ? 0 : Number(high)]));
+      return await within(ASK_WITHIN_MS, this.admin.withAdmin(question), () => new Unavailable(`no response within ${ASK_WITHIN_MS} ms`));
     } catch (error) {
       void this.admin.close();
-      this.log.warn({ topic: this.topic, err: error }, 'log.end-unknown');
-      throw new Unavailable('Kafka does not return the end of the log', 'the message log does not respond');
+      this.log.warn({ topic: this.topic, err: error }, 'log.offsets-unknown');
+      throw new Unavailable('Kafka does not return the offsets of the log', 'the message log does not respond');
     }
   }
 

@@ -21,7 +21,7 @@ export const inspectUntil = (deadline: number): number => Math.min(Date.now() + 
  * @throws Invalid if it is not the code of a component
  */
 export async function inspectCode(
-  messages: Messages,
+  messages: Pick<Messages, 'request'>,
   code: string,
   { ownerId, until = Date.now() + INSPECT_MS }: { ownerId?: UserId; until?: number } = {},
 ): Promise<InspectedCode> {

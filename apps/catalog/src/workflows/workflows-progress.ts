@@ -16,7 +16,7 @@ export class WorkflowsProgress extends LogProgress {
 
   protected override async readTo(): Promise<Offsets> {
     const request = { groupId: kafkaName(`catalog.${WORKFLOWS_GROUP}`), topics: [WORKFLOWS_TOPIC] };
-    const response = await this.admin.withAdmin((admin) => admin.fetchOffsets(request));
+    const response = await this.ask((admin) => admin.fetchOffsets(request));
     // -1: nothing was committed
     return new Map(
       response.flatMap(({ partitions }) => partitions.map(({ partition, offset }) => [partition, Math.max(0, Number(offset))])),

@@ -301,11 +301,6 @@ export class AppendRepository {
     return rowCount ?? 0;
   }
 
-  /** Deletes all events of the emitters. Returns how many. Withdrawn emits are kept: the runtime may learn later that the emitter is deleted. */
-  deleteAll(emitterIds: string[], session: Session = this.database): Promise<number> {
-    return this.deleteBefore(Number.MAX_SAFE_INTEGER, emitterIds, session);
-  }
-
   /** Deletes the stored deletions of events that have left the topic long ago. */
   async deleteOldDeletions(): Promise<void> {
     await this.database.query('DELETE FROM deleted_range WHERE deleted_at < now() - $1::interval', [WITHDRAWN_KEPT]);

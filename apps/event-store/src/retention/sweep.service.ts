@@ -54,11 +54,16 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
     for (let last = ''; !this.stopping;) {
       const ids = await this.events.emittersAfter(last, EMITTERS_AT_ONCE);
       if (ids.length === 0) break;
+      const now = Date.now();
       const emitters = await this.directory.find(ids);
       result.emitters += ids.length;
-      result.deleted += await this.events.deleteAll(ids.filter((id) => emitters.get(id)?.deleted));
+      // a workflow may return meanwhile, and emit
+      result.deleted += await this.events.deleteBefore(
+        now,
+        ids.filter((id) => emitters.get(id)?.deleted),
+      );
       result.unknown += await this.events.deleteBefore(
-        Date.now() - this.config.unknownEmittersKeptMs,
+        now - this.config.unknownEmittersKeptMs,
         ids.filter((id) => !emitters.has(id)),
       );
       last = ids.at(-1) ?? last;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, isId, NotFound, type UserId } from '#contracts';
 import { Lookups } from '#database';
-import { type Emitter, EmitterDirectory } from '#emitters';
+import { type Emitter, EmitterDirectory, isUncertain } from '#emitters';
 
 /**
  * Decides who may write to the log in an emitter's name. All gateways share the table, and the deletion of a source is announced to it before the request
@@ -9,15 +9,19 @@ import { type Emitter, EmitterDirectory } from '#emitters';
  */
 @Injectable()
 export class EmitterOwners {
-  /** Queries the catalog, in a separate lane: an unknown id must not delay other requests. */
-  private readonly unknown = new Lookups<string, Emitter>((ids) => this.directory.find(ids));
+  /** Query the catalog, in separate lanes: an unknown id must not delay other requests, nor a workflow, whose registration it may have to read, a source. */
+  private readonly unknown = {
+    source: new Lookups<string, Emitter>((ids) => this.directory.find(ids)),
+    workflow: new Lookups<string, Emitter>((ids) => this.directory.find(ids)),
+  };
 
   constructor(private readonly directory: EmitterDirectory) {}
 
   /** The id of the owner's emitter, active or not. Throws NotFound. */
   async emitterOf(ownerId: UserId, kind: 'source' | 'workflow', id: string): Promise<EmitterId> {
     if (isId(kind, id)) {
-      const emitter = (await this.directory.look(id)) ?? (await this.unknown.get(id));
+      const known = await this.directory.look(id);
+      const emitter = isUncertain(known) ? await this.unknown[kind].get(id) : known;
       if (emitter && !emitter.deleted && emitter.owner_id === ownerId) return id;
     }
     throw new NotFound(kind, id);

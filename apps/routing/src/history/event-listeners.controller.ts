@@ -44,8 +44,8 @@ export class EventListenersController {
   async list(@Payload() { owner_id, emitter_id, event_id }: ListenersOfEvent): Promise<EventListeners> {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
-    if (!(await this.directory.findOwned(owner_id, emitter_id)))
-      throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
+    const emitter = await this.directory.findOwned(owner_id, emitter_id);
+    if (!emitter) throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
     const event = await this.recorded.look(owner_id, emitter_id, place);
     if (!event) throw new NotFound('event', event_id);
     // what this process has delivered a moment ago
@@ -57,7 +57,9 @@ export class EventListenersController {
       this.repository.subscribers(owner_id, emitter_id, event.stream),
       this.repository.replays(owner_id, emitter_id),
     ]);
-    return listenersOf(event, { postponed, deliveries, beyond, subscribers, replays }, Date.now());
+    // what was emitted before its emitter existed went to nobody
+    const routed = place.ms >= emitter.created_at_ms ? beyond : new Set<WebhookId>();
+    return listenersOf(event, { postponed, deliveries, beyond: routed, subscribers, replays }, Date.now());
   }
 }
 

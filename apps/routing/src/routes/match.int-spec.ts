@@ -225,7 +225,8 @@ describe('an event of an emitter that is not known yet', () => {
     const [webhook, workflow] = [await routing.webhook(owner), await routing.workflow(owner)];
     await subscribe('p_*', webhook);
     await routing.directory.learn(routing.state(owner, workflow, { version: 2, active: false, deleted: true }));
-    expect(await matching.match([event(workflow)])).toEqual([undefined]);
+    expect(await matching.match([event(workflow)])).toEqual([{ ownerId: owner, isRemoved: true, postponed: false, listeners: [] }]);
+    expect(await matching.introduce([event(workflow)])).toEqual([undefined]);
     routing.catalog.set(workflow, routing.state(owner, workflow, { version: 3, created_at_ms: Date.now() + 10 }));
     const [match] = await matching.introduce([event(workflow)]);
     expect(match?.listeners.map(({ id }) => id)).toEqual([webhook]);

@@ -14,6 +14,8 @@ const MAX_ROWS = 20_000;
 
 export interface Match {
   ownerId: UserId;
+  /** The emitter is a workflow that was removed: it may have returned. It has no listeners. */
+  isRemoved?: boolean;
   /** Earlier events of the emitter are postponed: this one must not overtake them. */
   postponed: boolean;
   /** `version`: of a webhook. */
@@ -25,6 +27,7 @@ interface MatchRow {
   /** The index of the requested pair. */
   n: number;
   owner_id: UserId;
+  removed: boolean;
   postponed: boolean;
   /** null: no listener. */
   listener_id: ListenerId | null;
@@ -63,21 +66,27 @@ export class MatchRepository {
     if (pairs.length === 0) return [];
     const { rows, complete } = await this.findFirst(pairs);
     const matches: Match[] = [];
-    for (const { n, owner_id, postponed, listener_id, version } of rows) {
-      const match = (matches[n] ??= { ownerId: owner_id, postponed, listeners: [] });
+    for (const { n, owner_id, removed, postponed, listener_id, version } of rows) {
+      const match = (matches[n] ??= { ownerId: owner_id, postponed, listeners: [], ...(removed && { isRemoved: true }) });
       if (listener_id !== null) match.listeners.push({ id: listener_id, version });
     }
     const end = numberOf.findIndex((n) => n >= complete);
     return (end < 0 ? numberOf : numberOf.slice(0, end)).map((n) => matches[n]);
   }
 
-  /** The same for events of emitters that are not known yet. An event can arrive before the fact of its emitter, so the catalog is queried first. */
+  /**
+   * The same for events of emitters that are not known yet, or were removed. An event can arrive before the fact of its emitter, so the catalog is queried first.
+   * Undefined if the emitter does not exist.
+   */
   async introduce(events: EmittedEvent[]): Promise<(Match | undefined)[]> {
     await this.emitters.find(events.map(({ emitterId }) => emitterId));
     const matches: (Match | undefined)[] = [];
     while (matches.length < events.length) matches.push(...(await this.match(events.slice(matches.length))));
-    events.forEach((event, index) => matches[index] ?? this.logUnknown(event));
-    return matches;
+    return matches.map((match, index) => {
+      if (match && !match.isRemoved) return match;
+      this.logUnknown(events[index]!);
+      return undefined;
+    });
   }
 
   /** The rows of the first pairs: of as many as have few enough listeners together, at least of one. */
@@ -91,16 +100,16 @@ export class MatchRepository {
 
   /**
    * The listeners of each pair of emitter and stream, in one statement: a row per listener, one row for a pair without listeners, and none for an
-   * unknown emitter or a workflow that was removed, because it may have returned. Always current: a subscription applies from the moment its request returns, because there is no cache to keep consistent between
+   * unknown emitter. Always current: a subscription applies from the moment its request returns, because there is no cache to keep consistent between
    * replicas.
    */
   private async find(pairs: Pair[], limit: string): Promise<MatchRow[]> {
     const { rows } = await this.database.query<MatchRow>({
       name: `match ${limit}`,
       text: `
-        SELECT asked.n::int - 1 AS n, emitter.owner_id, earlier.postponed, found.listener_id, found.version
+        SELECT asked.n::int - 1 AS n, emitter.owner_id, emitter.deleted AND emitter.kind = 'workflow' AS removed, earlier.postponed, found.listener_id, found.version
         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n)
-        JOIN emitter ON emitter.id = asked.emitter_id AND NOT (emitter.deleted AND emitter.kind = 'workflow')
+        JOIN emitter ON emitter.id = asked.emitter_id
         -- OFFSET 0: once for each pair, not for each listener
         CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM postponed_event WHERE emitter_id = asked.emitter_id) AS postponed OFFSET 0) AS earlier
         LEFT JOIN LATERAL (

@@ -32,6 +32,8 @@ let dispatcher: { firstAttempt(delivery: Delivery, version: number, ownerId: Use
 /** Emitters that only the catalog knows. */
 let unknown: Set<string>;
 let introduced: string[][];
+/** Whether a workflow was removed. */
+let isRemoved: (id: string) => boolean;
 /** The emitters whose owners were looked up together. */
 let lookedUp: EmitterId[][];
 /** The deletions of events. */
@@ -80,9 +82,13 @@ beforeEach(() => {
       requests.push(records.length);
     },
   } as unknown as Publisher;
+  isRemoved = () => false;
   const matching = {
     match: async (events: EmittedEvent[]) =>
-      events.slice(0, mostMatches).map((event) => (unknown.has(event.emitterId) ? undefined : match(event))),
+      events.slice(0, mostMatches).map((event) => {
+        if (isRemoved(event.emitterId)) return { ownerId: OWNER, isRemoved: true, postponed: false, listeners: [] };
+        return unknown.has(event.emitterId) ? undefined : match(event);
+      }),
     introduce: async (events: EmittedEvent[]) => {
       introduced.push(events.map(({ emitterId }) => emitterId));
       if (catalogIsAway) throw new Error('the catalog is down');
@@ -106,6 +112,7 @@ beforeEach(() => {
       lookedUp.push(ids);
       return new Map(ids.flatMap((id) => (unknown.has(id) ? [] : [[id, { owner_id: owners[id] ?? OWNER }]])));
     },
+    known: async () => new Map(),
   } as unknown as EmitterDirectory;
   const log = createLog('test', 'silent');
   const tasks = new EventTasks(log, publisher, dispatcher as unknown as Dispatcher, stats);
@@ -356,7 +363,7 @@ describe('an event goes', () => {
     expect(errors).toMatchObject([{ original_context: { owner_id: OWNER } }, { original_context: { workflow_id: 'p_9' } }]);
     // a workflow that is not registered yet
     expect(errors[1]).not.toHaveProperty('original_context.owner_id');
-    expect(lookedUp).toEqual([['dc_1', 'p_9']]);
+    expect(lookedUp).toEqual([['dc_1']]);
   });
 
   it('without looking up an owner when it is well-formed', async () => {
@@ -501,6 +508,16 @@ describe('an event of an unknown emitter', () => {
     expect(attempted.filter((each) => !each.startsWith('2'))).toEqual(['1 to wh_1', '3 to wh_1', '4 to wh_1']);
     expect(introduced).toEqual([['dc_1', 'dc_1']]);
     expect((await router.plan([record('dc_1', '5')])).flat().map(({ lane }) => lane)).toEqual(['wh_1 dc_1']);
+  });
+
+  it('goes to nobody if its workflow was removed, while many others wait for the catalog', async () => {
+    catalogIsAway = true;
+    isRemoved = () => true;
+    const lanes = async (id: string) => (await router.plan([record(id, '1')])).flat().map(({ lane }) => lane);
+    for (let n = 0; n < 500; n++) expect(await lanes(`p_${n}`)).toEqual([`unknown-emitter p_${n}`]);
+    expect(await lanes('p_500')).toEqual([]);
+    // behind the others
+    expect(await lanes('p_1')).toEqual(['unknown-emitter p_1']);
   });
 
   it('is looked up separately if its emitter is a workflow, which the catalog may have to read first', async () => {

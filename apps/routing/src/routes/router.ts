@@ -71,7 +71,9 @@ export class Router {
     const reads = records.map((record) => this.read(record));
     const events = reads.filter((read) => read?.kind === 'event');
     const matches = await this.matching.match(events);
-    const introduce = this.introduction(matches.flatMap((match, index) => (match ? [] : [events[index] as EmittedEvent])));
+    const introduce = this.introduction(
+      matches.flatMap((match, index) => (match && !match.isRemoved ? [] : [events[index] as EmittedEvent])),
+    );
     const emitters = this.emittersOf(reads.filter((read) => read?.kind === 'malformed'));
     const decider = this.postponed.decider();
     const steps: (() => Task[])[] = [];
@@ -110,8 +112,9 @@ export class Router {
   }
 
   private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
-    if (match && !this.unknownEmitters.has(event.emitterId)) return [...this.tasks.of(event, match)];
-    return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, match ?? (await introduce(event))))];
+    const isKnown = match !== undefined && (!match.isRemoved || this.unknownEmitters.count >= MOST_OF_REMOVED);
+    if (isKnown && !this.unknownEmitters.has(event.emitterId)) return [...this.tasks.of(event, match)];
+    return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, isKnown ? match : await introduce(event)))];
   }
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
@@ -130,7 +133,10 @@ export class Router {
 
   /** Looks up the emitters of all malformed records of a batch at once, when the first report is sent; again after a failure. */
   private emittersOf(malformed: MalformedRecord[]): Emitters {
-    return once(() => this.emitters.find(malformed.flatMap(({ emitterId }) => emitterId ?? [])));
+    const ids = malformed.flatMap(({ emitterId }) => emitterId ?? []);
+    const [workflows, others] = [true, false].map((each) => ids.filter((id) => isId('workflow', id) === each));
+    // the reports of all accounts share a lane: it does not wait until the catalog has read a registration
+    return once(async () => new Map([...(await this.emitters.find(others!)), ...(await this.emitters.known(workflows!))]));
   }
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
@@ -186,6 +192,11 @@ class RepeatedEmits {
   }
 }
 
+/**
+ * While as many events of unknown emitters wait, those of workflows that were removed go to nobody, instead of waiting for the catalog, which would know if the
+ * workflow has returned: a program that still emits for one must not stop the routing of others.
+ */
+const MOST_OF_REMOVED = 500;
 /** The maximum number of tasks in progress for events of unknown emitters. */
 const UNKNOWN_CONCURRENCY = 64;
 
@@ -195,6 +206,8 @@ const UNKNOWN_CONCURRENCY = 64;
  */
 class UnknownEmitters {
   private readonly waiting = new Map<string, number>();
+  /** The number of their events that wait. */
+  count = 0;
   /** The resulting tasks run in separate lanes. The emitter's lane waits until they have ended. */
   private readonly lanes: Lanes;
 
@@ -209,6 +222,7 @@ class UnknownEmitters {
   /** `introduce` determines the tasks of the event. It is retried until it does not throw. */
   task(emitterId: string, introduce: () => Promise<Task[]>): Task {
     this.waiting.set(emitterId, (this.waiting.get(emitterId) ?? 0) + 1);
+    this.count++;
     return {
       lane: `unknown-emitter ${emitterId}`,
       run: async () => {
@@ -221,6 +235,7 @@ class UnknownEmitters {
   }
 
   private ended(emitterId: string): void {
+    this.count--;
     const left = (this.waiting.get(emitterId) ?? 1) - 1;
     if (left === 0) this.waiting.delete(emitterId);
     else this.waiting.set(emitterId, left);

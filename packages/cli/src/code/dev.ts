@@ -37,24 +37,26 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   const newest = new Map(await Promise.all(STREAMS.map(async (stream) => [stream, await newestId(session, before, stream)] as const)));
   /** The source, once there is one: another name does not make it another one. */
   let source = before;
-  const deployNow = (): Promise<Deployed> =>
-    sendProps(prop, {}, (configured_props) => {
+  const deployNow = async (): Promise<Deployed> => {
+    // an attempt without a response may have created it
+    source ??= await sourceNamed(session.sluice, name);
+    return sendProps(prop, {}, (configured_props) => {
       const body = { component_code: component.code, configured_props };
       return source ? changed(session.sluice, source, body) : created(session.sluice, name, body);
     });
+  };
   let next = versions.next();
-  /** Deploys the newest version, as soon as it is possible. Undefined if it is refused: another change of the file is needed. */
+  /** Deploys the newest version, as soon as Sluice can be reached. Undefined if it is refused: another change of the file is needed. */
   const deployNewest = async (): Promise<Deployed | undefined> => {
-    for (let problem = ''; ;) {
+    for (let isNoted = false; ; isNoted = true) {
       try {
         const result = await deployNow();
         ({ source } = result);
         return result;
       } catch (error) {
-        const text = component.located(explain(error));
-        if (text !== problem) session.warn(text);
-        problem = text;
-        if (!isPassing(error)) return undefined;
+        if (!isPassing(error) && !isRefusal(error)) throw error;
+        if (!isNoted) session.warn(component.located(explain(error)));
+        if (isRefusal(error)) return undefined;
       }
       const version = await Promise.race([next, sleep(AGAIN_MS, undefined)]);
       if (version) await take();
@@ -91,7 +93,7 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   const watching = async (): Promise<void> => {
     for (;;) {
       await take();
-      const result = await deployNewest();
+      const result = await deployNewest().catch((error: unknown) => session.warn(component.located(explain(error))));
       if (!result || result.outcome === 'unchanged') continue;
       session.note(result.outcome);
       await report(result.source);
@@ -108,7 +110,10 @@ async function newestId({ sluice }: Session, source: Source | undefined, stream:
 
 /** Whether the same request may succeed later. */
 const isPassing = (error: unknown): boolean =>
-  error instanceof UnreachableError || (error instanceof SluiceError && (error.status === 429 || error.status >= 500));
+  error instanceof UnreachableError || (error instanceof SluiceError && [429, 502, 503, 504].includes(error.status));
+
+/** Whether the component, or a value for it, is refused. */
+const isRefusal = (error: unknown): boolean => error instanceof SluiceError && error.status === 400;
 
 /** The component, as soon as it can be read. Shows each problem once. */
 async function readable(session: Session, file: string): Promise<ComponentFile> {

@@ -197,6 +197,13 @@ it('a source may have a name from which its slug differs', async () => {
   );
 });
 
+it('changes none of several sources that are called like the manifest says', async () => {
+  const twins = [source({ id: 'dc_2', name: 'Twin', name_slug: 'twin-1' }), source({ name: 'Twin', name_slug: 'twin' })];
+  await expect(sourceSteps(twins, { other: 'name: Twin' })).rejects.toThrow(
+    'several sources are called Twin: twin-1, twin; use the slug of one of them as metadata.name',
+  );
+});
+
 it.each([
   ['{note: null}', {}, 'no change'],
   ['{note: null}', { note: 'initial' }, 'no change'],

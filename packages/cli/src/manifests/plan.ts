@@ -200,6 +200,11 @@ export class Plan {
     // one whose slug is the name of another manifest is meant by that one
     const named = sources.filter((each) => each.name === name && !this.ofKind('Source').some((other) => other.name === each.name_slug));
     const found = this.existing(manifest, sources, { candidates: [...sources.filter(hasName), ...named], hasName });
+    const [other] = named.filter((each) => each !== found && ownerOf(each) === undefined);
+    if (found && other && !hasName(found) && ownerOf(found) === undefined)
+      throw usageError(
+        `${manifest.origin}: several sources are called ${name}: ${found.name_slug}, ${other.name_slug}; use the slug of one of them as metadata.name`,
+      );
     const choice = await this.choice(manifest, component);
     const moves = found !== undefined && choice.body.component_url === undefined && (await this.isOtherComponent(found, choice));
     const given = found ? { ...props, ...(await this.removedProps(found, props, moves)) } : props;
