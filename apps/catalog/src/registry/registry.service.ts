@@ -20,7 +20,7 @@ export class RegistryService {
   constructor(
     private readonly registry: RegistryRepository,
     private readonly components: ComponentsRepository,
-    private readonly messages: Pick<Messages, 'request'>,
+    @Inject(Messages) private readonly messages: Pick<Messages, 'request'>,
   ) {}
 
   list(): Promise<RegisteredComponent[]> {
