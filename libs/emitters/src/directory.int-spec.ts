@@ -269,12 +269,6 @@ describe('the directory of emitters', () => {
       replied.resolve([workflow(3)]);
       expect((await found).get('p_1')).toMatchObject({ active: true, deleted: false });
     });
-
-    it('is looked up with the others that are unknown at that time', async () => {
-      await Promise.all(['p_1', 'p_2', 'p_1', 'p_3'].map((id) => directory.find([id])));
-      await Promise.all(['p_1', 'p_2'].map((id) => directory.find([id, 'dc_1'])));
-      expect(asked().flatMap(({ ids }) => ids.filter((id) => id === 'p_1'))).toHaveLength(2);
-    });
   });
 
   it('looks up the new sources of an account that it does not know, also one that did not exist a moment ago, some at a time', async () => {
