@@ -49,5 +49,6 @@ it('prints arguments that are wrong without their control characters', async () 
   program.command('thing').action(() => {});
   await runCommand(() => ({ program, close: async () => {} }));
   const printed = jest.mocked(process.stderr.write).mock.calls.map(([text]) => String(text));
-  expect(printed.join('')).toMatch(/^error: unknown option '--[^\u001b]*\n$/);
+  expect(printed.join('')).toMatch(/^error: unknown option '--/);
+  expect(printed.join('')).not.toContain('\u001b');
 });
