@@ -127,7 +127,7 @@ export async function update(session: Session, text: string, { code, name, prop,
 }
 
 /** A remark for a source that does not run. */
-export const offNote = ({ name_slug }: Source): string => `${name_slug} is off: sluice on ${name_slug}`;
+export const offNote = ({ name_slug }: Pick<Source, 'name_slug'>): string => `${name_slug} is off: sluice on ${name_slug}`;
 
 function report(session: Session, { source, outcome }: Deployed): void {
   if (!source.active) session.warn(offNote(source));

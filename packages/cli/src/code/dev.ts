@@ -31,75 +31,109 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   if (session.format !== 'table') throw usageError('sluice dev is for people: it has no other output formats');
   if (!isFile(file)) throw usageError(`there is no file ${file}`);
   const versions = versionsOf(file, () => readable(session, file));
-  let component = (await versions.next()).value;
+  const component = (await versions.next()).value;
   const before = await sourceNamed(session.sluice, name);
   // also what its hooks emit and log while it is deployed
   const newest = new Map(await Promise.all(STREAMS.map(async (stream) => [stream, await newestId(session, before, stream)] as const)));
-  /** The source, once there is one: another name does not make it another one. */
-  let source = before;
-  const deployNow = async (): Promise<Deployed> => {
-    // an attempt without a response may have created it
-    source ??= await sourceNamed(session.sluice, name);
-    return sendProps(prop, {}, (configured_props) => {
-      const body = { component_code: component.code, configured_props };
-      return source ? changed(session.sluice, source, body) : created(session.sluice, name, body);
-    });
-  };
-  let next = versions.next();
-  /** Deploys the newest version, as soon as Sluice can be reached. Undefined if it is refused: another change of the file is needed. */
-  const deployNewest = async (): Promise<Deployed | undefined> => {
-    for (let isNoted = false; ; isNoted = true) {
-      try {
-        const result = await deployNow();
-        ({ source } = result);
-        return result;
-      } catch (error) {
-        if (!isPassing(error) && !isRefusal(error)) throw error;
-        if (!isNoted) session.warn(component.located(explain(error)));
-        if (isRefusal(error)) return undefined;
-      }
-      const version = await Promise.race([next, sleep(AGAIN_MS, undefined)]);
-      if (version) await take();
-    }
-  };
-  const take = async (): Promise<void> => {
-    component = (await next).value;
-    next = versions.next();
-  };
+  const work = new Development(session, { name, prop, component, versions, source: before });
 
-  let first = await deployNewest();
-  for (; !first; first = await deployNewest()) {
+  let first = await work.deploy();
+  for (; !first; first = await work.deploy()) {
     session.note('waiting for a change of the file, Ctrl-C ends');
-    await take();
+    await work.change();
   }
   const { id, name_slug: slug } = first.source;
   process.prependOnceListener('SIGINT', () => session.note(`\n${slug} stays deployed: sluice off ${slug}, sluice delete ${slug}`));
-  session.note(`${first.outcome} ${slug} (${id}); watching ${component.files.length} file(s), Ctrl-C ends`);
-  let endpoint: string | undefined;
-  const report = async (deployed: Source): Promise<void> => {
-    const now = endpointOf(deployed.configured_props);
-    if (now !== undefined && now !== endpoint) session.note(`endpoint: ${now}`);
-    endpoint = now;
-    if (!deployed.active) session.warn(offNote(deployed));
-    await showWarnings(session, deployed.component_id, component.placeOf);
-  };
-  await report(first.source);
+  session.note(`${first.outcome} ${slug} (${id}); watching ${work.component.files.length} file(s), Ctrl-C ends`);
+  await work.report(first.source);
 
   const show = async (eventName: string): Promise<void> => {
     const onState = connectionNotes(session, ` (${eventName})`);
     const events = session.sluice.events(id, { eventName, after: newest.get(eventName), parse: parseExactly, onState });
-    for await (const event of events) session.printStyled(component.located(eventText(event, 'table')));
+    for await (const event of events) session.printStyled(work.component.located(eventText(event, 'table')));
   };
   const watching = async (): Promise<void> => {
     for (;;) {
-      await take();
-      const result = await deployNewest().catch((error: unknown) => session.warn(component.located(explain(error))));
+      await work.change();
+      const result = await work.deploy().catch((error: unknown) => session.warn(work.component.located(explain(error))));
       if (!result || result.outcome === 'unchanged') continue;
       session.note(result.outcome);
-      await report(result.source);
+      await work.report(result.source);
     }
   };
   await Promise.all([...STREAMS.map(show), watching()]);
+}
+
+interface Begun {
+  name: string;
+  prop: string[] | undefined;
+  component: ComponentFile;
+  /** The versions that follow. */
+  versions: AsyncGenerator<ComponentFile, never>;
+  /** The source that has the name, if there is one. */
+  source: Source | undefined;
+}
+
+/** A source that follows the versions of a file. */
+class Development {
+  /** The newest version. */
+  component: ComponentFile;
+  private source: Source | undefined;
+  private next: Promise<IteratorResult<ComponentFile, never>>;
+  private endpoint: string | undefined;
+
+  constructor(
+    private readonly session: Session,
+    private readonly begun: Begun,
+  ) {
+    ({ component: this.component, source: this.source } = begun);
+    this.next = begun.versions.next();
+  }
+
+  /** Resolves when the file has changed. */
+  async change(): Promise<void> {
+    this.component = (await this.next).value;
+    this.next = this.begun.versions.next();
+  }
+
+  /**
+   * Deploys the newest version, as soon as Sluice can be reached. Undefined if it is refused, which it has reported: another change of the file is needed.
+   * Throws if no change would help.
+   */
+  async deploy(): Promise<Deployed | undefined> {
+    for (let isNoted = false; ; isNoted = true) {
+      try {
+        const result = await this.attempt();
+        this.source = result.source;
+        return result;
+      } catch (error) {
+        if (!isPassing(error) && !isRefusal(error)) throw error;
+        if (!isNoted) this.session.warn(this.component.located(explain(error)));
+        if (isRefusal(error)) return undefined;
+      }
+      const hasChanged = await Promise.race([this.next.then(() => true), sleep(AGAIN_MS, false)]);
+      if (hasChanged) await this.change();
+    }
+  }
+
+  /** Reports what users should know of the source as it is now. */
+  async report({ configured_props, active, component_id, ...source }: Source): Promise<void> {
+    const endpoint = endpointOf(configured_props);
+    if (endpoint !== undefined && endpoint !== this.endpoint) this.session.note(`endpoint: ${endpoint}`);
+    this.endpoint = endpoint;
+    if (!active) this.session.warn(offNote(source));
+    await showWarnings(this.session, component_id, this.component.placeOf);
+  }
+
+  private async attempt(): Promise<Deployed> {
+    const { session, begun } = this;
+    // once it is known, another name does not make it another one; an attempt without a response may have created it
+    const source = (this.source ??= await sourceNamed(session.sluice, begun.name));
+    return sendProps(begun.prop, {}, (configured_props) => {
+      const body = { component_code: this.component.code, configured_props };
+      return source ? changed(session.sluice, source, body) : created(session.sluice, begun.name, body);
+    });
+  }
 }
 
 /** The id of the newest event of the source in the stream. */
