@@ -455,6 +455,8 @@ describe('dev', () => {
         answer.pipe(response);
       });
       forwarded.on('error', () => response.destroy());
+      // a live stream would stay open
+      response.on('close', () => forwarded.destroy());
       incoming.pipe(forwarded);
     });
     await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done));
