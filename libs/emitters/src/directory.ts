@@ -164,8 +164,9 @@ export class EmitterDirectory {
     const awaited: Awaited = { ids: new Set(ids), resolve };
     this.awaited.add(awaited);
     try {
-      const [workflows, others] = [true, false].map((each) => ids.filter((id) => isId('workflow', id) === each));
-      const lookups = Promise.all([this.lookUp(others!), ...workflows!.map((id) => this.workflows.get(id))]);
+      const byKind = Map.groupBy(ids, (id) => isId('workflow', id));
+      const workflows = (byKind.get(true) ?? []).map((id) => this.workflows.get(id));
+      const lookups = Promise.all([this.lookUp(byKind.get(false) ?? []), ...workflows]);
       const late = (): Error => new Unavailable(`the catalog has not replied within ${ASK_TIMEOUT_MS} ms`);
       await within(ASK_TIMEOUT_MS, Promise.race([lookups, factsArrived]), late);
     } finally {

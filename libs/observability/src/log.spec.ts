@@ -54,7 +54,7 @@ describe('a line about an error', () => {
     expect(logged({ err: new RangeError('down'), reason: 'grant it' })).toMatchObject({ reason: 'grant it' });
   });
 
-  it('has the stack of a bug', () => {
+  it('shows the stack if the error is a bug', () => {
     expect(logged({ err: new TypeError('x is undefined') })).toMatchObject({ err: { stack: expect.stringContaining('log.spec.ts') } });
   });
 });

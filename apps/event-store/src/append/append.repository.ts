@@ -291,7 +291,7 @@ export class AppendRepository {
     return rows.map((row) => row.emitter_id);
   }
 
-  /** Deletes the emitters' events whose clock is before `ms`. Returns how many. */
+  /** Deletes the emitters' events whose clock is before `ms`. Returns how many. Withdrawn emits are kept: the runtime may learn later that the emitter is deleted. */
   async deleteBefore(ms: number, emitterIds: string[], session: Session = this.database): Promise<number> {
     const { rowCount } = await session.query({
       name: 'events-remove-before',

@@ -20,6 +20,6 @@ it.each([
   expect(await ask(typed)).toEqual({ result: false, code, shown: expect.stringMatching(/\nnothing was deleted\n$/) });
 });
 
-it('continues only after "yes"', async () => {
+it('the deletion is confirmed if "yes" is typed', async () => {
   expect(await ask('yes\r')).toMatchObject({ result: true, code: undefined });
 });

@@ -120,23 +120,28 @@ export class Router {
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
   private introduction(events: EmittedEvent[]): Introduction {
     const isOfWorkflow = ({ emitterId }: EmittedEvent): boolean => isId('workflow', emitterId);
-    const matchesOf = (some: EmittedEvent[]) =>
+    const byKind = Map.groupBy(events, isOfWorkflow);
+    const matchesOf = (some: EmittedEvent[] = []) =>
       once(async () => {
         const matches = await this.matching.introduce(some);
         return new Map(some.map((event, index) => [event, matches[index]]));
       });
-    const ofSources = matchesOf(events.filter((event) => !isOfWorkflow(event)));
+    const ofSources = matchesOf(byKind.get(false));
     // separately: the catalog may have to read their registrations first
-    const ofWorkflows = matchesOf(events.filter(isOfWorkflow));
+    const ofWorkflows = matchesOf(byKind.get(true));
     return async (event) => (await (isOfWorkflow(event) ? ofWorkflows() : ofSources())).get(event);
   }
 
   /** Looks up the emitters of all malformed records of a batch at once, when the first report is sent; again after a failure. */
   private emittersOf(malformed: MalformedRecord[]): Emitters {
     const ids = malformed.flatMap(({ emitterId }) => emitterId ?? []);
-    const [workflows, others] = [true, false].map((each) => ids.filter((id) => isId('workflow', id) === each));
-    // the reports of all accounts share a lane: it does not wait until the catalog has read a registration
-    return once(async () => new Map([...(await this.emitters.find(others!)), ...(await this.emitters.known(workflows!))]));
+    const byKind = Map.groupBy(ids, (id) => isId('workflow', id));
+    return once(async () => {
+      const sources = await this.emitters.find(byKind.get(false) ?? []);
+      // the reports of all accounts share a lane: it does not wait until the catalog has read a registration
+      const workflows = await this.emitters.known(byKind.get(true) ?? []);
+      return new Map([...sources, ...workflows]);
+    });
   }
 
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {

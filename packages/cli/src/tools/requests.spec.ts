@@ -32,7 +32,7 @@ describe('requestHeaders', () => {
     });
   });
 
-  it('refuses a name that is none', () => {
+  it('refuses what cannot be the name of a header', () => {
     expect(() => requestHeaders(['bad name: 5'])).toThrow('bad name is not the name of a header');
   });
 
