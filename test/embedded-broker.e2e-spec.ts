@@ -98,7 +98,7 @@ needing('processes').describe('the embedded broker', () => {
     await open.stop();
     await start();
     outside = kafka({});
-  }, 90_000);
+  });
   afterAll(async () => {
     await broker?.stop();
     await rm(parent, { recursive: true, force: true });
@@ -215,7 +215,7 @@ needing('processes').describe('the embedded broker', () => {
     await start();
     expect(await untilKnown('expanding')).toMatchObject([{ low: '0', high: '1' }]);
     await asAdmin(await services(), (admin) => admin.deleteTopics({ topics: ['expanding'] }));
-  }, 60_000);
+  });
 
   it('writes a deletion once although its response is lost, and then the next one', async () => {
     await create(await services(), { topic: 'once', numPartitions: 1 });
@@ -258,7 +258,7 @@ needing('processes').describe('the embedded broker', () => {
     await start();
     expect({ ports: access.ports, environment: access.environment }).toEqual({ ports: before.ports, environment: before.environment });
     expect(await asAdmin(await services(), (admin) => admin.listTopics())).toEqual(expect.arrayContaining(topics));
-  }, 60_000);
+  });
 
   it('has all of its data in its folder, whatever the characters of its path', async () => {
     expect(await readdir(parent)).toEqual([basename(dir)]);
@@ -278,7 +278,7 @@ needing('processes').describe('the embedded broker', () => {
     expect(await asAdmin(kafka({ brokers: [after.brokers] }), (admin) => admin.listTopics())).toContain('kept');
     await after.stop();
     expect(await readdir(parent)).not.toContain('cafÃ©');
-  }, 60_000);
+  });
 
   it('sets another password if the file of the password is empty', async () => {
     await broker.stop();
@@ -286,7 +286,7 @@ needing('processes').describe('the embedded broker', () => {
     await start();
     expect(await readFile(join(dir, 'password'), 'utf8')).not.toBe('');
     expect(await asAdmin(await services(), (admin) => admin.listTopics())).toEqual(expect.arrayContaining(topics));
-  }, 60_000);
+  });
 });
 
 async function deleteRecords(admin: kafkajs.Admin): Promise<void> {

@@ -135,5 +135,5 @@ needing('processes', 'broker', 'receiver').describe('when Kafka loses the topic 
     await system.broker.start();
     await publish([source], 2, 3);
     await complete([source], 2, 3);
-  }, 180_000);
+  });
 });

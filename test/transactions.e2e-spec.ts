@@ -29,7 +29,7 @@ beforeAll(async () => {
     kafka.producer({ createPartitioner, transactionalId: randomUUID(), maxInFlightRequests: 1, idempotent: true }),
   ) as [Producer, Producer];
   await Promise.all([producer, transactional, another].map((each) => each.connect()));
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all([producer, transactional, another].map((each) => each?.disconnect()));
   await Promise.all([system?.stop(), receiver?.close()]);
@@ -133,4 +133,4 @@ it('workflows are registered after a large aborted transaction', async () => {
   // to each partition
   for (let n = 0; n < 12; n++) await abortMany('workflows', `p_${randomUUID().replaceAll('-', '')}`);
   for (let n = 0; n < 12; n++) await register();
-}, 60_000);
+});

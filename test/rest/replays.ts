@@ -101,7 +101,7 @@ export const replays = (world: () => World) =>
       } finally {
         await slow.close();
       }
-    }, 120_000);
+    });
 
     it('keep the webhook-id and the earlier attempts of each delivery', async () => {
       const first = (await api.get(`/webhooks/${webhook}/deliveries?limit=1`)).body.data[0];
