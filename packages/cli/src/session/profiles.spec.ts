@@ -28,14 +28,14 @@ describe('profiles', () => {
     expect(() => profiles.use('here')).toThrow('there is no profile here; known are there');
   });
 
-  it.each(['{', 'null', '{}', '[]', '{"current": "here", "profiles": {"here": {}}}', '{"profiles": {"here": null}}'])(
-    'report a file that contains %s',
-    (text) => {
-      profiles.save('here', HERE);
-      writeFileSync(profiles.path, text);
-      expect(() => profiles.read()).toThrow(new RegExp(`^${profiles.path} cannot be read: .*; delete it, and run \`sluice login\` again$`));
-    },
-  );
+  it.each([
+    ...['{', 'null', '{}', '[]', '{"profiles": {}}', '{"current": 1, "profiles": {}}', '{"current": "here", "profiles": null}'],
+    ...['{"current": "here", "profiles": {"here": {}}}', '{"current": "here", "profiles": {"here": null}}'],
+  ])('report a file that contains %s', (text) => {
+    profiles.save('here', HERE);
+    writeFileSync(profiles.path, text);
+    expect(() => profiles.read()).toThrow(new RegExp(`^${profiles.path} cannot be read: .+; delete it, and run \`sluice login\` again$`));
+  });
 
   it('are in the home folder if XDG_CONFIG_HOME is empty', () => {
     expect(new Profiles({ XDG_CONFIG_HOME: '' }).path).toBe(join(homedir(), '.config', 'sluice', 'config.json'));

@@ -24,6 +24,17 @@ export interface Access extends Profile {
 
 export const DEFAULT_URL = 'http://localhost:3000';
 
+/** Throws an error whose message is the reason. */
+function profilesIn(text: string): ProfileFile {
+  const file = JSON.parse(text) as Partial<ProfileFile> | null;
+  const { current, profiles } = file ?? {};
+  if (typeof current !== 'string' || typeof profiles !== 'object' || profiles === null)
+    throw new Error('it must contain profiles, and which of them is current');
+  const isProfile = (each: Partial<Profile> | null) => typeof each?.url === 'string' && typeof each.key === 'string';
+  if (!Object.values(profiles).every(isProfile)) throw new Error('each profile must have a url and a key');
+  return { current, profiles };
+}
+
 /** The profiles of this user, in a file that only the user can read. */
 export class Profiles {
   readonly path: string;
@@ -34,13 +45,10 @@ export class Profiles {
 
   read(): ProfileFile {
     try {
-      const { current, profiles } = (JSON.parse(readFileSync(this.path, 'utf8')) ?? {}) as ProfileFile;
-      if (Object.values(profiles).every(({ url, key }) => typeof url === 'string' && typeof key === 'string')) return { current, profiles };
-      throw new Error('each profile must have a url and a key');
+      return profilesIn(readFileSync(this.path, 'utf8'));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: 'default', profiles: {} };
-      const reason = error instanceof TypeError ? 'it must contain profiles' : (error as Error).message;
-      throw new CliError(`${this.path} cannot be read: ${reason}; delete it, and run \`sluice login\` again`);
+      throw new CliError(`${this.path} cannot be read: ${(error as Error).message}; delete it, and run \`sluice login\` again`);
     }
   }
 

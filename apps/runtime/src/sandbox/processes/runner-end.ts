@@ -23,7 +23,11 @@ export const shortOfMemory = (mb: number, why: string): RunnerEnd => ({
   message: `Sluice was short of memory, and the code ${why} (${Math.round(mb)} MB)`,
   isForOthers: true,
 });
-export const blocked: RunnerEnd = { status: 'killed', code: 'BLOCKED', message: 'The code blocked the event loop (an endless loop?)' };
+export const blocked = (silenceCpuMs: number): RunnerEnd => ({
+  status: 'killed',
+  code: 'BLOCKED',
+  message: `The code blocked the event loop (an endless loop?); it may compute for ${silenceCpuMs} ms without a pause`,
+});
 
 /** Why a process exited that nobody stopped. In the jail, the exit status of a process that V8 aborted is not special, so its error output decides. */
 export function endByItself(errors: string, exit: string): RunnerEnd {

@@ -308,7 +308,7 @@ export class RunnerProcess {
   /** Returns the result at once. Code that still runs in the process could disturb the next run, so there is none. */
   private timeOut(run: RunInFlight, wallMs: number): void {
     // It may not have run at all, because something else blocks the event loop
-    if (!run.alone && this.watch?.unresponsive) return this.stop(blocked);
+    if (!run.alone && this.watch?.unresponsive) return this.stop(blocked(this.settings.limits.silenceCpuMs));
     this.retiring = true;
     const message = `The run took longer than ${wallMs} ms and was stopped`;
     this.settle(run, 'timeout', { name: 'TimeoutError', code: 'TIMEOUT', message, stack: '' });
