@@ -44,6 +44,7 @@ function accountsAndKeys(): OpenCommand {
     (id) => deleteAccountRows(database, repository, id),
     messages,
     (id, work) => withAccountLock(database, id, work),
+    (text) => console.error(text),
   );
 
   const program = new Command('sluice').description('accounts and API keys').hook('preAction', async () => void (await database.open()));

@@ -31,11 +31,13 @@ describe('the commands for whole accounts', () => {
   let sources: string[];
   /** Whether another command for the account is in progress. */
   let busy: boolean;
+  let remarks: string[];
 
   beforeEach(async () => {
     stored = new AccountsInMemory();
     messages = new FakeMessages();
     busy = false;
+    remarks = [];
     operations = new AccountOperations(
       stored,
       (id) => stored.remove(undefined, id),
@@ -44,6 +46,7 @@ describe('the commands for whole accounts', () => {
         if (busy) throw new SluiceError('conflict', 'another command is in progress');
         return work();
       },
+      (text) => remarks.push(text),
     );
     sources = Array.from({ length: 150 }, (_, n) => `dc_${n}`);
     for (const id of [ID, OTHER]) {
@@ -115,6 +118,22 @@ describe('the commands for whole accounts', () => {
     jest.spyOn(messages, 'request').mockRejectedValue(new TimedOut('no reply'));
     await expect(command(operations)).rejects.toThrow('the service routing does not respond');
     expect(operations.unfinished).toContain(unfinished);
+  });
+
+  it('say once that they wait for a service', async () => {
+    jest.useFakeTimers();
+    try {
+      jest.spyOn(messages, 'request').mockImplementation(async () => {
+        await jest.advanceTimersByTimeAsync(6000);
+        return { webhooks: 0, sources: 0, workflows: 0, more: false };
+      });
+      await operations.suspend(ID, true);
+      await operations.suspend(ID, false);
+      expect(remarks).toEqual(['waiting for the service routing, for up to 120 s', 'waiting for the service catalog, for up to 120 s']);
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('delete the code of components only after the last hooks of their sources', async () => {

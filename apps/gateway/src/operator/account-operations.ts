@@ -30,6 +30,8 @@ export type RemovedCounts = Counts & Record<'components' | 'connections' | 'subs
 
 /** Deleting a webhook deletes its backlog, which may have millions of deliveries. */
 const TIMEOUT_MS = 120_000;
+/** The operator is informed of a service that has not responded for this long. */
+const REMARK_MS = 5000;
 const PER_PAGE = 100;
 /** Resources of one account that are deleted at a time: the services work for others, too. */
 const AT_A_TIME = 8;
@@ -44,6 +46,8 @@ const LOOK_MS = 500;
 export class AccountOperations {
   /** For the operator, if the command ends now: its effect so far, and how to complete it. */
   unfinished: string | undefined;
+  /** The services that the operator knows to be slow. */
+  private readonly slow = new Set<string>();
 
   constructor(
     private readonly accounts: Pick<AccountsRepository, 'find' | 'setSuspended'>,
@@ -52,6 +56,8 @@ export class AccountOperations {
     private readonly messages: Pick<Messages, 'request'>,
     /** Runs `work` unless another command for the account is in progress. */
     private readonly alone: <T>(accountId: string, work: () => Promise<T>) => Promise<T>,
+    /** Informs the operator while a command takes long. */
+    private readonly remark: (text: string) => void,
   ) {}
 
   async find(id: string): Promise<AccountRow> {
@@ -132,12 +138,22 @@ export class AccountOperations {
     contract: Command<Payload, Reply> | Query<Payload, Reply>,
     payload: Payload,
   ): Promise<Reply> {
+    const [service = ''] = contract.name.split('.');
+    const remark = setTimeout(() => this.isSlow(service), REMARK_MS);
     try {
       return await this.messages.request(contract, payload, { key: payload.owner_id, timeoutMs: TIMEOUT_MS });
     } catch (error) {
       if (!(error instanceof TimedOut)) throw error;
-      throw new TimedOut(`the service ${contract.name.split('.')[0]} does not respond`);
+      throw new TimedOut(`the service ${service} does not respond`);
+    } finally {
+      clearTimeout(remark);
     }
+  }
+
+  private isSlow(service: string): void {
+    if (this.slow.has(service)) return;
+    this.slow.add(service);
+    this.remark(`waiting for the service ${service}, for up to ${TIMEOUT_MS / 1000} s`);
   }
 }
 
