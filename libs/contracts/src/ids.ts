@@ -112,8 +112,8 @@ function someRandomBytes(length: number): Buffer {
   return piece;
 }
 
-/** A KSUID, 27 base-62 characters: 32 bits of seconds since its epoch and 128 random bits, or the 16 given bytes. */
+/** A KSUID, 27 base-62 characters: 32 bits of seconds since its epoch, 0 before it, and 128 random bits, or the 16 given bytes. */
 export function ksuid(atMs: number = Date.now(), random: Buffer = someRandomBytes(16)): string {
-  const seconds = BigInt(Math.floor(atMs / 1000) - EPOCH_S);
+  const seconds = BigInt(Math.max(0, Math.floor(atMs / 1000) - EPOCH_S));
   return base62((seconds << 128n) | BigInt(`0x${random.toString('hex')}`), 27);
 }

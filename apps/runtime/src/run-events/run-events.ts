@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { ksuid, type RunRequest, type SourceId } from '#contracts';
 import {
   errorContext,
@@ -19,12 +20,22 @@ import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 /** A run with its event. */
 export type DueRun = RunRequest & { event: string };
 
+/**
+ * The id of an emit of a run. If the run is repeated because its effects were lost with the database, an emit that is the same again has the same id:
+ * it is not stored twice, and receivers recognise it.
+ * @param number of the emit within the run
+ */
+export function emitIdOf({ run_id, due_at_ms }: Pick<DueRun, 'run_id' | 'due_at_ms'>, number: number, emit: Emit): string {
+  const { event, name, id, deliveryTs } = emit;
+  return ksuid(due_at_ms, hash('md5', `${JSON.stringify([run_id, number, name, id, deliveryTs])}${event}`, 'buffer'));
+}
+
 /** The record of an event that a source emitted. */
-export const emitRecord = (sourceId: SourceId, emit: Emit, passed: Passed): EventToProduce =>
+export const emitRecord = (sourceId: SourceId, emit: Emit, emitId: string, passed: Passed): EventToProduce =>
   eventRecord({
     emitterId: sourceId,
     stream: streamOf(emit.name),
-    emitId: ksuid(),
+    emitId,
     json: Buffer.from(emit.event),
     summary: emit.summary,
     itemId: emit.id,
@@ -37,8 +48,12 @@ export const emitRecord = (sourceId: SourceId, emit: Emit, passed: Passed): Even
  * A waiting emit: the record that shows it on `$in`, and the one to produce when it is due. Both have the same emit id, as has the waiting row: by it,
  * the store removes the event from `$in`, and knows whether it was deleted there.
  */
-export function waitingRecords(sourceId: SourceId, emit: Emit, passed: Passed): { shown: EventToProduce; waiting: NewWaitingEmit } {
-  const emitId = ksuid();
+export function waitingRecords(
+  sourceId: SourceId,
+  emit: Emit,
+  emitId: string,
+  passed: Passed,
+): { shown: EventToProduce; waiting: NewWaitingEmit } {
   const dueAt = emit.deliveryTs ?? 0;
   const event = {
     emitterId: sourceId,

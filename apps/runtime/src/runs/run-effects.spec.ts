@@ -38,6 +38,22 @@ it.each(['$bogus', '$', '$in', 'a\0b'])('an emit on the stream %j is an error, a
   expect(JSON.parse(String(effects.records[2]?.value))).toMatchObject({ error: { code: 'BadStreamName' }, original_event: { a: 1 } });
 });
 
+it('a repeated run emits under the same ids what is the same, and nothing else', () => {
+  const idsOf = (run: Partial<DueRun>, emits: RunOutcome['emits']) =>
+    runEffects({ ...RUN, ...run }, SOURCE, { dedupe: null }, outcome(emits), {}, { counted: true, schedule: [] })
+      .records.filter(({ topic }) => topic === EVENTS_TOPIC)
+      .map(({ headers }) => String(headers?.ce_id));
+  const due = { due_at_ms: Date.UTC(2026, 1, 3) };
+  const deliveryTs = Date.now() + 3_600_000;
+  const emits = [{ event: '1' }, { event: '1' }, { event: '1', name: 'mine' }, { event: '1', deliveryTs }];
+  const first = idsOf(due, emits);
+  expect(new Set(first).size).toBe(4);
+  expect(idsOf(due, emits)).toEqual(first);
+  const other = idsOf(due, [{ event: '2' }, ...emits.slice(1, 3), { event: '1', deliveryTs: deliveryTs + 1 }]);
+  expect(other.map((id, n) => id === first[n])).toEqual([false, true, true, false]);
+  expect(idsOf({ ...due, run_id: 'another' }, emits).filter((id) => first.includes(id))).toEqual([]);
+});
+
 it('all errors of a deployment have the same deployment id', () => {
   const { records } = effectsOf([{ event: '1', name: '$' }]);
   const errors = [records[0], overQuota(RUN, SOURCE.version), switchedOff(RUN, SOURCE.version, 'it fails')];

@@ -7,7 +7,16 @@ import type { DedupeState } from '../source-state/dedupe.js';
 import { judgedEmits, REFUSALS } from '../source-state/judged-emits.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 import { plainError } from '../run-events/error-reports.js';
-import { type DueRun, emitRecord, errorRecord, logRecord, originalOf, passedOn, waitingRecords } from '../run-events/run-events.js';
+import {
+  type DueRun,
+  emitIdOf,
+  emitRecord,
+  errorRecord,
+  logRecord,
+  originalOf,
+  passedOn,
+  waitingRecords,
+} from '../run-events/run-events.js';
 
 /** All effects of a run, which are stored together or not at all. */
 export interface RunEffects {
@@ -60,15 +69,17 @@ export function* runEffects(
   const passed = passedOn(run, emits.length);
   const withLogs = passedOn(run, outcome.logs.length);
   const withErrors = passedOn(run, errors.length);
-  const emittedNow = emits.filter((emit) => !isWaiting(emit));
+  const numbered = emits.map((emit, number) => ({ emit, number }));
+  const idOf = ({ emit, number }: (typeof numbered)[number]) => emitIdOf(run, number, emit);
+  const emittedNow = numbered.filter(({ emit }) => !isWaiting(emit));
   const waits = yield* inSlices(
-    emits.filter(isWaiting),
-    (emit) => waitingRecords(sourceId, emit, passed),
+    numbered.filter(({ emit }) => isWaiting(emit)),
+    (each) => waitingRecords(sourceId, each.emit, idOf(each), passed),
     ({ shown }) => sizeOf(shown),
   );
   const original = errors.length > 0 ? originalOf(run) : undefined;
   const events = [
-    ...(yield* inSlices(emittedNow, (emit) => emitRecord(sourceId, emit, passed), sizeOf)),
+    ...(yield* inSlices(emittedNow, (each) => emitRecord(sourceId, each.emit, idOf(each), passed), sizeOf)),
     ...waits.map(({ shown }) => shown),
     ...(yield* inSlices(outcome.logs, (line) => logRecord(sourceId, line, withLogs), sizeOf)),
     ...errors.map((error) => errorRecord(run, error, { version, passed: withErrors, original })),
