@@ -68,6 +68,26 @@ describe('a database that was restored', () => {
     await expect(restores.positionFor(at, restores.databaseMs + 100_000)).rejects.toThrow('not noted');
   });
 
+  it('shows for how long no process used it', async () => {
+    const restores = await started();
+    const hour = 3_600_000;
+    expect(await restores.unusedMs(24 * hour)).toBe(0);
+    const now = restores.databaseMs;
+    const add = (from: number, to: number) =>
+      db.database.query('INSERT INTO database_period (id, from_ms, to_ms) VALUES (gen_random_uuid(), $1, $2)', [now - from, now - to]);
+    // two replicas until three hours ago, one until two hours ago that began an hour later, and one that has just started
+    for (const [from, to] of [
+      [30, 26],
+      [20, 3],
+      [19, 4],
+      [2, 1],
+    ] as const)
+      await add(from * hour, to * hour);
+    expect(await restores.unusedMs(24 * hour)).toBe((6 + 1 + 1) * hour);
+    expect(await restores.unusedMs(12 * hour)).toBe((1 + 1) * hour);
+    expect(await restores.unusedMs(hour / 2)).toBe(hour);
+  });
+
   it('has the position that is valid instead of a commit that it does not know', async () => {
     positions = [move(10)];
     const before = await started();

@@ -82,6 +82,18 @@ export class DatabaseRestores implements Restores {
     return this.positionLookups.get(keyOf(at));
   }
 
+  /** For how long no process of the service used the database, in ms: all such pauses that ended in the last `withinMs`, also the age of a restored backup. */
+  async unusedMs(withinMs: number): Promise<number> {
+    const result = await this.database?.query<{ ms: number }>({
+      name: 'database-period-pauses',
+      text: `SELECT coalesce(sum(from_ms - ended_ms), 0)::bigint AS ms FROM (
+               SELECT from_ms, max(to_ms) OVER (ORDER BY from_ms ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_ms FROM database_period
+             ) AS period WHERE ended_ms < from_ms AND from_ms > ${STATEMENT_MS} - $1::bigint`,
+      values: [withinMs],
+    });
+    return result?.rows[0]?.ms ?? 0;
+  }
+
   /** Extends the period once. Several calls at the same time extend it together. */
   extendPeriod(): Promise<void> {
     this.extending ??= this.extendOrBegin().finally(() => (this.extending = undefined));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { createLog } from '#observability';
+import type { DatabaseRestores } from '#service';
 import { RoutingConfig } from '../../routing.config.js';
 import { scheduleLength } from '../attempt/retry-schedule.js';
 import type { Attempt, Delivery } from '../delivery.js';
@@ -12,8 +13,8 @@ const config = RoutingConfig.read({});
 const example = (webhookId: string, statuses: number[] = []) =>
   ({ webhookId, attempts: statuses.map((status_code) => ({ status_code })) }) as ExpiredDelivery;
 
-/** A sweeper, with the batches of deliveries that have waited too long, and the sizes of those that were given up long ago. */
-function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}) {
+/** A sweeper, with the batches of deliveries that have waited too long, the sizes of those that were given up long ago, and how long Sluice was down. */
+function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}, unusedMs = 0) {
   const [waitedMs, keptMs, reported]: [number[], number[], string[]] = [[], [], []];
   const parked = {
     findExpired: async (ms: number) => {
@@ -37,7 +38,8 @@ function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {
   const expire = async (_: object, { webhookId }: Delivery, last?: Attempt) =>
     void reported.push(last ? `${webhookId} ${last.status_code}` : webhookId);
   const notices = { expired: expire } as unknown as Notices;
-  const sweeper = new Sweeper(createLog('sweeper', 'silent'), config, parked, targets, notices);
+  const restores = { unusedMs: async () => unusedMs } as unknown as DatabaseRestores;
+  const sweeper = new Sweeper(createLog('sweeper', 'silent'), config, restores, parked, targets, notices);
   return { sweeper, waitedMs, keptMs, reported };
 }
 
@@ -53,6 +55,12 @@ describe('a sweep', () => {
     // the jitter of the schedule, and the time until a delivery is swept
     expect(waitedMs[0]).toBe(scheduleLength(config.retrySchedule) * 1.25 + 60_000);
     expect(keptMs).toEqual([config.failedKeptMs, config.failedKeptMs, config.failedKeptMs]);
+  });
+
+  it('does not count the time for which Sluice was down', async () => {
+    const { sweeper, waitedMs } = sweeping([], [], undefined, 5000);
+    await sweeper.sweep();
+    expect(waitedMs).toEqual([scheduleLength(config.retrySchedule) * 1.25 + 60_000 + 5000]);
   });
 
   it('is in progress once, however long it takes', async () => {

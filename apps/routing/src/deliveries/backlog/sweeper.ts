@@ -1,6 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { gauge, LOG, type Log } from '#observability';
+import { DatabaseRestores } from '#service';
 import { RoutingConfig } from '../../routing.config.js';
 import { Notices } from '../notices.js';
 import { scheduleLength } from '../attempt/retry-schedule.js';
@@ -22,6 +23,7 @@ export class Sweeper implements OnApplicationShutdown {
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly config: RoutingConfig,
+    private readonly restores: DatabaseRestores,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly targets: Targets,
     private readonly notices: Notices,
@@ -40,7 +42,9 @@ export class Sweeper implements OnApplicationShutdown {
 
   private async run(): Promise<void> {
     try {
-      const waitedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
+      const workedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
+      // while Sluice was down, nothing could be attempted
+      const waitedMs = workedMs + (await this.restores.unusedMs(workedMs));
       for (let more = true; more && !this.stopping;) {
         const expired = await this.parked.findExpired(waitedMs);
         if (expired.length === 0) break;
