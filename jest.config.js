@@ -74,7 +74,7 @@ export default {
       globalTeardown: '<rootDir>/test/support/stack.teardown.mjs',
       runner: '<rootDir>/test/support/stack.stories-runner.mjs',
       setupFiles: ['<rootDir>/test/support/stack.use-worker-stores.mjs'],
-      ...timeLimit(300),
+      ...timeLimit(600),
     },
   ],
 };

@@ -32,7 +32,11 @@ try {
   const newer = states.filter(({ unknown }) => unknown.length > 0);
   // after a return to the previous version, whose services work on this schema
   for (const { name, unknown } of newer) log.warn({ database: name, unknown }, 'database.schema-newer');
-  if (newer.length === 0) await migrateAll({ database, kafka, topics, states });
+  const migrations = newer.length === 0 ? await migrateAll({ database, kafka, topics, states }) : 0;
+  // also for the previous version: its services wait for topics that Kafka has lost
+  const created = await createTopics(kafka, topicSpecs(), topics);
+  if (created.length > 0) log.info({ topics: created.length, partitions: topics.partitions, replicas: topics.replicas }, 'topics.created');
+  log.info({ migrations, topics: created.length }, 'migration.completed');
 } catch (error) {
   logFatal(log, error, 'migration.failed');
   process.exitCode = 1;
@@ -44,6 +48,7 @@ try {
  * @param {KafkaClient} options.kafka
  * @param {TopicsConfig} options.topics
  * @param {Awaited<ReturnType<typeof readStates>>} options.states
+ * @returns how many migrations were applied
  */
 async function migrateAll({ database, kafka, topics, states }) {
   const limited = await limitTopics(kafka, topicSpecs()).catch(reportDenial);
@@ -56,9 +61,7 @@ async function migrateAll({ database, kafka, topics, states }) {
     migrations += applied.length;
     if (applied.length > 0) log.info({ database: name, applied }, 'database.migrated');
   }
-  const created = await createTopics(kafka, topicSpecs(), topics);
-  if (created.length > 0) log.info({ topics: created.length, partitions: topics.partitions, replicas: topics.replicas }, 'topics.created');
-  log.info({ migrations, topics: created.length }, 'migration.completed');
+  return migrations;
 }
 
 /**

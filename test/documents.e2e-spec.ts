@@ -55,44 +55,36 @@ describeLocal('documents', () => {
       const { program, registry } = toolsOf(document);
       const reason =
         isSecured && document.includes('kafka') ? 'Kafka requires a login' : succeeds(['which', program]) ? null : `${program} is missing`;
-      (reason === null ? it : it.skip)(
-        `${document}${reason === null ? '' : ` [skipped: ${reason}]`}`,
-        async () => {
-          const shell = new DocumentShell({ ...(await settings()), ...(document === 'README.md' ? {} : QUICK) });
-          try {
-            let executed = 0;
-            for (const block of codeBlocks(readFileSync(inRoot(document), 'utf8'))) {
-              if (!(await shell.execute(block, () => succeeds(registry)))) {
-                console.warn(`${document}: the blocks after line ${block.line} need a registry that does not respond`);
-                break;
-              }
-              executed += 1;
+      (reason === null ? it : it.skip)(`${document}${reason === null ? '' : ` [skipped: ${reason}]`}`, async () => {
+        const shell = new DocumentShell({ ...(await settings()), ...(document === 'README.md' ? {} : QUICK) });
+        try {
+          let executed = 0;
+          for (const block of codeBlocks(readFileSync(inRoot(document), 'utf8'))) {
+            if (!(await shell.execute(block, () => succeeds(registry)))) {
+              console.warn(`${document}: the blocks after line ${block.line} need a registry that does not respond`);
+              break;
             }
-            expect(executed).toBeGreaterThan(0);
-          } finally {
-            shell.close();
+            executed += 1;
           }
-        },
-        600_000,
-      );
+          expect(executed).toBeGreaterThan(0);
+        } finally {
+          shell.close();
+        }
+      });
     }
   });
 
   describe('every example shows what it promises', () => {
     for (const { name } of examples) {
       const run = isSecured && name.includes('kafka') ? it.skip : it;
-      run(
-        name,
-        async () => {
-          const env = { ...userEnvironment(), ...(await settings()) };
-          const { code, output } = await execute('bash', [inRoot('examples', name, 'run.sh')], env);
-          expect({ code, output }).toMatchObject({ code: 0, output: expect.stringMatching(/The example works\.\n$/) });
-          // it has deleted what it created
-          expect((await api.get('/users/me/sources')).body.data).toEqual([]);
-          expect((await api.get('/users/me/webhooks')).body.data).toEqual([]);
-        },
-        300_000,
-      );
+      run(name, async () => {
+        const env = { ...userEnvironment(), ...(await settings()) };
+        const { code, output } = await execute('bash', [inRoot('examples', name, 'run.sh')], env);
+        expect({ code, output }).toMatchObject({ code: 0, output: expect.stringMatching(/The example works\.\n$/) });
+        // it has deleted what it created
+        expect((await api.get('/users/me/sources')).body.data).toEqual([]);
+        expect((await api.get('/users/me/webhooks')).body.data).toEqual([]);
+      });
     }
   });
 });

@@ -109,5 +109,4 @@ needing('processes', 'databases', 'control', 'receiver', 'accounts').it(
     for (const path of paths) expect(receivedBy(path)).toEqual([...numbers, ...later]);
     await eventually(async () => expect(await postponed(flood)).toBe(0));
   },
-  300_000,
 );

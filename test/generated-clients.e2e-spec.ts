@@ -118,7 +118,6 @@ needing('accounts', 'receiver').describe('clients that are generated from the Op
           rmSync(folder, { recursive: true, force: true });
         }
       },
-      600_000,
     );
   }
 });

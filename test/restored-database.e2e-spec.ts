@@ -69,7 +69,6 @@ needing('processes', 'databases', 'control', 'receiver').it(
     expect((await system.apps.logs('routing')).filter((line) => line.includes('"database.restored"'))).not.toHaveLength(0);
     await producer.close();
   },
-  120_000,
 );
 
 needing('processes', 'databases', 'control').it(
@@ -99,7 +98,6 @@ needing('processes', 'databases', 'control').it(
     await api.put(`/sources/${id}`, { component_code: code('again') });
     await eventually(async () => expect(await emitted()).toBe('again'));
   },
-  120_000,
 );
 
 needing('processes', 'databases', 'control', 'receiver').it(
@@ -153,5 +151,4 @@ needing('processes', 'databases', 'control', 'receiver').it(
       expect((body.data as { event: { n: number } }[]).map(({ event }) => event.n)).toContain(1);
     }
   },
-  180_000,
 );

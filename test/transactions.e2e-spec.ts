@@ -88,39 +88,35 @@ needing('receiver').it.each<[string, (send: (value: unknown) => Promise<unknown>
     },
     [],
   ],
-])(
-  'events are stored and delivered in order after a transaction: %s',
-  async (name, produce, expected) => {
-    const { id: source } = await api.source(CODE);
-    const path = `/${name.replaceAll(' ', '-')}`;
-    await api.subscribe(source, await api.webhook(`${receiver.url.slice(0, -1)}${path}`));
-    const send = (value: unknown) => producer.send(record('events', source, value));
-    await send('before');
-    // the services have read the partition to its end before each step
-    await eventually(async () => expect((await api.get(`/sources/${source}/event_summaries`)).body.data).toHaveLength(1));
-    await produce(send, source);
-    await send('after');
-    const all = ['before', ...expected, 'after'];
-    await eventually(() => expect(receiver.received.filter((each) => each.path === path).map(({ body }) => body)).toEqual(all));
-    await eventually(async () => {
-      const { data } = (await api.get(`/sources/${source}/event_summaries?expand=event`)).body;
-      expect(data.map(({ event }: { event: unknown }) => event)).toEqual(all.toReversed());
-    });
-    // reads the log from before the transaction on, up to its end
-    await abortMany('events', source);
-    const [listener, { id: from }] = [
-      await api.webhook(`${receiver.url.slice(0, -1)}${path}-again`),
-      (await api.get(`/sources/${source}/event_summaries?limit=100`)).body.data.at(-1),
-    ];
-    const replay = await api.post('/replays', { emitter_id: source, listener_id: listener, from, to: '9999999999999-0' });
-    expect(replay.status).toBe(202);
-    await eventually(async () => expect((await api.get(`/replays/${replay.body.data.id}`)).body.data).toMatchObject({ status: 'done' }), {
-      withinMs: 30_000,
-    });
-    expect(receiver.received.filter((each) => each.path === `${path}-again`).map(({ body }) => body)).toEqual(all);
-  },
-  90_000,
-);
+])('events are stored and delivered in order after a transaction: %s', async (name, produce, expected) => {
+  const { id: source } = await api.source(CODE);
+  const path = `/${name.replaceAll(' ', '-')}`;
+  await api.subscribe(source, await api.webhook(`${receiver.url.slice(0, -1)}${path}`));
+  const send = (value: unknown) => producer.send(record('events', source, value));
+  await send('before');
+  // the services have read the partition to its end before each step
+  await eventually(async () => expect((await api.get(`/sources/${source}/event_summaries`)).body.data).toHaveLength(1));
+  await produce(send, source);
+  await send('after');
+  const all = ['before', ...expected, 'after'];
+  await eventually(() => expect(receiver.received.filter((each) => each.path === path).map(({ body }) => body)).toEqual(all));
+  await eventually(async () => {
+    const { data } = (await api.get(`/sources/${source}/event_summaries?expand=event`)).body;
+    expect(data.map(({ event }: { event: unknown }) => event)).toEqual(all.toReversed());
+  });
+  // reads the log from before the transaction on, up to its end
+  await abortMany('events', source);
+  const [listener, { id: from }] = [
+    await api.webhook(`${receiver.url.slice(0, -1)}${path}-again`),
+    (await api.get(`/sources/${source}/event_summaries?limit=100`)).body.data.at(-1),
+  ];
+  const replay = await api.post('/replays', { emitter_id: source, listener_id: listener, from, to: '9999999999999-0' });
+  expect(replay.status).toBe(202);
+  await eventually(async () => expect((await api.get(`/replays/${replay.body.data.id}`)).body.data).toMatchObject({ status: 'done' }), {
+    withinMs: 30_000,
+  });
+  expect(receiver.received.filter((each) => each.path === `${path}-again`).map(({ body }) => body)).toEqual(all);
+});
 
 it('workflows are registered after a large aborted transaction', async () => {
   const owner_id = (await api.get('/users/me')).body.data.id;
