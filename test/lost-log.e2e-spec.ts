@@ -35,6 +35,8 @@ async function seen(source: string): Promise<{ received: Map<number, string>; st
   return { received: new Map(received), stored: new Map(stored.reverse()) };
 }
 
+const stored = async (source: string): Promise<object[]> => (await api.get(`/sources/${source}/event_summaries?limit=100`)).body.data;
+
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, index) => from + index);
 
 /** Publishes the events `from` to `to` of each source, when the topic is there. */
@@ -131,5 +133,30 @@ needing('processes', 'broker', 'receiver').describe('when Kafka loses the topic 
     await system.broker.start();
     await publish([source], 2, 3);
     await complete([source], 2, 3);
+  });
+
+  it('a source that was deleted while a service was down does not run any more', async () => {
+    const component = await api.component(
+      "export default { name: 'ticking', props: { timer: { type: '$.interface.timer', default: { intervalSeconds: 1 } } }, run() { this.$emit(1) } }",
+    );
+    const create = async () => (await api.post('/sources', { component_id: component })).body.data.id as string;
+    const [deleted, off, kept] = [await create(), await create(), await create()];
+    for (const id of [deleted, off, kept]) await eventually(async () => expect((await stored(id)).length).toBeGreaterThan(0));
+
+    await system.apps.stop('runtime');
+    expect((await api.delete(`/sources/${deleted}`)).status).toBe(204);
+    expect((await api.put(`/sources/${off}`, { component_id: component, active: false })).status).toBe(200);
+    await system.broker.kill();
+    await system.broker.loseData?.();
+    await system.broker.start();
+    await system.apps.start('runtime');
+
+    await eventually(async () => expect((await system.apps.logs('runtime')).join('')).toContain('"emitters.learnt-again"'));
+    const runs = async (id: string) =>
+      (await system.apps.logs('runtime')).filter((line) => line.includes(id) && line.includes('run.finished')).length;
+    const before = [await runs(deleted), await runs(off)];
+    const { length } = await stored(kept);
+    await eventually(async () => expect((await stored(kept)).length).toBeGreaterThan(length + 2));
+    expect([await runs(deleted), await runs(off)]).toEqual(before);
   });
 });

@@ -5,6 +5,7 @@ import {
   type FindEmitters,
   findEmitters,
   findNewEmitters,
+  isId,
   type SourceId,
   Unavailable,
 } from '#contracts';
@@ -357,5 +358,27 @@ describe('the directory of emitters', () => {
     const last = await switched();
     expect(last.off).toBe(off);
     expect(last.on).toBeGreaterThanOrEqual(off);
+  });
+
+  it('learns all states after facts were lost, also which sources do not exist any more', async () => {
+    // more than one query asks for
+    const ids = Array.from({ length: 1200 }, (_, n) => `dc_${n}` as SourceId);
+    await Promise.all(
+      [...ids, 'p_known' as const].map((id) => directory.learn({ ...state(id), kind: isId('workflow', id) ? 'workflow' : 'source' })),
+    );
+    catalog = ids.slice(0, 1100).map((id) => state(id));
+    catalog[3] = { ...state('dc_3', 4), active: false };
+    handled = [];
+    expect(await directory.learnAll()).toBe(101);
+    expect((await directory.known(['dc_3'])).get('dc_3')).toMatchObject({ active: false, deleted: false, version: 4 });
+    const { rows } = await db.database.query<{ id: string; active: boolean; version: number }>(
+      'SELECT id, active, version FROM emitter WHERE deleted',
+    );
+    expect(new Set(rows.map(({ id }) => id))).toEqual(new Set(ids.slice(1100)));
+    expect(rows.every(({ active, version }) => !active && version === 2)).toBe(true);
+    expect(handled).toHaveLength(101);
+    // of workflows, the catalog knows at another time whether they have returned
+    expect((await directory.known(['p_known'])).get('p_known')).toMatchObject({ deleted: false });
+    expect(await directory.learnAll()).toBe(0);
   });
 });

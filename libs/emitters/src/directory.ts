@@ -1,8 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable, Optional } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { Column, Entity, LessThan, PrimaryColumn } from 'typeorm';
-import { type EmitterState, findEmitters, type FindEmitters, findNewEmitters, isId, Unavailable, type UserId } from '#contracts';
+import { Column, Entity, LessThan, MoreThan, PrimaryColumn } from 'typeorm';
+import {
+  type EmitterId,
+  type EmitterState,
+  findEmitters,
+  type FindEmitters,
+  findNewEmitters,
+  isId,
+  Unavailable,
+  type UserId,
+} from '#contracts';
 import {
   BYTEWISE_TEXT,
   Database,
@@ -238,6 +247,29 @@ export class EmitterDirectory {
     await this.find(ids);
   }
 
+  /**
+   * Learns the current states of all emitters that the app has: of a source that the catalog does not have any more, that it is deleted. For the time after
+   * Kafka has lost facts, which the app may not have read. Returns how many states were new.
+   */
+  async learnAll(): Promise<number> {
+    for (let [count, after] = [0, '']; ;) {
+      const emitters = await this.existing(after);
+      const last = emitters.at(-1);
+      if (!last) return count;
+      const states = await this.ask(emitters.map(({ id }) => id));
+      const ids = new Set(states.map(({ emitter_id }) => emitter_id as string));
+      const gone = emitters.filter(({ id, kind }) => kind === 'source' && !ids.has(id));
+      for (const state of [...states, ...gone.map(endOf)]) if (await this.learn(state)) count += 1;
+      after = last.id;
+    }
+  }
+
+  /** The next emitters, by id, that are not deleted. */
+  private async existing(after: string): Promise<Emitter[]> {
+    const emitters = this.database.rows(Emitter);
+    return emitters.find({ where: { deleted: false, id: MoreThan(after) }, order: { id: 'ASC' }, take: ASKED_TOGETHER });
+  }
+
   private ask(ids: string[], { timeoutMs = ASK_TIMEOUT_MS, ...options }: AskOptions = {}): Promise<EmitterState[]> {
     const query = { ids, ...options, ...(!this.handler?.needsConfigured && { without_deployments: true }) };
     return this.messages.request(findEmitters, query, { key: ids[0] ?? '', timeoutMs });
@@ -349,6 +381,12 @@ async function renew(session: Session, states: EmitterState[]): Promise<Map<stri
 /** Whether the catalog may have an emitter that is not known, or has been removed according to what is known. */
 export const isUncertain = (known: Pick<Emitter, 'deleted' | 'kind'> | undefined): boolean =>
   !known || (known.deleted && known.kind === 'workflow');
+
+/** The state of a source that does not exist any more. */
+const endOf = ({ id, kind, owner_id, version, created_at_ms }: Emitter): EmitterState => ({
+  ...{ emitter_id: id as EmitterId, kind, owner_id, created_at_ms, version: version + 1 },
+  ...{ active: false, deleted: true, name: '' },
+});
 
 /** Whether only its configuration has changed. */
 const isConfigured = (known: Emitter, { owner_id, active, deleted, created_at_ms }: EmitterState): boolean =>

@@ -3,6 +3,7 @@ import { Ctx, Payload } from '@nestjs/microservices';
 import { emitterChanged, EmitterState } from '#contracts';
 import { Consumes, ignored, LogRecord, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
+import { LostFacts } from './lost-facts.js';
 
 /** Facts are rarer than events, and cost less when they are repeated. */
 const SETTINGS = { commitEveryMs: 500 };
@@ -31,7 +32,7 @@ export class EmittersModule {
       global: true,
       imports: handler?.imports ?? [],
       controllers: [EmitterFactsController],
-      providers: [EmitterDirectory, ...handlers],
+      providers: [EmitterDirectory, LostFacts, ...handlers],
       exports: [EmitterDirectory],
     };
   }

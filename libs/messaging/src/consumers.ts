@@ -11,6 +11,7 @@ export class Consumers {
   private readonly onDemand = new Map<string, () => LogConsumer>();
   private readonly missed = new Map<string, (missed: MissedRecords) => Task>();
   private readonly running = new Map<string, LogConsumer>();
+  private readonly replacedListeners: ((topic: string) => void)[] = [];
 
   /** For the transport. */
   add(group: string, consumer: LaneConsumer): void {
@@ -40,6 +41,16 @@ export class Consumers {
   /** For the transport: the task for records that retention has deleted before the group read them. */
   missedTask(group: string, missed: MissedRecords): Task | undefined {
     return this.missed.get(group)?.(missed);
+  }
+
+  /** Calls back when a partition of a topic has another log than before: Kafka has lost records, and a group may not have read all of them. */
+  onReplaced(listener: (topic: string) => void): void {
+    this.replacedListeners.push(listener);
+  }
+
+  /** For the transport: a partition of the topic has another log than before. */
+  replaced(topic: string): void {
+    for (const listener of this.replacedListeners) listener(topic);
   }
 
   /** How much of its capacity for unfinished work the group uses; from 1 on, it reads no more records. */

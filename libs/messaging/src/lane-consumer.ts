@@ -21,6 +21,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions, Pick<ConsumerSet
   topics: string[];
   /** Called when partitions were assigned, before their records come: other processes may have handled some of them. */
   onAssigned?(): void;
+  /** Called when a partition of the topic has another log than before, and is read from its beginning. */
+  onReplaced?(topic: string): void;
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
@@ -355,7 +357,7 @@ export class LaneConsumer {
       if (missed > 0) reportMissed(this.log, { ...at, expected: fetchedOffset - missed, missed });
       return true;
     }
-    if (continuation.kind === 'replaced') reportReplaced(this.log, { ...at, end: highWatermark });
+    if (continuation.kind === 'replaced') this.replaced({ ...at, end: highWatermark });
     this.watched.seek(topic, partition, continuation.kind === 'refetch' ? continuation.from : 0);
     return false;
   }
@@ -363,8 +365,13 @@ export class LaneConsumer {
   /** The partition ends below its next record. */
   private endsEarly(topic: string, partition: number, end: number, next: number): void {
     if (!this.intake.endsEarly(topic, partition, end, next)) return;
-    reportReplaced(this.log, { ...this.name, topic, partition, expected: next, fetched: end, end });
+    this.replaced({ ...this.name, topic, partition, expected: next, fetched: end, end });
     this.watched.seek(topic, partition, 0);
+  }
+
+  private replaced(at: Parameters<typeof reportReplaced>[1]): void {
+    reportReplaced(this.log, at);
+    this.options.onReplaced?.(at.topic);
   }
 
   private commit(): Promise<void> {

@@ -175,6 +175,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       onFailure: (err, lane) => log[isOutage(err, this.options) ? 'warn' : 'error']({ group: name, lane, err }, 'lane.task-failed'),
       onMissed: (missed) => consumers.missedTask(group, missed),
       onAssigned,
+      onReplaced: (topic) => consumers.replaced(topic),
       // the records of a batch come from one topic
       plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],
     });

@@ -117,8 +117,11 @@ describe('changes of several sources in one transaction', () => {
     expect(forgotten).toEqual(['u_1 dc_1', 'u_1 dc_2', 'u_1 dc_3', 'u_1 dc_4']);
   });
 
-  it('remove what belongs to a deleted source, and nothing of the others', async () => {
-    await apply([state('dc_1', 2, {}, { active: false, deleted: true }), state('dc_2', 2, { schedules: EVERY_MINUTE })]);
+  it.each([
+    ['in a fact', {}],
+    ['if the catalog does not have it any more', { deployment: undefined }],
+  ])('remove what belongs to a source that is deleted %s, and nothing of the others', async (_, unknown) => {
+    await apply([{ ...state('dc_1', 2, {}, { active: false, deleted: true }), ...unknown }, state('dc_2', 2, { schedules: EVERY_MINUTE })]);
     expect(await hooks()).toEqual([['dc_1', 'deactivate', 1, 'old']]);
     expect((await deployed()).map(([id]) => id)).toEqual(['dc_2', 'dc_3', 'dc_4']);
     expect((await timers()).map(({ source_id }) => source_id)).toEqual(['dc_2', 'dc_3', 'dc_4']);

@@ -63,7 +63,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     { state: { deployment, ...state } }: EmitterChange,
     row: DeploymentRow | undefined,
   ): Promise<Applied | undefined> {
-    if (state.kind !== 'source' || !deployment) return undefined;
+    if (state.kind !== 'source') return undefined;
     const sourceId = state.emitter_id as SourceId;
     const before = row && deployedState(row);
     if (before) transaction.afterCommit(async () => this.sandbox.forget(before.owner_id, sourceId));
@@ -81,6 +81,7 @@ export class DeploymentsService extends EmitterChangeHandler {
       if (runs === 0) await this.state.delete(transaction, sourceId);
       return undefined;
     }
+    if (!deployment) return undefined;
     const after: DeployedState = {
       source_id: sourceId,
       owner_id: state.owner_id,
