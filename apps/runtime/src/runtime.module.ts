@@ -26,6 +26,7 @@ import { RunQueue } from './runs/run-queue.js';
 import { RunResults } from './runs/run-results.js';
 import { RunStatsController } from './runs/run-stats.controller.js';
 import { RunSources } from './runs/run-sources.js';
+import { LostRuns } from './runs/lost-runs.js';
 import { RunLanes } from './runs/run-lanes.js';
 import { RunListController } from './runs/run-list.controller.js';
 import { RunsController } from './runs/runs.controller.js';
@@ -76,6 +77,7 @@ import { WAITING_DATA } from './waiting-data.js';
     RunsService,
     RunQueue,
     Ticker,
+    LostRuns,
     EndpointsService,
     EndpointsServer,
     OutboxRelay,

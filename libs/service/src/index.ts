@@ -1,3 +1,4 @@
+export { afterLossOf } from './after-loss.js';
 export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
 export { type OpenCommand, reportFailure, runCommand, WRONG_USAGE } from './command-line.js';
 export { type CommandMessages, commandMessages } from './command-messages.js';

@@ -49,6 +49,16 @@ describe('a failed run', () => {
     expect(await retried.release()).toBe(0);
   });
 
+  it('is requested again when Kafka has lost the request', async () => {
+    const request = next('r1');
+    await fail('r1', request);
+    await fail('r2', next('r2', 2, 60));
+    await retried.release();
+    expect(await retried.repeatLost()).toBe(1);
+    expect(await retried.release()).toBe(1);
+    expect(await requested()).toEqual([request, request]);
+  });
+
   it('is pending until an attempt succeeds or is the last one', async () => {
     await fail('r1');
     await fail('r2');

@@ -126,6 +126,15 @@ export class RetriedRunsRepository extends DueRows {
     return rows[0]!.released;
   }
 
+  /** Requests attempts again that have been requested, have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
+  async repeatLost(): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `UPDATE retried_run SET due_at = now() WHERE due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
+         AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')`,
+    );
+    return rowCount ?? 0;
+  }
+
   /** Those of these runs that will be repeated. */
   async pending(firstRunIds: string[]): Promise<Set<string>> {
     const { rows } = await this.database.query<{ id: string }>({

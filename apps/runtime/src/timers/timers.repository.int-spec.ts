@@ -68,14 +68,40 @@ describe('a due timer', () => {
     expect(await claim()).toEqual([]);
   });
 
-  it('ticks again if its run has not ended within an hour', async () => {
+  it.each([
+    ['within an hour', () => fresh.database.query("UPDATE timer SET next_run_at = next_run_at - interval '61 minutes'")],
+    ['when Kafka has lost requests', () => timers.repeatLost()],
+  ])('requests the same run again if it has not ended %s', async (_, pass) => {
     await set(1);
     const next = new Date(Date.now() + 30_000);
     const [first] = await claim(() => next);
-    await fresh.database.query("UPDATE timer SET next_run_at = next_run_at - interval '61 minutes'");
-    const [second] = await claim();
-    expect(second!.next_run_at).toEqual(next);
-    expect(tickRunId(second!)).not.toBe(tickRunId(first!));
+    await pass();
+    const [second] = await claim(() => next);
+    expect(tickRunId(second!)).toBe(tickRunId(first!));
+    await timers.resume(fresh.database, first!.source_id, tickRunId(first!));
+    await pass();
+    const { rows } = await fresh.database.query<{ next_run_at: Date }>('SELECT next_run_at FROM timer WHERE run_id IS NULL');
+    expect(rows).toHaveLength(1);
+  });
+
+  it('whose cron expression never comes again requests its last run again', async () => {
+    await set(1);
+    const [first] = await claim(() => null);
+    await timers.repeatLost();
+    const [second] = await claim(() => null);
+    expect(tickRunId(second!)).toBe(tickRunId(first!));
+  });
+
+  it('whose run waits in the database does not request it again when Kafka has lost requests', async () => {
+    await set(1);
+    const [first] = await claim();
+    await fresh.database.query(
+      "INSERT INTO queued_run (run_id, account_id, source_id, hook, request) VALUES ($1, 'u_1', 'dc_1', false, '{}')",
+      [tickRunId(first!)],
+    );
+    expect(await timers.repeatLost()).toBe(0);
+    expect(await claim()).toEqual([]);
+    await fresh.database.query('TRUNCATE queued_run');
   });
 
   it('has runs whose ids fit into headers and cursors, whatever its name is', () => {

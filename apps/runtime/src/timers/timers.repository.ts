@@ -12,8 +12,10 @@ export interface DueTimer {
   next_run_at: Date;
 }
 
-/** How long a timer waits for the end of its run before it ticks anyway. A request for a run is lost only if the topic is. */
+/** How long a timer waits for the end of its run before it requests it again. A request for a run is lost only if the topic is. */
 const GIVE_UP = '1 hour';
+/** SQL: the time of the last tick, whose run has not ended: see {@link tickRunId}. */
+const LAST_TICK = "to_timestamp(substring(run_id FROM '[0-9]+$')::float8 / 1000)";
 
 /** One tick is one run, even if it is requested twice. The id is in headers and cursors: it has no other characters of a prop's name, and few of them. */
 export function tickRunId({ source_id, prop, next_run_at }: Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'>): string {
@@ -22,9 +24,12 @@ export function tickRunId({ source_id, prop, next_run_at }: Pick<DueTimer, 'sour
 }
 
 /**
- * The only writer of the table `timer`: the next ticks of all timers. While a timer's run is in progress, `next_run_at` is the time at which it ticks anyway, and `resume_at` the next tick:
+ * The only writer of the table `timer`: the next ticks of all timers. While a timer's run is in progress, `next_run_at` is the time at which it is requested
+ * again, and `resume_at` the next tick:
  *
  *   ticks ──► next_run_at = in an hour, resume_at = next tick, run_id = the run ──► the run has ended ──► next_run_at = resume_at
+ *     ▲                                                                     └────► it has not ───┐
+ *     └──────────────────────────────── the same tick once more: the same run ◄──────────────────┘
  *
  * Prepared SQL: it runs for each tick and the end of each run, and claims timers by SKIP LOCKED.
  */
@@ -39,7 +44,7 @@ export class TimersRepository extends DueRows {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer>({
         name: 'timers-due',
-        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(t.resume_at, t.next_run_at) AS next_run_at
+        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(${LAST_TICK}, t.next_run_at) AS next_run_at
                FROM timer t JOIN deployment d USING (source_id)
                WHERE t.next_run_at <= now() ORDER BY t.next_run_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
         values: [limit],
@@ -48,7 +53,7 @@ export class TimersRepository extends DueRows {
       const next = await tick(transaction, rows);
       await transaction.query({
         name: 'timers-next',
-        text: `UPDATE timer t SET next_run_at = CASE WHEN n.at IS NULL THEN 'infinity' ELSE now() + interval '${GIVE_UP}' END, resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id
+        text: `UPDATE timer t SET next_run_at = now() + interval '${GIVE_UP}', resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id
                FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS n (source_id, prop, at, run_id)
                WHERE t.source_id = n.source_id AND t.prop = n.prop`,
         values: [rows.map(({ source_id }) => source_id), rows.map(({ prop }) => prop), next, rows.map(tickRunId)],
@@ -96,6 +101,14 @@ export class TimersRepository extends DueRows {
       values: [sourceId, runId],
     });
     for (const { ms } of rows) this.scheduled(session, ms);
+  }
+
+  /** Requests the runs of ticks again that have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
+  async repeatLost(): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `UPDATE timer SET next_run_at = now() WHERE run_id IS NOT NULL AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = timer.run_id)`,
+    );
+    return rowCount ?? 0;
   }
 
   msToNext(): Promise<number | null> {
