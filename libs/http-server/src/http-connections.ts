@@ -7,6 +7,11 @@ const EVERY_MS = 50;
 /** How long a client may take to send the headers of a request, and how often that is checked. Until then, anyone can occupy a connection. */
 export const HEADERS_MS = 10_000;
 export const CHECK_CONNECTIONS_MS = 5000;
+/**
+ * How long an idle connection stays open. Proxies keep theirs for 60 s by default and must be the first to close them: a request that is sent while the
+ * server closes the connection is lost, and the client gets a 502.
+ */
+export const KEEP_ALIVE_MS = 75_000;
 
 /**
  * While a server closes, closes each keep-alive connection as soon as it is idle. Node does so only once, at the beginning: a connection whose request

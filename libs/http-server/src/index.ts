@@ -8,6 +8,7 @@ export {
   dropUnreadBody,
   hasSeveralHosts,
   HEADERS_MS,
+  KEEP_ALIVE_MS,
   letClientsLeave,
   lingerUntilClosed,
   requestTarget,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '#observability';
-import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS, requestTarget } from '#http-server';
+import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS, KEEP_ALIVE_MS, requestTarget } from '#http-server';
 import { respondToClientError } from './client-errors.js';
 import { sendProblem } from './problem.js';
 
@@ -29,6 +29,7 @@ export class GatewayAdapter extends FastifyAdapter {
     super({
       bodyLimit,
       requestTimeout: REQUEST_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
       routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_URL_LENGTH },
       rewriteUrl: (request: IncomingMessage) => readableUrl(requestTarget(request).path),
       genReqId: (request: IncomingMessage) => {

@@ -482,6 +482,25 @@ describe('a guess of an endpoint', () => {
   });
 });
 
+describe('an idle connection', () => {
+  it('stays open for longer than the 60 s of common proxies', async () => {
+    const { send } = await start();
+    const { headers } = await send({ headers: { connection: 'keep-alive' } });
+    expect(headers['keep-alive']).toBe('timeout=75');
+  });
+
+  it('does not delay the shutdown', async () => {
+    const { port } = await start();
+    const client = connect(port, '127.0.0.1');
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: in.test\r\ncontent-length: 0\r\n\r\n`);
+    await once(client, 'data');
+    const closed = once(client, 'close');
+    await server!.beforeApplicationShutdown();
+    server = undefined;
+    await closed;
+  });
+});
+
 describe('pipelined requests', () => {
   it('are handled one after another, and do not delay those of other connections', async () => {
     const { port, send, events } = await start();

@@ -19,6 +19,7 @@ import {
   handleInOrder,
   hasSeveralHosts,
   HEADERS_MS,
+  KEEP_ALIVE_MS,
   letClientsLeave,
   limitConnections,
   requestTarget,
@@ -76,7 +77,12 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const handle = (request: IncomingMessage, response: ServerResponse): void => {
       this.handle(request, response).catch((error: Error) => this.fail(request, response, error));
     };
-    const timeouts = { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, connectionsCheckingInterval: CHECK_CONNECTIONS_MS };
+    const timeouts = {
+      requestTimeout: REQUEST_MS,
+      headersTimeout: HEADERS_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connectionsCheckingInterval: CHECK_CONNECTIONS_MS,
+    };
     this.server = createServer(timeouts, handle);
     limitConnections(this.server);
     closeUnreadConnections(this.server);
