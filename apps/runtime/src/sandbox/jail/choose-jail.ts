@@ -50,8 +50,8 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
   }
   const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
   const advice = required
-    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile; see docs/security.md. Only if you ' +
-      'trust every author of a component as much as yourself, set RUNNER_TRUST_ALL_COMPONENTS=true'
+    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile, on Kubernetes k8s/components/jail-seccomp; see ' +
+      'docs/security.md. Only if you trust every author of a component as much as yourself, set RUNNER_TRUST_ALL_COMPONENTS=true'
     : '';
   throw new SandboxUnavailable(`No jail for components works on this machine (${reasons})${advice}`);
 }
