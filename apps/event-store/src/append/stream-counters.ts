@@ -14,10 +14,7 @@ const COUNTED_STREAMS = 200_000;
 export class TrimCounter {
   private readonly counts = new Map<string, number>();
 
-  constructor(
-    private readonly random: () => number = Math.random,
-    private readonly capacity = COUNTED_STREAMS,
-  ) {}
+  constructor(private readonly random: () => number = Math.random) {}
 
   /** Counts one event; true when the stream is due, which starts its count again. */
   isDue(stream: string): boolean {
@@ -27,7 +24,7 @@ export class TrimCounter {
   }
 
   private startCounting(): number {
-    if (this.counts.size >= this.capacity) {
+    if (this.counts.size >= COUNTED_STREAMS) {
       const oldest = this.counts.keys().next();
       if (!oldest.done) this.counts.delete(oldest.value);
     }
@@ -43,8 +40,6 @@ export class StreamCounter {
   private readonly seen = new Set<string>();
   private readonly unseen = new Map<EmitterId, number>();
 
-  constructor(private readonly capacity = COUNTED_STREAMS) {}
-
   /** The emitters whose streams should be counted now. */
   due(events: StreamKey[]): EmitterId[] {
     const due: EmitterId[] = [];
@@ -56,7 +51,7 @@ export class StreamCounter {
   private isDue(emitterId: EmitterId, stream: Stream): boolean {
     const key = `${emitterId} ${stream}`;
     if (this.seen.has(key)) return false;
-    if (this.seen.size >= this.capacity) {
+    if (this.seen.size >= COUNTED_STREAMS) {
       this.seen.clear();
       this.unseen.clear();
     }
