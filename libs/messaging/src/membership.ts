@@ -25,16 +25,13 @@ export class Membership {
   private readonly doubts = new Map<Doubt, number>();
   private count = 0;
   private rebalance: NodeJS.Timeout | undefined;
-  private tickedAt: number;
+  private tickedAt = performance.now();
 
   /** sessionMs: after this time without a heartbeat, the group removes a member. */
   constructor(
     private readonly tasks: Suspendable,
     private readonly sessionMs: number,
-    nowMs = performance.now(),
-  ) {
-    this.tickedAt = nowMs;
-  }
+  ) {}
 
   /** The number of the newest doubt. */
   get newestDoubt(): number {
