@@ -6,6 +6,7 @@ const LONGEST_PAUSE_MS = 5000;
 // A service that has run this long was healthy: its next death is a new problem.
 const HEALTHY_MS = 30_000;
 const TRIES_BEFORE_FIRST_READY = 3;
+const REPORT_EVERY_MS = 10_000;
 // When a person may want to know why it is not ready yet.
 const NAME_LOG_AFTER_MS = 20_000;
 
@@ -33,7 +34,6 @@ export class Supervisor {
   #launch;
   #say;
   #logFile;
-  #reportEveryMs;
 
   /**
    * @param {object} options
@@ -42,14 +42,12 @@ export class Supervisor {
    *   stopped before that
    * @param {(line: string) => void} [options.say] called when it has died
    * @param {string} [options.logFile] what it writes that `say` does not show
-   * @param {number} [options.reportEveryMs] how often to say that it is not ready yet
    */
-  constructor({ name, launch, say = () => {}, logFile, reportEveryMs = 10_000 }) {
+  constructor({ name, launch, say = () => {}, logFile }) {
     this.#name = name;
     this.#launch = launch;
     this.#say = say;
     this.#logFile = logFile;
-    this.#reportEveryMs = reportEveryMs;
   }
 
   /** The number of its process; undefined while it is down. */
@@ -81,7 +79,7 @@ export class Supervisor {
       this.#say(`waiting for ${this.#name} to start, since ${Math.round(ms / 1000)} s${hint}`);
     };
     // A service that is stopped before it is ready never ends this wait
-    const timer = setInterval(report, this.#reportEveryMs).unref();
+    const timer = setInterval(report, REPORT_EVERY_MS).unref();
     try {
       return await new Promise((resolve, reject) => {
         this.#loop = this.#keepRunning(reject);
