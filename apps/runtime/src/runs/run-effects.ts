@@ -51,8 +51,9 @@ export function* runEffects(
   { dedupe: strategy, retries }: Pick<ComponentDescription, 'dedupe' | 'retries'>,
   outcome: RunOutcome,
   before: DedupeState,
-  { counted, schedule, now = Date.now() }: { counted: boolean; schedule: readonly number[]; now?: number },
+  { counted, schedule }: { counted: boolean; schedule: readonly number[] },
 ): Generator<void, RunEffects> {
+  const now = Date.now();
   const { emits, state, refused } = judgedEmits(outcome.emits, strategy, before, now);
   const errors = [
     ...(outcome.error ? [outcome.error] : []),

@@ -53,8 +53,8 @@ const abstractSocketsAndSignals = 3;
  * The program with this filter; null: this processor is not supported.
  * @param filter as `seccompFilter` returns it
  */
-export function confineProgram(filter: Buffer | null, arch: NodeJS.Architecture = process.arch): Buffer | null {
-  if (!filter || arch !== 'x64') return null;
+export function confineProgram(filter: Buffer | null): Buffer | null {
+  if (!filter || process.arch !== 'x64') return null;
   // The code contains addresses that depend on its length, which is known in the second pass
   const { length } = assemble(filter, 0);
   const code = assemble(filter, length);
