@@ -77,7 +77,7 @@ module.exports = {
       comment: 'Production code must not import test code or development dependencies.',
       severity: 'error',
       from: { path: '^(apps|libs)/', pathNot: '(spec\\.ts|-for-tests\\.ts)$|^libs/testing/|/attacks/' },
-      to: { path: '(\\.spec\\.ts$|\\.int-spec\\.ts$|^libs/testing/|^test/)' },
+      to: { path: '(\\.spec\\.ts$|\\.int-spec\\.ts$|-for-tests\\.ts$|^libs/testing/|^test/)' },
     },
     {
       name: 'no-circles',

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { retired } from './runner-end.js';
-import { FakeRunnerProcess } from './fake-runner-process.js';
+import { FakeRunnerProcess } from './fake-runner-process-for-tests.js';
 import { RunnerPool, type PoolSettings, type Purpose } from './runner-pool.js';
 import { componentOf, jobOf } from '../sandbox-for-tests.js';
 
