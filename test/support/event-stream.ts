@@ -7,7 +7,6 @@ export interface Streamed {
   id: string;
   /** The lines of `data`, joined. */
   text: string;
-  /** The id in the event summary. */
   event: any;
 }
 

@@ -14,6 +14,7 @@ import { isOwnAddress } from '../../scripts/shell/ports.mjs';
  * - `variables`: environment variables of apps can be changed
  * - `logs`: the apps' log lines can be read
  * - `processes`: the story starts stores and apps itself, which only `npm test` prepares
+ * - `databases`: the story logs in to the database server of the apps
  * - `cluster`: the story is about the pods and policies of `k8s/`
  */
 export type Capability =
