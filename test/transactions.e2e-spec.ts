@@ -112,9 +112,7 @@ needing('receiver').it.each<[string, (send: (value: unknown) => Promise<unknown>
   ];
   const replay = await api.post('/replays', { emitter_id: source, listener_id: listener, from, to: '9999999999999-0' });
   expect(replay.status).toBe(202);
-  await eventually(async () => expect((await api.get(`/replays/${replay.body.data.id}`)).body.data).toMatchObject({ status: 'done' }), {
-    withinMs: 30_000,
-  });
+  await eventually(async () => expect((await api.get(`/replays/${replay.body.data.id}`)).body.data).toMatchObject({ status: 'done' }));
   expect(receiver.received.filter((each) => each.path === `${path}-again`).map(({ body }) => body)).toEqual(all);
 });
 
