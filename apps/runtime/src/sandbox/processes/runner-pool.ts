@@ -3,6 +3,7 @@ import { FairSlots } from './fair-slots.js';
 import { closed, retired, type RunnerEnd, shortOfMemory } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
 import { type RunJob, SandboxUnavailable } from '../sandbox.js';
+import type { SandboxConfig, SandboxLimits } from '../sandbox-config.js';
 import { Slots } from '../egress/slots.js';
 
 /** A process that a run waits for does not preload libraries, which its component may not need. */
@@ -37,21 +38,10 @@ export interface PooledProcess {
   checkIdle(): void;
 }
 
-export interface PoolSettings {
-  blanks: number;
-  maxProcesses: number;
-  maxStarting: number;
-  runsPerProcess: number;
-  idleMs: number;
-  maxRuns: number;
-  maxModules: number;
-  maxCodeLength: number;
-  maxAgeMs: number;
-  doubtfulAgeMs: number;
-  /** The most that a process may use, in MB. */
-  memoryMb: number;
-  /** The most output of all runs in progress together. */
-  heldOutputBytes: number;
+type Sizes = 'blanks' | 'maxProcesses' | 'maxStarting' | 'runsPerProcess';
+type Ages = 'idleMs' | 'maxRuns' | 'maxModules' | 'maxCodeLength' | 'maxAgeMs' | 'doubtfulAgeMs';
+
+export interface PoolSettings extends Pick<SandboxConfig, Sizes | Ages>, Pick<SandboxLimits, 'memoryMb' | 'heldOutputBytes'> {
   /** The memory that is left for all processes, in MB. */
   freeMb(): number;
 }
