@@ -1,57 +1,18 @@
 import { createHash, hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type EmitterId, errorRaised, ksuid, type UserId } from '#contracts';
+import { errorRaised, ksuid, type UserId } from '#contracts';
 import {
-  type Cause,
   type EmittedEvent,
-  errorContext,
-  errorEventJson,
+  errorReport,
   ERRORS_STREAM,
   eventIdOf,
   type EventPlace,
-  eventRecord,
   type EventToProduce,
   type MalformedRecord,
   originalValue,
   readErrorEvent,
 } from '#events';
 import { type LogRecord, type OutgoingRecord, recordOf } from '#messaging';
-
-/** An error that routing reports on the `$errors` stream of an emitter. Times are ISO 8601. */
-export interface ErrorReport {
-  emitterId: EmitterId;
-  code: string;
-  message: string;
-  ts: string;
-  emitId: string;
-  originalEvent: unknown;
-  /** In addition to what each error has. */
-  context: Record<string, unknown>;
-  /** undefined: the emitter is not known yet. */
-  ownerId: UserId | undefined;
-  hops?: number;
-  cause?: Cause;
-}
-
-/** The record of the event on the emitter's `$errors`. */
-export function errorReport({
-  emitterId,
-  code,
-  message,
-  ts,
-  emitId,
-  originalEvent,
-  context,
-  ownerId,
-  hops,
-  cause,
-}: ErrorReport): EventToProduce {
-  const json = errorEventJson({
-    ...{ code, message, stack: `${code}: ${message}`, ts, originalEvent },
-    context: { ...errorContext({ id: emitId, ts, emitterId, sourceType: 'event', ownerId }), ...context },
-  });
-  return eventRecord({ emitterId, stream: ERRORS_STREAM, emitId, json, time: ts, hops, cause });
-}
 
 /** The emit id of a report about the record at this place: a repeated report is the same emit. */
 export function reportEmitId(code: string, place: EventPlace): string {

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type EmitterId, jsonNestsTooDeeply, MAX_JSON_DEPTH, storableText, type UserId } from '#contracts';
+import { type Cause, eventRecord, type EventToProduce } from './event-record.js';
 import { memberOf, textOf } from './json-scan.js';
 import { checkJson, NotJson, TooMuchJson } from './json-text.js';
 import { ERRORS_STREAM, type Stream } from './streams.js';
@@ -68,6 +69,43 @@ export const errorContext = ({
   owner_id: ownerId,
   platform_version: PLATFORM_VERSION,
 });
+
+/** An error of an emitter that is not the error of a run. */
+interface ErrorReport {
+  emitterId: EmitterId;
+  code: string;
+  message: string;
+  /** ISO 8601. */
+  ts: string;
+  emitId: string;
+  originalEvent: unknown;
+  /** In addition to what each error has. */
+  context?: Record<string, unknown>;
+  /** undefined: the emitter is not known yet. */
+  ownerId: UserId | undefined;
+  hops?: number;
+  cause?: Cause;
+}
+
+/** The record of the event on the emitter's `$errors`. */
+export function errorReport({
+  emitterId,
+  code,
+  message,
+  ts,
+  emitId,
+  originalEvent,
+  context,
+  ownerId,
+  hops,
+  cause,
+}: ErrorReport): EventToProduce {
+  const json = errorEventJson({
+    ...{ code, message, stack: `${code}: ${message}`, ts, originalEvent },
+    context: { ...errorContext({ id: emitId, ts, emitterId, sourceType: 'event', ownerId }), ...context },
+  });
+  return eventRecord({ emitterId, stream: ERRORS_STREAM, emitId, json, time: ts, hops, cause });
+}
 
 /** The largest event that an error contains, in bytes. */
 const MAX_ORIGINAL_BYTES = 512 * 1024;

@@ -1,11 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { errorRaised, EVENTS_TOPIC, ksuid, type UserId } from '#contracts';
 import { Database } from '#database';
-import { eventIdOf, isErrorEvent, originalEvent } from '#events';
+import { errorReport, eventIdOf, isErrorEvent, originalEvent } from '#events';
 import { recordOf } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import type { AccountRecord } from '#outbox';
-import { errorReport, WEBHOOK_DISABLED } from '../error-records.js';
+import { WEBHOOK_DISABLED } from '../error-records.js';
 import type { Target } from './receivers/targets.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import type { Attempt, Delivery } from './delivery.js';

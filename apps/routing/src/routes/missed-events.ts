@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween } from '#contracts';
 import { EmitterDirectory } from '#emitters';
-import { eventIdOf, eventPlace } from '#events';
+import { errorReport, eventIdOf, eventPlace } from '#events';
 import { Messages, type MissedRecords, Publisher, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
-import { errorReport, reportEmitId } from '../error-records.js';
+import { reportEmitId } from '../error-records.js';
 
 const CODE = 'EventsNotDelivered';
 

@@ -3,6 +3,7 @@ import {
   type Cause,
   ceTypeOf,
   type EmittedEvent,
+  errorReport,
   eventIdOf,
   eventRecord,
   type EventToProduce,
@@ -12,7 +13,7 @@ import {
   spreadOver,
 } from '#events';
 import { type OutgoingRecord, recordOf, type Sender, sendOrSetAside, sizeOf, type Task } from '#messaging';
-import { errorReport, reportEmitId } from '../error-records.js';
+import { reportEmitId } from '../error-records.js';
 
 /** The number of sources and workflows that an event may have passed through and still trigger another one. */
 export const MAX_HOPS = 16;
