@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readProcess } from './process-tree.mjs';
 
 /**
  * Identifies a process beyond its number: numbers are reused, so a pid in a file may belong to another process by now.
@@ -49,15 +50,12 @@ export function sendSignal(pid, signal) {
 
 /** @param {number} pid */
 function fromProc(pid) {
+  const [found] = readProcess(pid);
+  if (!found || ['Z', 'X'].includes(found.state)) return null;
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in parentheses and may contain spaces: count the fields after it.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [state, startedAt] = [fields[0], fields[19]];
-    if (state === 'Z' || state === 'X') return null;
     // Ticks are counted from the boot of the machine: after a reboot the same count is another moment.
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    return `${boot}/${startedAt}`;
+    return `${boot}/${found.startedAt}`;
   } catch {
     return null;
   }

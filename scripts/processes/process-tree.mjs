@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
- * A process of this machine. `ticks`: its CPU time and that of its children that have ended, in hundredths of a second.
- * @typedef {{ pid: number, name: string, parent: number, ticks: number, state: string }} Process
+ * A process of this machine. `ticks`: its CPU time and that of its children that have ended, in hundredths of a second. `startedAt`: in ticks since the
+ * start of the machine.
+ * @typedef {{ pid: number, name: string, parent: number, ticks: number, state: string, startedAt: string | undefined }} Process
  */
 
 /**
@@ -37,7 +38,7 @@ export function readProcess(pid) {
     const name = text.slice(text.indexOf('(') + 1, text.lastIndexOf(')'));
     // user and system time of the process and of its children that have ended
     const ticks = fields.slice(9, 13).reduce((sum, field) => sum + Number(field), 0);
-    return [{ pid, name, parent: Number(parent), ticks, state }];
+    return [{ pid, name, parent: Number(parent), ticks, state, startedAt: fields[17] }];
   } catch {
     // it has ended meanwhile
     return [];
