@@ -11,7 +11,7 @@ export class Fenced extends Error {
 
 export interface LogIntakeOptions {
   topic: string;
-  /** Of the consumer, for logs and metrics. */
+  /** Of the consumer, for the log. */
   group?: string;
   /** Returns the stored positions of the partitions; a partition without one is read from the beginning. */
   positions(partitions: number[]): Promise<Map<number, Position>>;
