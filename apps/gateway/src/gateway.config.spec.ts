@@ -20,6 +20,21 @@ describe('the mail server', () => {
   );
 });
 
+describe('the sender of mail', () => {
+  const sender = (from: string) => GatewayConfig.read({ SLUICE_MAIL_FROM: from }).mailFrom;
+
+  it.each(['alerts@example.com', 'Sluice <sluice@localhost>', '"Doe, Ada" <ada@example.com>', '<ada@example.com>'])('can be %s', (from) => {
+    expect(sender(from)).toBe(from);
+  });
+
+  it.each(['alerts', 'Alerts <alerts>', 'a@example.com, b@example.com', 'Ada ada@example.com', '<a@example.com> Ada'])(
+    'cannot be %s, which is reported at start',
+    (from) => {
+      expect(() => sender(from)).toThrow('SLUICE_MAIL_FROM must be an address such as Sluice <sluice@example.com>');
+    },
+  );
+});
+
 it('refuses a heartbeat that is so slow that clients would take their connections for dead', () => {
   expect(LiveConfig.read({ SLUICE_SSE_HEARTBEAT_MS: '30000' }).heartbeatMs).toBe(30_000);
   expect(() => LiveConfig.read({ SLUICE_SSE_HEARTBEAT_MS: '30001' })).toThrow('SLUICE_SSE_HEARTBEAT_MS must be a whole number from 10');

@@ -5,6 +5,9 @@ import { SecretsConfig } from '#secrets';
 import { isMistypedKey, MISTYPED } from './accounts/api-key.js';
 import { LiveConfig } from './live/live.config.js';
 
+/** Most mail servers refuse it. */
+export const DEFAULT_SENDER = 'Sluice <sluice@localhost>';
+
 /** The gateway's part of the configuration; live streams have their own. */
 export class GatewayConfig extends Config({
   host: text('SLUICE_HTTP_HOST', { fallback: '0.0.0.0', description: 'Address on which the REST API listens.' }),
@@ -29,10 +32,20 @@ export class GatewayConfig extends Config({
           throw new BadValue('must be a URL such as smtp://user:password@host:587');
         return value;
       },
-      description: 'Mail server for error mail, such as `smtp://user:password@mail.example.com:587`; without it, mail is only logged.',
+      description:
+        'Mail server for error mail, such as `smtp://user:password@mail.example.com:587`; without it, mail is only logged. `smtp://` with a user requires ' +
+        'STARTTLS, except on this machine or with `?requireTLS=false`, which sends the password unencrypted; `smtps://` uses TLS from the start.',
     }),
   ),
-  mailFrom: text('SLUICE_MAIL_FROM', { fallback: 'Sluice <sluice@localhost>', description: 'Sender of error mail.' }),
+  mailFrom: variable('SLUICE_MAIL_FROM', {
+    fallback: DEFAULT_SENDER,
+    parse: (value) => {
+      if (!/^[^<>@\s]+@[^<>@\s]+$|<[^<>@\s]+@[^<>@\s]+>$/.test(value))
+        throw new BadValue('must be an address such as Sluice <sluice@example.com>');
+      return value;
+    },
+    description: 'Sender of error mail: an address that the mail server accepts. Most servers refuse the default.',
+  }),
   ...quotaVariables,
 }) {
   /** The daily quotas of a free account; null: unlimited. */
