@@ -13,7 +13,8 @@ import { RegistryController } from './components/registry.controller.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { schema } from './database/schema.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
-import { ErrorNoticesRepository, SeenError } from './error-mail/error-notices.repository.js';
+import { ErrorMail, ErrorNoticesRepository, SeenError } from './error-mail/error-notices.repository.js';
+import { MailSender } from './error-mail/mail-sender.js';
 import { Mailer } from './error-mail/mailer.js';
 import { EventListenersController } from './events/event-listeners.controller.js';
 import { EventsController } from './events/events.controller.js';
@@ -41,7 +42,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
 @Module({
   imports: [
     DatabaseModule.forApp(schema),
-    TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError]),
+    TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError, ErrorMail]),
     EmittersModule.forApp(),
     ScheduleModule.forRoot(),
     FairnessModule,
@@ -77,6 +78,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     UsageRepository,
     ErrorNoticesRepository,
     Mailer,
+    MailSender,
     Housekeeping,
     LeavingClients,
   ],

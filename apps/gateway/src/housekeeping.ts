@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { LOG, type Log } from '#observability';
 import { ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
+import { MailSender } from './error-mail/mail-sender.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { UsageRepository } from './usage/usage.repository.js';
 
@@ -15,12 +16,13 @@ export class Housekeeping {
     private readonly usage: UsageRepository,
     private readonly requests: IdempotencyRepository,
     private readonly notices: ErrorNoticesRepository,
+    private readonly mails: MailSender,
   ) {}
 
   @Interval(HOUR_MS)
   async deleteOld(): Promise<void> {
     try {
-      await Promise.all([this.usage.deleteOld(), this.requests.deleteOld(), this.notices.deleteOld()]);
+      await Promise.all([this.usage.deleteOld(), this.requests.deleteOld(), this.notices.deleteOld(), this.mails.giveUpOld()]);
     } catch (error) {
       this.log.warn({ err: error }, 'housekeeping.failed');
     }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { errorMail } from './error-mail.controller.js';
+import { errorMail } from './error-mail.js';
 
 const error = {
   id: 'e',
@@ -36,5 +36,9 @@ describe('the mail about an error', () => {
   it('contains the number of similar errors since the last mail', () => {
     expect(errorMail(error, 0).text).not.toContain('more of the same kind');
     expect(errorMail(error, 3).text).toContain('3 more of the same kind');
+  });
+  it('notifies the owner if no further mail follows for now', () => {
+    expect(errorMail(error, 0).text).not.toContain('last mail for now');
+    expect(errorMail(error, 0, true).text).toMatch(/\n\nThis is the last mail for now: you get at most 100 mails in 24 hours\.\n$/);
   });
 });

@@ -3,9 +3,10 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'typeorm';
 import { type ErrorRaised, storableText, type UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
-import { AccountRow } from '../accounts/account.entity.js';
+import { DueRows } from '#due-work';
+import { gauge } from '#observability';
 
-/** The last mail about an error with one code of one emitter, and how many more errors there were since. */
+/** The last mail about an error with one code of one emitter, sent or waiting, and how many more errors there were since. */
 @Entity('error_notice')
 export class ErrorNotice {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -35,68 +36,142 @@ export class SeenError {
   seen_at!: Date;
 }
 
-/** A mail that is due. */
-export interface DueMail {
-  email: string;
+/** A mail about an error that is not sent yet. */
+@Entity('error_mail')
+@Index('error_mail_due', ['due_at'])
+export class ErrorMail {
+  /** Of the error. */
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: string;
+
+  @Column(BYTEWISE_TEXT)
+  account_id!: UserId;
+
+  @Column('jsonb')
+  error!: ErrorRaised;
+
   /** Errors of the same kind since the previous mail. */
-  since: number;
+  @Column('int')
+  since!: number;
+
+  /** Whether the account gets no further mail for now. */
+  @Column('boolean')
+  is_last!: boolean;
+
+  /** While a gateway sends it: when its lease expires. */
+  @Column(CREATED_AT)
+  due_at!: Date;
+
+  @Column('int', { default: 0 })
+  attempts!: number;
+
+  @Column(CREATED_AT)
+  created_at!: Date;
 }
 
-const ONE_MAIL_IN_HOURS = 24;
-/** Of one account in that time: code may throw errors with ever new codes. */
-const MOST_MAILS = 100;
+/** A mail that this process sends. `email`: null if the account gets none any more. */
+export type LeasedMail = Pick<ErrorMail, 'id' | 'account_id' | 'error' | 'since' | 'is_last' | 'attempts'> & { email: string | null };
+
+/** Of one account in 24 hours: code may throw errors with ever new codes. */
+export const MOST_MAILS = 100;
+const RECENTLY = "now() - interval '24 hours'";
+const GETS_MAIL = 'account.error_mail AND account.suspended_at IS NULL';
+/** Longer than an attempt can take. */
+const LEASE_MINUTES = 15;
 const DAY_MS = 24 * 3_600_000;
 const KEEP_SEEN_MS = 8 * DAY_MS;
 /** The next mail does not mention errors before that. */
 const KEEP_NOTICES_MS = 90 * DAY_MS;
-/** Sending a mail takes several steps of up to ten seconds each. */
-const MAIL_SECONDS = 120;
+/** A mail that is never attempted, because the mail server is down or no longer configured. */
+const KEEP_MAILS_MS = 7 * DAY_MS;
 
-/** The only writer of the tables `error_notice` and `error_seen`. */
+const waiting = gauge('error_mails_waiting', 'Mails about errors that are not sent yet, of all accounts.');
+
+/** The only writer of the tables `error_notice`, `error_seen` and `error_mail`. */
 @Injectable()
-export class ErrorNoticesRepository {
+export class ErrorNoticesRepository extends DueRows {
   constructor(
     private readonly database: Database,
     @InjectRepository(SeenError) private readonly seen: Repository<SeenError>,
-  ) {}
-
-  /**
-   * Counts an error, and calls `mail` if a mail about it is due: for the first error of its emitter and code in 24 hours, at most 100 times per account.
-   * If `mail` throws, nothing is stored, and the error can be counted again.
-   */
-  async count({ id, owner_id, subject_id, ...error }: ErrorRaised, mail: (due: DueMail) => Promise<void>): Promise<void> {
-    const code = storableText(error.code);
-    await this.database.transaction(async (transaction) => {
-      const seen = await transaction.rows(SeenError).createQueryBuilder().insert().values({ id }).orIgnore().returning('id').execute();
-      if ((seen.raw as object[]).length === 0) return;
-      const account = await transaction.rows(AccountRow).findOneBy({ id: owner_id, error_mail: true });
-      if (!account) return;
-      // SQL: the database's clock decides what is recent, and the row stays locked until the mail is sent
-      const { rows: before } = await transaction.query<{ since: number; recent: boolean }>(
-        `SELECT since, mailed_at > now() - make_interval(hours => ${ONE_MAIL_IN_HOURS}) AS recent FROM error_notice
-         WHERE account_id = $1 AND subject_id = $2 AND code = $3 FOR UPDATE`,
-        [owner_id, subject_id, code],
-      );
-      const mailedRecently = before[0]?.recent === true;
-      if (!mailedRecently && (await this.hasMostMails(transaction, owner_id))) return;
-      await transaction.query(
-        `INSERT INTO error_notice (account_id, subject_id, code, mailed_at) VALUES ($1, $2, $3, now())
-         ON CONFLICT (account_id, subject_id, code) DO UPDATE SET
-           since = CASE WHEN $4 THEN error_notice.since + 1 ELSE 0 END, mailed_at = CASE WHEN $4 THEN error_notice.mailed_at ELSE now() END`,
-        [owner_id, subject_id, code, mailedRecently],
-      );
-      if (mailedRecently) return;
-      await transaction.query(`SET LOCAL idle_in_transaction_session_timeout = '${MAIL_SECONDS}s'`);
-      await mail({ email: account.email, since: before[0]?.since ?? 0 });
-    });
+    @InjectRepository(ErrorMail) private readonly mails: Repository<ErrorMail>,
+  ) {
+    super();
   }
 
-  private async hasMostMails(transaction: Transaction, accountId: UserId): Promise<boolean> {
-    const { rowCount } = await transaction.query(
-      `SELECT FROM error_notice WHERE account_id = $1 AND mailed_at > now() - make_interval(hours => ${ONE_MAIL_IN_HOURS}) LIMIT ${MOST_MAILS}`,
-      [accountId],
-    );
-    return rowCount === MOST_MAILS;
+  /**
+   * Counts an error. For the first one of its emitter and code in 24 hours, a mail is due, at most 100 times per account. SQL: one statement, because an
+   * account may have any number of errors, and the database's clock decides what is recent.
+   */
+  async count(error: ErrorRaised): Promise<void> {
+    const code = storableText(error.code);
+    const { rowCount } = await this.database.query({
+      name: 'count-error',
+      text: `WITH first_time AS (
+               INSERT INTO error_seen (id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id
+             ), before AS (
+               SELECT since, mailed_at > ${RECENTLY} AS is_recent FROM error_notice WHERE account_id = $2 AND subject_id = $3 AND code = $4
+             ), recent AS (
+               SELECT count(*) AS mails FROM error_notice WHERE account_id = $2 AND mailed_at > ${RECENTLY}
+             ), noted AS (
+               INSERT INTO error_notice AS notice (account_id, subject_id, code, mailed_at)
+               SELECT account.id, $3, $4, now() FROM account, first_time
+               WHERE account.id = $2 AND ${GETS_MAIL}
+                 AND (EXISTS (SELECT FROM before WHERE is_recent) OR (SELECT mails FROM recent) < ${MOST_MAILS})
+               ON CONFLICT (account_id, subject_id, code) DO UPDATE SET
+                 since = CASE WHEN notice.mailed_at > ${RECENTLY} THEN notice.since + 1 ELSE 0 END,
+                 mailed_at = CASE WHEN notice.mailed_at > ${RECENTLY} THEN notice.mailed_at ELSE now() END
+               RETURNING mailed_at = now() AS is_due
+             )
+             INSERT INTO error_mail (id, account_id, error, since, is_last)
+             SELECT $1, $2, $5::jsonb, coalesce((SELECT since FROM before), 0), (SELECT mails FROM recent) = ${MOST_MAILS - 1}
+             FROM noted WHERE is_due`,
+      values: [
+        ...[error.id, error.owner_id, error.subject_id, code],
+        JSON.stringify({ ...error, code, message: storableText(error.message) }),
+      ],
+    });
+    if (rowCount === 1) this.scheduled(this.database);
+  }
+
+  /** SQL, for the database's clock. Also counts the mails for the metric. */
+  async msToNext(): Promise<number | null> {
+    const { rows } = await this.database.query<{ mails: number; ms: number | null }>({
+      name: 'error-mail-first',
+      text: 'SELECT count(*)::int AS mails, extract(epoch FROM min(due_at) - now())::float8 * 1000 AS ms FROM error_mail',
+      values: [],
+    });
+    waiting.set(rows[0]!.mails);
+    return rows[0]!.ms;
+  }
+
+  /**
+   * Leases a mail that is due: the first one of the account that follows `after`, so that accounts take turns. The mail is due again when the lease
+   * expires, unless it is deleted or postponed before. SQL, for SKIP LOCKED: gateways share the work.
+   */
+  async leaseMail(after: string): Promise<LeasedMail | undefined> {
+    const { rows } = await this.database.query<LeasedMail>({
+      name: 'error-mail-lease',
+      text: `UPDATE error_mail SET due_at = now() + interval '${LEASE_MINUTES} minutes', attempts = attempts + 1 WHERE id = (
+               SELECT id FROM error_mail WHERE due_at <= now() ORDER BY account_id <= $1, account_id, due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+             ) RETURNING id, account_id, error, since, is_last, attempts,
+               (SELECT email FROM account WHERE account.id = error_mail.account_id AND ${GETS_MAIL})`,
+      values: [after],
+    });
+    return rows[0];
+  }
+
+  async postponeMail(id: string, minutes: number): Promise<void> {
+    await this.mails.update({ id }, { due_at: () => `now() + interval '${minutes} minutes'` });
+  }
+
+  async deleteMail(id: string): Promise<void> {
+    await this.mails.delete({ id });
+  }
+
+  /** Deletes mails that are too old to be sent, and returns their number. */
+  async deleteOldMails(): Promise<number> {
+    const { affected } = await this.mails.delete({ created_at: LessThan(new Date(Date.now() - KEEP_MAILS_MS)) });
+    return affected ?? 0;
   }
 
   async deleteOld(): Promise<void> {
@@ -105,7 +180,8 @@ export class ErrorNoticesRepository {
   }
 }
 
-/** Deletes the notices of a deleted account. */
+/** Deletes the notices of a deleted account, and the mails that it would get. */
 export async function deleteNoticesOf(transaction: Transaction, accountId: UserId): Promise<void> {
   await transaction.rows(ErrorNotice).delete({ account_id: accountId });
+  await transaction.rows(ErrorMail).delete({ account_id: accountId });
 }

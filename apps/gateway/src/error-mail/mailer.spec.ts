@@ -2,24 +2,31 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
-import { createLog, LOG } from '#observability';
 import { GatewayConfig } from '../gateway.config.js';
 import { Mailer } from './mailer.js';
 
 const MAIL = { to: 'ada@example.com', subject: 'An error', text: 'It failed.' };
-const refusal = (responseCode: number) => Object.assign(new Error('no'), { responseCode });
+const refusal = (responseCode: number, message = 'no') => Object.assign(new Error(message), { responseCode });
 
 describe('sending mail', () => {
   let server: SMTPServer;
   let received: string[];
-  let refuse: { recipient?: Error; data?: Error };
+  let passwords: unknown[];
+  let refuse: { sender?: Error; recipient?: Error; data?: Error };
 
   beforeEach(async () => {
     received = [];
+    passwords = [];
     refuse = {};
     server = new SMTPServer({
       authOptional: true,
+      allowInsecureAuth: true,
       disabledCommands: ['STARTTLS'],
+      onAuth: ({ username, password }, _session, done) => {
+        passwords.push(password);
+        done(null, { user: username });
+      },
+      onMailFrom: (_address, _session, done) => done(refuse.sender),
       onRcptTo: (_address, _session, done) => done(refuse.recipient),
       onData(stream, _session, done) {
         const chunks: Buffer[] = [];
@@ -37,54 +44,67 @@ describe('sending mail', () => {
 
   const mailerTo = async (url: string | undefined) => {
     const module = await Test.createTestingModule({
-      providers: [
-        Mailer,
-        { provide: GatewayConfig, useValue: GatewayConfig.read({ SLUICE_SMTP_URL: url }) },
-        { provide: LOG, useValue: createLog('test', 'silent') },
-      ],
+      providers: [Mailer, { provide: GatewayConfig, useValue: GatewayConfig.read({ SLUICE_SMTP_URL: url }) }],
     }).compile();
     return module.get(Mailer);
   };
-  const serverUrl = () => `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  const port = () => (server.server.address() as AddressInfo).port;
+  const send = async (mail: Partial<typeof MAIL> = {}, url = `smtp://127.0.0.1:${port()}`) =>
+    (await mailerTo(url)).send({ ...MAIL, ...mail });
 
   it('sends a mail to its recipient, from the configured address', async () => {
-    await (await mailerTo(serverUrl())).send(MAIL);
+    expect(await send()).toEqual({ outcome: 'sent' });
     expect(received).toEqual([expect.stringMatching(/^From: [^\r]+\r\nTo: ada@example\.com\r\nSubject: An error\r\n[^]*It failed\./)]);
   });
 
-  it.each([
-    ['a recipient that the server refuses permanently', { recipient: refusal(550) }],
-    ['a mail that the server refuses permanently', { data: refusal(554) }],
-  ])('does not retry %s', async (_, refused) => {
-    refuse = refused;
-    await (await mailerTo(serverUrl())).send(MAIL);
-    expect(received).toEqual([]);
+  it('is refused if the server refuses the recipient', async () => {
+    refuse = { recipient: refusal(550, 'no such user') };
+    expect(await send()).toEqual({ outcome: 'refused', reason: expect.stringContaining('550 no such user') });
   });
 
-  it('does not retry a mail to an address that contains none', async () => {
-    await (await mailerTo(serverUrl())).send({ ...MAIL, to: '(@)' });
-    expect(received).toEqual([]);
+  it('is refused if the recipient is not an address', async () => {
+    expect(await send({ to: '(@)' })).toEqual({ outcome: 'refused', reason: expect.any(String) });
   });
 
   it.each([
-    ['a recipient that the server refuses temporarily', { recipient: refusal(450) }],
-    ['a mail that the server refuses temporarily', { data: refusal(451) }],
-  ])('throws, so that the caller retries, for %s, unless it is the last attempt', async (_, refused) => {
+    ['the sender', { sender: refusal(550) }],
+    ['the recipient temporarily, as by greylisting', { recipient: refusal(450) }],
+    ['to relay', { recipient: refusal(550, 'relaying denied') }],
+    ['the mail temporarily', { data: refusal(451) }],
+    ['the mail', { data: refusal(554) }],
+  ])('can succeed later if the server refuses %s', async (_, refused) => {
     refuse = refused;
-    const mailer = await mailerTo(serverUrl());
-    await expect(mailer.send(MAIL)).rejects.toThrow();
-    await mailer.send(MAIL, { isLast: true });
-    expect(received).toEqual([]);
+    expect(await send()).toEqual({ outcome: 'failed', reason: expect.any(String) });
+    refuse = {};
+    expect(await send()).toEqual({ outcome: 'sent' });
+    expect(received).toHaveLength(1);
   });
 
-  it('throws, so that the caller retries, when the server is down', async () => {
-    const url = serverUrl();
+  it('does not report the text that a server quotes in its refusal', async () => {
+    refuse = { data: refusal(554, '5.7.1 An error is not a subject') };
+    expect(await send()).toEqual({ outcome: 'failed', reason: '554 5.7.1' });
+  });
+
+  it('reports that the server is down', async () => {
+    const mailer = await mailerTo(`smtp://127.0.0.1:${port()}`);
+    await mailer.check();
     await new Promise<void>((resolve) => server.close(resolve));
-    await expect((await mailerTo(url)).send(MAIL)).rejects.toMatchObject({ code: 'ESOCKET' });
+    await expect(mailer.check()).rejects.toMatchObject({ code: 'ESOCKET' });
+    expect(await mailer.send(MAIL)).toMatchObject({ outcome: 'failed' });
   });
 
-  it('sends nothing and does not fail when no server is configured', async () => {
-    await (await mailerTo(undefined)).send(MAIL);
-    expect(received).toEqual([]);
+  it('sends no password to another machine that does not encrypt, unless the URL allows it', async () => {
+    // reaches this machine, but is not recognised as its address
+    const url = `smtp://ada:secret@0.0.0.0:${port()}`;
+    expect(await send({}, url)).toEqual({ outcome: 'failed', reason: expect.stringContaining('STARTTLS') });
+    expect(passwords).toEqual([]);
+    expect(await send({}, `${url}?requireTLS=false`)).toEqual({ outcome: 'sent' });
+    expect(await send({}, `smtp://ada:secret@127.0.0.1:${port()}`)).toEqual({ outcome: 'sent' });
+    expect(passwords).toEqual(['secret', 'secret']);
+  });
+
+  it('is not configured without the URL of a server', async () => {
+    expect((await mailerTo(undefined)).isConfigured).toBe(false);
+    expect((await mailerTo('smtp://127.0.0.1')).isConfigured).toBe(true);
   });
 });

@@ -1,48 +1,58 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { createTransport, type Transporter } from 'nodemailer';
-import { LOG, type Log } from '#observability';
 import { GatewayConfig } from '../gateway.config.js';
+import { refusesRecipient, type SmtpFailure } from './recipient-refusal.js';
 
-const TIMEOUT_MS = 10_000;
+const CONNECT_MS = 10_000;
+/** RFC 5321, 4.5.3.2.6: a server that has received a mail may take this long to respond. If the client gives up earlier, the mail arrives several times. */
+const RESPONSE_MS = 10 * 60_000;
+/** An attempt ends after this time in any case, before the lease of the mail expires. */
+const ATTEMPT_MS = 12 * 60_000;
 
-/** Sends mail by SMTP; without a configured server, it only logs the mail. */
+/** refused: no further attempt can succeed. `reason` does not contain the text of the mail. */
+export type MailOutcome = { outcome: 'sent' } | { outcome: 'refused' | 'failed'; reason: string };
+
+/** Sends mail by SMTP. */
 @Injectable()
 export class Mailer {
   private readonly transport: Transporter | undefined;
 
-  constructor(
-    private readonly config: GatewayConfig,
-    @Inject(LOG) private readonly log: Log,
-  ) {
-    const { smtpUrl } = config;
-    if (smtpUrl !== undefined) {
-      this.transport = createTransport({
-        url: smtpUrl,
-        connectionTimeout: TIMEOUT_MS,
-        greetingTimeout: TIMEOUT_MS,
-        socketTimeout: TIMEOUT_MS,
-      });
-    }
+  constructor(private readonly config: GatewayConfig) {
+    const { smtpUrl: url } = config;
+    if (url === undefined) return;
+    this.transport = createTransport({
+      // parameters of the URL take precedence over these options
+      ...{ url, requireTLS: mustEncrypt(new URL(url)) },
+      ...{ connectionTimeout: CONNECT_MS, greetingTimeout: CONNECT_MS, socketTimeout: RESPONSE_MS },
+    });
   }
 
-  /**
-   * Throws if the server is unreachable or refuses the mail temporarily. A permanent refusal is only logged, and so is a temporary one if this is the last
-   * attempt.
-   */
-  async send(mail: { to: string; subject: string; text: string }, { isLast = false } = {}): Promise<void> {
-    if (!this.transport) return this.log.info({ to: mail.to, subject: mail.subject }, 'mail.not-sent-without-smtp');
-    try {
-      await this.transport.sendMail({ from: this.config.mailFrom, ...mail });
-    } catch (error) {
-      const { code, command, responseCode } = error as { code?: string; command?: string; responseCode?: number };
-      // an error in our configuration, such as a wrong password, will be corrected; then the mail is sent
-      const isOfMail = (command === 'RCPT TO' || command === 'DATA') && responseCode !== undefined;
-      // an address to which nothing can be sent is refused here, before the server
-      const isNoAddress = command === 'API' && code === 'EENVELOPE';
-      const isRefused = isNoAddress || (isOfMail && (responseCode >= 500 || isLast));
-      if (!isRefused) throw error;
-      return this.log.error({ to: mail.to, subject: mail.subject, err: error }, 'mail.refused');
-    }
-    this.log.info({ to: mail.to, subject: mail.subject }, 'mail.sent');
+  get isConfigured(): boolean {
+    return this.transport !== undefined;
   }
+
+  /** Throws if the server cannot be reached, or refuses the login. */
+  async check(): Promise<void> {
+    await this.transport?.verify();
+  }
+
+  async send(mail: { to: string; subject: string; text: string }): Promise<MailOutcome> {
+    try {
+      await this.transport!.sendMail({ from: this.config.mailFrom, ...mail, signal: AbortSignal.timeout(ATTEMPT_MS) });
+      return { outcome: 'sent' };
+    } catch (error) {
+      const failure = error as SmtpFailure;
+      return { outcome: refusesRecipient(failure) ? 'refused' : 'failed', reason: reasonOf(failure) };
+    }
+  }
+}
+
+/** With a password, unless the server is on this machine: one that offers no STARTTLS, or an attacker who removes the offer, would get it unencrypted. */
+function mustEncrypt({ protocol, username, password, hostname }: URL): boolean {
+  return protocol === 'smtp:' && username + password !== '' && !/^(localhost|127(\.\d+){3}|\[::1\])$/i.test(hostname);
+}
+
+/** A server that has received the mail may quote it in its response: then only the codes at the beginning are safe. */
+function reasonOf({ message, code, response = '' }: SmtpFailure): string {
+  return code === 'EMESSAGE' ? /^[\d .-]*/.exec(response)![0].trim() : message;
 }

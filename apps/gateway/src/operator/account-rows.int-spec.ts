@@ -21,16 +21,20 @@ it('deletes all rows of an account, and none of another one', async () => {
     await database.query("INSERT INTO usage VALUES ($1, '2026-01-01', 1, 1)", [each]);
     await database.query("INSERT INTO idempotent_request (account_id, key, fingerprint) VALUES ($1, 'k', '')", [each]);
     await database.query("INSERT INTO error_notice VALUES ($1, 'dc_1', 'Error', now())", [each]);
+    await database.query("INSERT INTO error_mail (id, account_id, error, since, is_last) VALUES ($1, $1, '{}', 0, false)", [each]);
   }
   const left = async (): Promise<UserId[][]> => {
-    const owners = [['account', 'id'], ...['api_key', 'usage', 'idempotent_request', 'error_notice'].map((table) => [table, 'account_id'])];
+    const owners = [
+      ['account', 'id'],
+      ...['api_key', 'usage', 'idempotent_request', 'error_notice', 'error_mail'].map((table) => [table, 'account_id']),
+    ];
     return Promise.all(
       owners.map(async ([table, column]) =>
         (await database.query<{ owner: UserId }>(`SELECT ${column} AS owner FROM ${table} ORDER BY 1`)).rows.map(({ owner }) => owner),
       ),
     );
   };
-  expect(await left()).toEqual(Array.from({ length: 5 }, () => [id, other].sort()));
+  expect(await left()).toEqual(Array.from({ length: 6 }, () => [id, other].sort()));
   expect([await deleteAccountRows(database, accounts, id), await deleteAccountRows(database, accounts, id)]).toEqual([1, 0]);
-  expect(await left()).toEqual(Array.from({ length: 5 }, () => [other]));
+  expect(await left()).toEqual(Array.from({ length: 6 }, () => [other]));
 });
