@@ -9,7 +9,7 @@ import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 import { RestoresRepository } from './restores.repository.js';
 
 const RETRY_MS = 1000;
-/** The topic has at least one state of each emitter that has ever existed. */
+/** The topic has at least one state of each emitter that has existed since Kafka last lost its data. */
 const READ_WITHIN_MS = 600_000;
 /** Emitters whose states are published in one transaction. */
 const PUBLISHED_TOGETHER = 100;
