@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { schemaOf } from '#database';
 import type { Consumers, GroupPosition } from '#messaging';
@@ -66,6 +67,23 @@ describe('a database that was restored', () => {
       throw new Error('not noted');
     });
     await expect(restores.positionFor(at, restores.databaseMs + 100_000)).rejects.toThrow('not noted');
+  });
+
+  it('is reported once if its periods cannot be extended for another reason than an outage', async () => {
+    const log = createLog('test', 'silent');
+    const errors: unknown[] = [];
+    log.error = (...[fields]: unknown[]) => void errors.push(fields);
+    const consumers = { storedPositions: () => [] } as unknown as Consumers;
+    const restores = new DatabaseRestores(consumers, log);
+    await restores.start(db.database);
+    await db.database.query('ALTER TABLE database_period RENAME TO hidden');
+    try {
+      await setTimeout(2500);
+    } finally {
+      await db.database.query('ALTER TABLE hidden RENAME TO database_period');
+      await restores.stop();
+    }
+    expect(errors).toMatchObject([{ err: { message: expect.stringContaining('database_period') } }]);
   });
 
   it('shows for how long no process used it', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Database, Lookups } from '#database';
+import { type Database, isTransient, Lookups } from '#database';
 import { type Consumers, eachSecond, type GroupPosition, type Position, type Restores } from '#messaging';
 import { counter, type Log } from '#observability';
 
@@ -43,6 +43,8 @@ export class DatabaseRestores implements Restores {
   private stopExtending: () => void = () => {};
   private readonly listeners: (() => Promise<void>)[] = [];
   private extending: Promise<void> | undefined;
+  /** The last problem that was logged: it is found each second. */
+  private problem = '';
 
   constructor(
     private readonly consumers: Consumers,
@@ -54,7 +56,7 @@ export class DatabaseRestores implements Restores {
     this.database = database;
     await this.extendPeriod();
     await this.mergeOldPeriods();
-    this.stopExtending = eachSecond(() => void this.extendPeriod().catch(() => {}));
+    this.stopExtending = eachSecond(() => void this.extendPeriod().catch((error: Error) => this.notExtended(error)));
   }
 
   /**
@@ -98,6 +100,13 @@ export class DatabaseRestores implements Restores {
   extendPeriod(): Promise<void> {
     this.extending ??= this.extendOrBegin().finally(() => (this.extending = undefined));
     return this.extending;
+  }
+
+  /** An outage ends, and is reported elsewhere. Anything else, such as a missing permission, would hide a restore. */
+  private notExtended(error: Error): void {
+    if (isTransient(error) || error.message === this.problem) return;
+    this.problem = error.message;
+    this.log.error({ err: error }, 'database.period-not-extended');
   }
 
   private async extendOrBegin(): Promise<void> {
