@@ -42,6 +42,9 @@ const REPLIES_BYTES = String(3072 * MIB);
  */
 const ANY_CODEC = { 'compression.type': 'uncompressed' };
 
+/** How long a record without a value, which removes a workflow, is kept: a catalog that was down for longer, or whose restored backup is older, misses it. */
+const REMOVALS = { 'delete.retention.ms': String(30 * DAY_MS) };
+
 /** Messages with their own topic, and so with records that newer versions read: `golden/NAME.json` has examples of each, which stay as they are. */
 export const messagesWithTopics: readonly (Pick<Fact<object>, 'name' | 'topic' | 'payload' | 'compacted'> | QueuedCommand<object>)[] = [
   emitterChanged,
@@ -63,7 +66,7 @@ export function topicSpecs(): TopicSpec[] {
         ...ANY_CODEC,
       },
     },
-    { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact', ...ANY_CODEC } },
+    { topic: WORKFLOWS_TOPIC, partitions: 'configured', config: { 'cleanup.policy': 'compact', ...REMOVALS, ...ANY_CODEC } },
     { topic: WORKFLOW_TRIGGERS_TOPIC, partitions: 'configured', config: { ...WEEK, 'max.message.bytes': '2097152' } },
     ...messagesWithTopics.map((message): TopicSpec => {
       const topic = { topic: message.topic, partitions: 'configured' } as const;
