@@ -1,4 +1,4 @@
-import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { executeRun } from '#contracts';
 import { Consumers } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -6,9 +6,12 @@ import { afterLossOf } from '#service';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 
-/** When Kafka has lost requests for runs, those of timers and of further attempts are repeated: their runs would otherwise be missed for an hour. */
+/**
+ * When Kafka may have lost requests for runs, those of timers and of further attempts are repeated: their runs would otherwise be missed for an hour. Also at
+ * each start: a loss is not recognised if the position in the lost log was not stored. A run that is requested twice is one run.
+ */
 @Injectable()
-export class LostRuns implements OnModuleInit, OnApplicationShutdown {
+export class LostRuns implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private stop: () => void = () => {};
 
   constructor(
@@ -19,13 +22,19 @@ export class LostRuns implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   onModuleInit(): void {
-    this.stop = afterLossOf(executeRun.topic, { consumers: this.consumers, log: this.log }, async () => ({
-      timers: await this.timers.repeatLost(),
-      attempts: await this.retried.repeatLost(),
-    }));
+    this.stop = afterLossOf(executeRun.topic, { consumers: this.consumers, log: this.log }, () => this.repeat());
+  }
+
+  onApplicationBootstrap(): void {
+    // after an hour they are repeated in any case
+    this.repeat().catch((error: Error) => this.log.warn({ reason: error.message }, 'runs.not-repeated'));
   }
 
   onApplicationShutdown(): void {
     this.stop();
+  }
+
+  private async repeat(): Promise<{ timers: number; attempts: number }> {
+    return { timers: await this.timers.repeatLost(), attempts: await this.retried.repeatLost() };
   }
 }
