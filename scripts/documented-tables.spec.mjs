@@ -13,7 +13,9 @@ const codesIn = (text) => [...(text ?? '').matchAll(/`(\w+)`/g)].map(([, code]) 
 const documented = () =>
   DOCUMENT.split('\n').flatMap((line) => {
     const [, databases, tables] = line.split('|');
-    return codesIn(databases).flatMap((database) => codesIn(tables).map((table) => `${database}.${table}`));
+    // another table of the document has symptoms and remedies
+    const named = codesIn(databases).filter((name) => DATABASES.includes(name));
+    return named.flatMap((database) => codesIn(tables).map((table) => `${database}.${table}`));
   });
 
 /** @param {string} database */
