@@ -29,7 +29,7 @@ describe('an error of a source', () => {
     return module.get(ErrorMailController);
   };
 
-  it('is counted', async () => {
+  it('is counted, and not logged, if there is a mail server', async () => {
     await (await controllerWith({ isConfigured: true })).raised(ERROR);
     expect({ counted, logged }).toEqual({ counted: [ERROR], logged: [] });
   });

@@ -78,7 +78,7 @@ describe('the sender of mails', () => {
     expect({ done, logged }).toEqual({ done: ['lease after ""', 'delete'], logged: [] });
   });
 
-  it('gives up at once if the recipient is refused', async () => {
+  it('gives up a mail at once if the server refuses its recipient', async () => {
     outcome = { outcome: 'refused', reason: '550 no such user' };
     await sender.handleDue();
     expect(done).toEqual(['lease after ""', sent, 'delete']);
@@ -99,7 +99,7 @@ describe('the sender of mails', () => {
     expect(logged).toEqual([['mail.postponed', { ...fields, attempt: attempts, reason: '450' }]]);
   });
 
-  it('gives up after the last attempt', async () => {
+  it('gives up a mail after its last attempt has failed', async () => {
     waiting = [{ ...MAIL, attempts: LAST_ATTEMPT }];
     outcome = { outcome: 'failed', reason: '450' };
     await sender.handleDue();

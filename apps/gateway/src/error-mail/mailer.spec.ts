@@ -85,7 +85,7 @@ describe('sending mail', () => {
     expect(await send()).toEqual({ outcome: 'failed', reason: '554 5.7.1' });
   });
 
-  it('reports that the server is down', async () => {
+  it('fails while the server is down, and so does the check of the server', async () => {
     const mailer = await mailerTo(`smtp://127.0.0.1:${port()}`);
     await mailer.check();
     await new Promise<void>((resolve) => server.close(resolve));

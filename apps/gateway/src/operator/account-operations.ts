@@ -46,8 +46,8 @@ const LOOK_MS = 500;
 export class AccountOperations {
   /** For the operator, if the command ends now: its effect so far, and how to complete it. */
   unfinished: string | undefined;
-  /** The services that the operator knows to be slow. */
-  private readonly slow = new Set<string>();
+  /** The services for which the operator knows that the command waits. */
+  private readonly announced = new Set<string>();
 
   constructor(
     private readonly accounts: Pick<AccountsRepository, 'find' | 'setSuspended'>,
@@ -139,7 +139,7 @@ export class AccountOperations {
     payload: Payload,
   ): Promise<Reply> {
     const [service = ''] = contract.name.split('.');
-    const remark = setTimeout(() => this.isSlow(service), REMARK_MS);
+    const remark = setTimeout(() => this.announceWait(service), REMARK_MS);
     try {
       return await this.messages.request(contract, payload, { key: payload.owner_id, timeoutMs: TIMEOUT_MS });
     } catch (error) {
@@ -150,9 +150,9 @@ export class AccountOperations {
     }
   }
 
-  private isSlow(service: string): void {
-    if (this.slow.has(service)) return;
-    this.slow.add(service);
+  private announceWait(service: string): void {
+    if (this.announced.has(service)) return;
+    this.announced.add(service);
     this.remark(`waiting for the service ${service}, for up to ${TIMEOUT_MS / 1000} s`);
   }
 }

@@ -20,6 +20,6 @@ it.each([
   expect(await ask(typed)).toEqual({ result: false, code, shown: expect.stringMatching(/\nnothing was deleted\n$/) });
 });
 
-it('the deletion is confirmed if "yes" is typed', async () => {
+it('"yes" at the question confirms the deletion, and the command continues', async () => {
   expect(await ask('yes\r')).toMatchObject({ result: true, code: undefined });
 });

@@ -489,7 +489,7 @@ describe('an idle connection', () => {
     expect(headers['keep-alive']).toBe('timeout=75');
   });
 
-  it('does not delay the shutdown', async () => {
+  it('is closed when the service stops, which does not wait for its client', async () => {
     const { port } = await start();
     const client = connect(port, '127.0.0.1');
     client.write(`POST /${KEY} HTTP/1.1\r\nhost: in.test\r\ncontent-length: 0\r\n\r\n`);
