@@ -257,9 +257,12 @@ export class EmitterDirectory {
       const last = emitters.at(-1);
       if (!last) return count;
       const states = await this.ask(emitters.map(({ id }) => id));
-      const ids = new Set(states.map(({ emitter_id }) => emitter_id as string));
-      const gone = emitters.filter(({ id, kind }) => kind === 'source' && !ids.has(id));
-      for (const state of [...states, ...gone.map(endOf)]) if (await this.learn(state)) count += 1;
+      const current = new Map(states.map((state) => [state.emitter_id as string, state]));
+      for (const emitter of emitters) {
+        const state = current.get(emitter.id) ?? (emitter.kind === 'source' ? endOf(emitter) : undefined);
+        // most are unchanged, and `learn` would look up each of them again
+        if (state && state.version > emitter.version && (await this.learn(state))) count += 1;
+      }
       after = last.id;
     }
   }
