@@ -141,8 +141,7 @@ needing('processes', 'broker', 'receiver').describe('when Kafka loses the topic 
     );
     const create = async () => (await api.post('/sources', { component_id: component })).body.data.id as string;
     const [deleted, off, kept] = [await create(), await create(), await create()];
-    // by then, the runtime has stored its positions, which it does each second: without them, it would take the new log for the first one
-    for (const id of [deleted, off, kept]) await eventually(async () => expect((await stored(id)).length).toBeGreaterThan(3));
+    for (const id of [deleted, off, kept]) await eventually(async () => expect((await stored(id)).length).toBeGreaterThan(0));
 
     await system.apps.stop('runtime');
     expect((await api.delete(`/sources/${deleted}`)).status).toBe(204);
@@ -150,13 +149,15 @@ needing('processes', 'broker', 'receiver').describe('when Kafka loses the topic 
     await system.broker.kill();
     await system.broker.loseData?.();
     await system.broker.start();
+    const logged = (text: RegExp) => eventually(async () => expect((await system.apps.logs('runtime')).join('')).toMatch(text));
+    // it recognises the loss, and dies before it can repair it
+    await system.apps.stop('catalog');
     await system.apps.start('runtime');
-
-    await eventually(async () =>
-      expect((await system.apps.logs('runtime')).join('')).toMatch(
-        /"topic":"catalog.emitter.changed","emitters":\d+,"msg":"log.loss-repaired"/,
-      ),
-    );
+    await logged(/"topic":"catalog.emitter.changed".*"msg":"log.loss-not-repaired"/);
+    await system.apps.kill('runtime');
+    await system.apps.start('catalog');
+    await system.apps.start('runtime');
+    await logged(/"topic":"catalog.emitter.changed","emitters":\d+,"msg":"log.loss-repaired"/);
     const runs = async (id: string) =>
       (await system.apps.logs('runtime')).filter((line) => line.includes(id) && line.includes('run.finished')).length;
     const before = [await runs(deleted), await runs(off)];

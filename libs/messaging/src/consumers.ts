@@ -11,7 +11,7 @@ export class Consumers {
   private readonly onDemand = new Map<string, () => LogConsumer>();
   private readonly missed = new Map<string, (missed: MissedRecords) => Task>();
   private readonly running = new Map<string, LogConsumer>();
-  private readonly replacedListeners: ((topic: string) => void)[] = [];
+  private readonly replacedListeners: ((topic: string) => Promise<void>)[] = [];
 
   /** For the transport. */
   add(group: string, consumer: LaneConsumer): void {
@@ -43,14 +43,17 @@ export class Consumers {
     return this.missed.get(group)?.(missed);
   }
 
-  /** Calls back when a partition of a topic has another log than before: Kafka has lost records, and a group may not have read all of them. */
-  onReplaced(listener: (topic: string) => void): void {
+  /**
+   * Calls back when a partition of a topic has another log than before: Kafka has lost records, and a group may not have read all of them. Until the
+   * promise of the listener resolves, the replacement is recognised again after a crash.
+   */
+  onReplaced(listener: (topic: string) => Promise<void>): void {
     this.replacedListeners.push(listener);
   }
 
-  /** For the transport: a partition of the topic has another log than before. */
-  replaced(topic: string): void {
-    for (const listener of this.replacedListeners) listener(topic);
+  /** For the transport: a partition of the topic has another log than before. Resolves when what depends on its records is repaired. */
+  async replaced(topic: string): Promise<void> {
+    await Promise.all(this.replacedListeners.map((listener) => listener(topic)));
   }
 
   /** How much of its capacity for unfinished work the group uses; from 1 on, it reads no more records. */

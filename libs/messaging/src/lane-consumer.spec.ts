@@ -4,7 +4,7 @@ import type { ConsumerRunConfig, EachBatchPayload } from 'kafkajs';
 import { createLog } from '#observability';
 import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
-import type { Restores } from './restores.js';
+import { NO_RESTORES } from './restores.js';
 
 const TOPIC = 'events';
 /** Unlike every other pause. */
@@ -23,7 +23,7 @@ const eventually = async (expected: () => void): Promise<void> => {
 };
 
 /** A consumer in a group that accepts or refuses its commits. Its tasks run one at a time, until the test ends them. */
-async function consuming({ maxOutstanding = 100, partitions = [0], restores = undefined as Restores | undefined } = {}) {
+async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO_RESTORES } = {}) {
   const emitter = new EventEmitter();
   const group = { refuses: undefined as string | undefined, hangs: undefined as Promise<void> | undefined, commits: 0 };
   const begun: number[] = [];
@@ -60,7 +60,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = un
     commitEveryMs: COMMIT_EVERY_MS,
     concurrency: 1,
     maxOutstanding,
-    ...(restores && { restores }),
+    restores,
     plan: (records) => {
       planned.with(records.map(({ offset }) => offset));
       return records.map(({ offset }) => [
@@ -131,8 +131,7 @@ describe('a lane consumer', () => {
   afterEach(() => void jest.restoreAllMocks());
 
   it('has no positions to store after the process stood still for longer than a session, until the group accepts a commit', async () => {
-    const restores = { databaseMs: 0, positionFor: async () => undefined, storedPosition: async () => undefined } as unknown as Restores;
-    const { lanes, group, end } = await consuming({ restores });
+    const { lanes, group, end } = await consuming();
     const stored = () => lanes.storedPositions().map(({ offset }) => offset);
     end();
     await eventually(() => expect(stored()).toEqual([1]));
@@ -145,6 +144,17 @@ describe('a lane consumer', () => {
     group.refuses = undefined;
     await eventually(() => expect(stored()).toEqual([1]));
     await lanes.stop();
+  });
+
+  it('stores its positions once more before it leaves the group, and none afterwards', async () => {
+    const storedAtEnd: number[] = [];
+    const restores = { ...NO_RESTORES, beforeLeaving: async () => void storedAtEnd.push(...stored()) };
+    const { lanes, end } = await consuming({ restores });
+    const stored = () => lanes.storedPositions().map(({ offset }) => offset);
+    const stopped = lanes.stop();
+    end();
+    await stopped;
+    expect([storedAtEnd, stored()]).toEqual([[1], []]);
   });
 
   it('starts no task after the process stood still for longer than a session, until the group accepts a commit', async () => {
@@ -271,8 +281,7 @@ describe('a lane consumer', () => {
   });
 
   it('reads from an earlier position on if it returns there while the last records of a fetch are planned', async () => {
-    const restores = { databaseMs: 0, positionFor: async () => undefined, storedPosition: async () => undefined } as unknown as Restores;
-    const { lanes, planned, fetch } = await consuming({ restores });
+    const { lanes, planned, fetch } = await consuming();
     planned.with = (offsets) => offsets.includes(5) && lanes.rewind([]);
     await fetch(4, 5);
     expect(await fetch(0, 1, 2, 3)).toEqual(['3']);

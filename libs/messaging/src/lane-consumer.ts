@@ -21,8 +21,11 @@ export interface LaneConsumerOptions extends LaneIntakeOptions, Pick<ConsumerSet
   topics: string[];
   /** Called when partitions were assigned, before their records come: other processes may have handled some of them. */
   onAssigned?(): void;
-  /** Called when a partition of the topic has another log than before, and is read from its beginning. */
-  onReplaced?(topic: string): void;
+  /**
+   * Called when a partition of the topic has another log than before, and is read from its beginning. Until the promise resolves, the group keeps its position
+   * in the log before.
+   */
+  onReplaced?(topic: string): Promise<void>;
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
@@ -78,6 +81,7 @@ export class LaneConsumer {
   private commits = 0;
   private failedCommits = 0;
   private stopping = false;
+  private hasLeft = false;
 
   constructor(
     private readonly kafka: KafkaClient,
@@ -107,18 +111,15 @@ export class LaneConsumer {
 
   /** The positions of its partitions: every record below is done, and its effects are stored. None while another process may have newer ones. */
   storedPositions(): GroupPosition[] {
-    if (!this.options.restores) return [];
+    if (!this.options.restores || this.hasLeft) return [];
     // the caller's timer may be the first to run after the process stood still
     this.noticeStandstill();
-    return this.membership.isCertain ? this.positions() : [];
+    return this.membership.isCertain ? this.positionsOf(this.intake.positions().filter(({ withheld }) => !withheld)) : [];
   }
 
   /** The same, whether they are stored or not. */
   positions(): GroupPosition[] {
-    return this.intake.positions().map(({ topic, partition, offset, clock, timestamp }) => ({
-      ...this.name,
-      ...{ topic, partition, offset, clock, timestamp },
-    }));
+    return this.positionsOf(this.intake.positions());
   }
 
   /** Returns to these positions, because the database has lost the effects of later records; without a position, to the beginning. */
@@ -186,8 +187,21 @@ export class LaneConsumer {
     this.stopResting();
     // nothing can be committed during a rebalance: finished work would be repeated
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
+    await this.restores.beforeLeaving();
     await this.commit();
+    this.hasLeft = true;
     await this.watched.stop();
+  }
+
+  private positionsOf(partitions: PartitionProgress[]): GroupPosition[] {
+    return partitions.map(({ topic, partition, offset, clock, timestamp }) => ({
+      ...this.name,
+      topic,
+      partition,
+      offset,
+      clock,
+      timestamp,
+    }));
   }
 
   private pause(): void {
@@ -369,9 +383,10 @@ export class LaneConsumer {
     this.watched.seek(topic, partition, 0);
   }
 
-  private replaced(at: Parameters<typeof reportReplaced>[1]): void {
+  private replaced(at: Parameters<typeof reportReplaced>[1] & { partition: number }): void {
     reportReplaced(this.log, at);
-    this.options.onReplaced?.(at.topic);
+    const repaired = this.options.onReplaced?.(at.topic);
+    if (repaired) this.intake.withhold(at.topic, at.partition, repaired);
   }
 
   private commit(): Promise<void> {

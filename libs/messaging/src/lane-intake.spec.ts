@@ -371,6 +371,26 @@ describe('a lane intake whose database was restored', () => {
     expect(intake.uncommitted()).toMatchObject([{ offset: 6, clock: 1020, ended: [] }]);
   });
 
+  it('commits no progress of a partition while that is withheld, and handles its records', async () => {
+    const intake = new LaneIntake({ concurrency: 1, maxOutstanding: 100, plan: (records) => records.map(() => []) });
+    intake.keepOnly([0, 1].map((partition) => ({ topic: TOPIC, partition })));
+    intake.assign([0, 1].map((partition) => ({ topic: TOPIC, partition, offset: 0, clock: 0, ended: [] })));
+    const { promise: repaired, resolve } = Promise.withResolvers<void>();
+    intake.withhold(TOPIC, 0, repaired);
+    for (const partition of [0, 1]) await intake.take(TOPIC, partition, log[partition]!.slice(0, 6));
+    expect(intake.uncommitted(0, true)).toMatchObject([{ partition: 1, offset: 6 }]);
+    expect(intake.positions()).toMatchObject([
+      { partition: 0, offset: 6, withheld: true },
+      { partition: 1, offset: 6, withheld: false },
+    ]);
+    resolve();
+    await settle();
+    expect(intake.uncommitted()).toMatchObject([
+      { partition: 0, offset: 6 },
+      { partition: 1, offset: 6 },
+    ]);
+  });
+
   it('reads a log that ends below its position from the beginning, unless the position has changed meanwhile', async () => {
     const intake = new LaneIntake({ concurrency: 1, maxOutstanding: 100, plan: (records) => records.map(() => []) });
     const at = { topic: TOPIC, partition: 0 };

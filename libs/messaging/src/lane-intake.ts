@@ -49,6 +49,8 @@ class AssignedPartition {
   private isLaterTimeDue = false;
   /** Another process owns it now. */
   lost = false;
+  /** Its progress is not committed yet; see `LaneIntake.withhold`. */
+  withheld = false;
   /** Retention has deleted these records, and no record behind them has been taken yet. */
   missed: MissedRecords | undefined;
 
@@ -185,8 +187,11 @@ export class LaneIntake {
   }
 
   /** The position of each assigned partition: every record below it is done. */
-  positions(): PartitionProgress[] {
-    return [...this.partitions.values()].map(({ topic, partition, watermark }) => ({ topic, partition, ...watermark.progress() }));
+  positions(): (PartitionProgress & { withheld: boolean })[] {
+    return [...this.partitions.values()].map(({ topic, partition, watermark, withheld }) => ({
+      ...{ topic, partition, withheld },
+      ...watermark.progress(),
+    }));
   }
 
   /**
@@ -250,6 +255,16 @@ export class LaneIntake {
     if (!this.positioned(topic, partition)?.continuity.endsEarly(end, next)) return false;
     this.replace(topic, partition);
     return true;
+  }
+
+  /**
+   * The progress of the partition is not committed until the promise resolves: after a crash, what has happened to its log is recognised again. Its records
+   * are handled meanwhile.
+   */
+  withhold(topic: string, partition: number, until: Promise<void>): void {
+    const assigned = this.partitionOf(topic, partition);
+    assigned.withheld = true;
+    void until.then(() => (assigned.withheld = false));
   }
 
   /** The partition, if it is assigned to us and its position is known. */
@@ -357,7 +372,7 @@ export class LaneIntake {
   uncommitted(databaseMs = 0, all = false): Uncommitted[] {
     if (!this.isAssigned) return [];
     return [...this.partitions.values()]
-      .filter((assigned) => all || assigned.isUncommitted(databaseMs))
+      .filter((assigned) => !assigned.withheld && (all || assigned.isUncommitted(databaseMs)))
       .map((assigned) => {
         const { topic, partition, watermark } = assigned;
         const { finished } = watermark;

@@ -21,6 +21,11 @@ export interface Restores {
   positionFor(at: { group: string; topic: string; partition: number }, databaseMs: number): Promise<Position | undefined>;
   /** The position in the database, for a group without a commit: the brokers have lost it, or deleted it because the group was idle for long. */
   storedPosition(at: { group: string; topic: string; partition: number }): Promise<Position | undefined>;
+  /**
+   * The consumer is about to commit for the last time and to leave its group: stores its positions, and makes the time of the database a later one than that
+   * of their effects. Does not throw, and takes a few seconds at most.
+   */
+  beforeLeaving(): Promise<void>;
 }
 
 /** Without a database. */
@@ -28,6 +33,7 @@ export const NO_RESTORES: Restores = {
   databaseMs: 0,
   positionFor: () => Promise.resolve(undefined),
   storedPosition: () => Promise.resolve(undefined),
+  beforeLeaving: () => Promise.resolve(),
 };
 
 /** The progress that a group has committed, with the time of the database. `isMissing`: it has committed nothing. */

@@ -126,6 +126,36 @@ describe('a database that was restored', () => {
     expect(await restores.storedPosition(at)).toEqual(POSITION);
   });
 
+  it('has the last position of a process that ends during an extension, and a later time than before', async () => {
+    positions = [move(10)];
+    const restores = await started();
+    const before = restores.databaseMs;
+    const extending = restores.extendPeriod();
+    positions = [move(20)];
+    await restores.beforeLeaving();
+    await extending;
+    expect(await (await started()).storedPosition(at)).toMatchObject({ offset: 20 });
+    expect(restores.databaseMs).toBeGreaterThan(before);
+  });
+
+  it('does not delay the end of a process when it does not respond', async () => {
+    const log = createLog('test', 'silent');
+    const warnings: unknown[] = [];
+    log.warn = (...[fields]: unknown[]) => void warnings.push(fields);
+    const restores = new DatabaseRestores({ storedPositions: () => [] } as unknown as Consumers, log);
+    await restores.start(db.database);
+    await restores.stop();
+    const client = await db.database.pool.connect();
+    try {
+      await client.query('BEGIN; LOCK TABLE database_period');
+      await restores.beforeLeaving();
+      expect(warnings).toEqual([{ reason: 'the database has not responded within 1000 ms' }]);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  });
+
   it('keeps the positions of partitions that the process lost while it extended its period', async () => {
     positions = [move(10)];
     const restores = await started();

@@ -2,9 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { type Database, isTransient, Lookups } from '#database';
 import { type Consumers, eachSecond, type GroupPosition, type Position, type Restores } from '#messaging';
 import { counter, type Log } from '#observability';
+import { within } from './within.js';
 
 /** Periods that ended longer ago are kept as one. */
 const SEPARATE_MS = 30 * 24 * 3_600_000;
+/** A database that does not respond must not delay the end of a process for longer. */
+const LEAVING_MS = 1000;
 /** The time when the statement began: the same in all of its parts, unlike NOW_MS of #database. */
 const STATEMENT_MS = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
 
@@ -100,6 +103,18 @@ export class DatabaseRestores implements Restores {
   extendPeriod(): Promise<void> {
     this.extending ??= this.extendOrBegin().finally(() => (this.extending = undefined));
     return this.extending;
+  }
+
+  async beforeLeaving(): Promise<void> {
+    const extend = async () => {
+      // one that is in progress may have begun before the last effects
+      await this.extending?.catch(() => {});
+      await this.extendPeriod();
+    };
+    const late = () => new Error(`the database has not responded within ${LEAVING_MS} ms`);
+    await within(LEAVING_MS, extend(), late).catch((error: Error) =>
+      this.log.warn({ reason: error.message }, 'database.positions-not-stored'),
+    );
   }
 
   /** An outage ends, and is reported elsewhere. Anything else, such as a missing permission, would hide a restore. */

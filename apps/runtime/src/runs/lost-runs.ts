@@ -8,7 +8,7 @@ import { TimersRepository } from '../timers/timers.repository.js';
 
 /**
  * When Kafka may have lost requests for runs, those of timers and of further attempts are repeated: their runs would otherwise be missed for an hour. Also at
- * each start: a loss is not recognised if the process ended before it had stored its position. A run that is requested twice is one run.
+ * each start: a loss is not recognised if the process was killed before it had stored its position. A run that is requested twice is one run.
  */
 @Injectable()
 export class LostRuns implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
