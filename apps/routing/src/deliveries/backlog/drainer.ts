@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { LRUCache } from 'lru-cache';
 import type { UserId, WebhookId } from '#contracts';
 import { eventIdOf } from '#events';
 import { Lanes } from '#messaging';
@@ -16,12 +15,10 @@ import { DeliveryMemory, type Reservation } from './delivery-memory.js';
 import { Lease } from './lease.js';
 import { SettlementBatch } from './settlement-batch.js';
 import { type Target, Targets } from '../receivers/targets.js';
-import { TokenBucket } from './token-bucket.js';
+import { WebhookRates } from './webhook-rates.js';
 
 /** The number of deliveries that are taken from a backlog at a time. */
 const TAKEN = 200;
-/** The number of webhooks whose rates are measured at a time. */
-const LIMITED = 10_000;
 /** How long new deliveries may be held up so that the end of a backlog can be reached, and how fast a receiver must be for that. */
 const CLOSING_MS = 1000;
 const CLOSING_MAX_DURATION_MS = 50;
@@ -50,7 +47,7 @@ const TURN_MS = 5000;
 @Injectable()
 export class Drainer {
   private readonly lanes: Lanes;
-  private readonly buckets = new LRUCache<string, { rate: number; bucket: TokenBucket }>({ max: LIMITED });
+  private readonly rates = new WebhookRates();
   private readonly memory: DeliveryMemory;
   private stopping = false;
 
@@ -136,7 +133,7 @@ export class Drainer {
     target: Target,
     isTurnOver: () => boolean,
   ): Promise<boolean> {
-    const limit = target.rateLimit === null ? TAKEN : await this.tokens(target.id, target.rateLimit);
+    const limit = target.rateLimit === null ? TAKEN : await this.rates.take(target.id, target.rateLimit, TAKEN);
     const memory = await this.memory.reserve(target.ownerId);
     try {
       return await this.drainTaken(lease, claim, receiver, target, { limit, memory, isTurnOver });
@@ -155,7 +152,7 @@ export class Drainer {
     const { webhookId } = claim;
     let { parked, inFlight } = await this.store.take(webhookId, limit, memory.bytes);
     // fewer may be due, or their bodies are large
-    this.giveBack(webhookId, limit - parked.length);
+    this.rates.giveBack(webhookId, limit - parked.length);
     if (inFlight) {
       await this.store.release(claim, { when: 'later', inMs: IN_FLIGHT_LOOK_MS });
       return false;
@@ -234,7 +231,7 @@ export class Drainer {
     await Promise.all(ended);
     await batch.end();
     if (gone) await this.gone(gone.target, gone.delivery);
-    this.giveBack(webhookId, parked.length - begun);
+    this.rates.giveBack(webhookId, parked.length - begun);
     return { opened, disabled: disabled || gone !== undefined, retryAfterMs };
   }
 
@@ -331,21 +328,6 @@ export class Drainer {
   private nextProbe(failed: FailedProbes): { when: 'probe'; inMs: number; failedProbes: number } {
     const { failedProbes } = failed;
     return { when: 'probe', inMs: probePause(this.config.retrySchedule, failed, this.random()), failedProbes };
-  }
-
-  /** The number of deliveries that the webhook's rate allows now. Waits until it is at least one. */
-  private async tokens(webhookId: string, rate: number): Promise<number> {
-    let kept = this.buckets.get(webhookId);
-    if (kept?.rate !== rate) this.buckets.set(webhookId, (kept = { rate, bucket: new TokenBucket(rate, performance.now()) }));
-    for (;;) {
-      const tokens = kept.bucket.take(TAKEN, performance.now());
-      if (tokens > 0) return tokens;
-      await new Promise((resolve) => setTimeout(resolve, kept.bucket.waitMs));
-    }
-  }
-
-  private giveBack(webhookId: string, tokens: number): void {
-    this.buckets.get(webhookId)?.bucket.giveBack(tokens);
   }
 }
 
