@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => routing?.close());
 
-const add = async (owner: UserId, part: { emitter_id?: EmitterId; listener_id?: ListenerId } = {}) => {
+const add = async (owner: UserId, part: { emitter_id?: EmitterId; listener_id?: ListenerId; events?: number } = {}) => {
   const id = newId('replay');
   await replays.add({
     ...{ id, owner_id: owner, emitter_id: newId('source'), stream: '', listener_id: newId('webhook') },
@@ -24,6 +24,13 @@ const add = async (owner: UserId, part: { emitter_id?: EmitterId; listener_id?: 
   });
   return id;
 };
+
+it('a replay without events is done when it is added, and has no turn', async () => {
+  const owner = newId('user');
+  const id = await add(owner, { events: 0 });
+  expect(await replays.progress(owner, id)).toMatchObject({ status: 'done', delivered: 0, failed: 0 });
+  expect(await replays.claim()).toBeUndefined();
+});
 
 it('the replays of an account take turns, the one that waits longest first', async () => {
   const owner = newId('user');

@@ -109,14 +109,17 @@ export class ReplaysRepository {
     @InjectRepository(ReplayRow) private readonly replays: Repository<ReplayRow>,
   ) {}
 
-  /** The replay of an account that is suspended is cancelled: its events may have been counted since before the suspension. */
+  /**
+   * One without events has nothing to wait for, and is done. That of an account that is suspended is cancelled: its events may have been counted since before
+   * the suspension.
+   */
   async add(
     row: Pick<ReplayRow, 'id' | 'owner_id' | 'emitter_id' | 'stream' | 'listener_id' | 'from_id' | 'to_id' | 'events'>,
   ): Promise<void> {
     await this.replays
       .createQueryBuilder()
       .insert()
-      .values({ ...row, cancelled_at: () => `CASE WHEN ${IS_SUSPENDED} THEN now() END` })
+      .values({ ...row, status: row.events === 0 ? 'done' : 'running', cancelled_at: () => `CASE WHEN ${IS_SUSPENDED} THEN now() END` })
       .setParameter('owner', row.owner_id)
       .orIgnore()
       .execute();

@@ -1,7 +1,14 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { Session } from '../session/session.js';
-import { deliveries } from './deliveries.js';
+import { deliveries, replay } from './deliveries.js';
 import { errors, events } from './read-events.js';
+
+const oneSource = {
+  each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
+    yield* (await page({})).data;
+  },
+  listSources: async () => ({ data: [{ id: 'dc_1', name: 'orders', name_slug: 'orders' }] }),
+};
 
 /** An account with the source `orders`, whose only event nobody receives. */
 function terminal({ stored = [{ id: '1-0', metadata: { emit_id: 'em_1' } }] as object[] } = {}) {
@@ -10,10 +17,7 @@ function terminal({ stored = [{ id: '1-0', metadata: { emit_id: 'em_1' } }] as o
   const session = {
     ...{ format: 'table', list: () => {}, printStyled: () => {}, note: (text: string) => notes.push(text) },
     sluice: {
-      each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
-        yield* (await page({})).data;
-      },
-      listSources: async () => ({ data: [{ id: 'dc_1', name: 'orders', name_slug: 'orders' }] }),
+      ...oneSource,
       listWebhooks: async () => ({ data: [] }),
       listSourceEvents: async () => JSON.stringify({ data: stored }),
       listSourceEventDeliveries: async ({ path }: { path: { eventId: string } }) => (asked.push(path.eventId), { data: [] }),
@@ -43,4 +47,26 @@ it('events and errors without a result say so', async () => {
   await events(session, 'orders', { stream: 'paid' });
   await errors(session, 'orders', {});
   expect(notes).toEqual(['no events yet', 'no events in the stream paid yet', 'no errors yet']);
+});
+
+it('a replay without progress shows once which deliveries go first', async () => {
+  const warnings: string[] = [];
+  let looks = 0;
+  const session = {
+    ...{ format: 'table', note: () => {}, print: () => {}, progress: () => {}, warn: (text: string) => warnings.push(text) },
+    sluice: {
+      ...oneSource,
+      listWebhooks: async () => ({ data: [{ id: 'wh_1', name: 'inbox' }] }),
+      getWebhook: async () => ({ data: { active: true } }),
+      createReplay: async () => ({ data: { id: 'rpl_1', events: 1 } }),
+      getReplay: async () => ({
+        data: { id: 'rpl_1', events: 1, status: ++looks < 3 ? 'running' : 'done', delivered: looks < 3 ? 0 : 1, failed: 0 },
+      }),
+    },
+  };
+  const now = performance.now();
+  const clock = jest.spyOn(performance, 'now').mockImplementation(() => now + looks * 20_000);
+  await replay(session as unknown as Session, 'orders', 'inbox', { from: '0', wait: true });
+  clock.mockRestore();
+  expect(warnings).toEqual(['no progress for 10 s: deliveries that wait for inbox go first; sluice deliveries inbox lists them']);
 });

@@ -81,6 +81,8 @@ export interface ReplayOptions {
 }
 
 const POLL_MS = 500;
+/** After this time without progress, the user should know the reason. */
+const PATIENCE_MS = 10_000;
 /** Later than any event. */
 const NOW = '9999999999999-0';
 
@@ -89,6 +91,23 @@ async function noteIfOff(session: Session, text: string, id: string): Promise<vo
   if (!id.startsWith('wh_')) return;
   const { data } = await session.sluice.getWebhook({ path: { id } });
   if (!data.active) session.warn(`${text} is off: the replay waits until sluice on ${text}`);
+}
+
+/** Shows the progress of a replay until it ends. `hint`: why it may have to wait. */
+async function showProgress(session: Session, replay: Replay, hint: string): Promise<Replay> {
+  let [current, before, movedAt] = [replay, 0, performance.now()];
+  while (current.status === 'running') {
+    await sleep(POLL_MS);
+    current = (await session.sluice.getReplay({ path: { id: replay.id } })).data;
+    const done = current.delivered + current.failed;
+    if (done > before) [before, movedAt] = [done, performance.now()];
+    if (hint && performance.now() - movedAt > PATIENCE_MS) {
+      session.warn(`no progress for ${PATIENCE_MS / 1000} s: ${hint}`);
+      movedAt = Infinity;
+    }
+    session.progress(`${done} of ${counted(current.events, 'event')}`);
+  }
+  return current;
 }
 
 /** `sluice replay EMITTER LISTENER --from TIME|EVENT_ID`: delivers past events once more, and shows the progress. */
@@ -104,12 +123,11 @@ export async function replay(session: Session, emitter: string, listener: string
   await noteIfOff(session, listener, listener_id);
   const howToEnd = `sluice api getReplay id=${data.id} shows its progress, sluice api cancelReplay id=${data.id} ends it`;
   if (options.wait) process.prependOnceListener('SIGINT', () => session.note(`\nthe replay continues: ${howToEnd}`));
-  let progress: Replay = { id: data.id, status: 'running', events: data.events, delivered: 0, failed: 0 };
-  while (options.wait && progress.status === 'running') {
-    await sleep(POLL_MS);
-    progress = (await session.sluice.getReplay({ path: { id: data.id } })).data;
-    session.progress(`${progress.delivered + progress.failed} of ${counted(progress.events, 'event')}`);
-  }
+  const begun: Replay = { id: data.id, status: 'running', events: data.events, delivered: 0, failed: 0 };
+  const hint = listener_id.startsWith('wh_')
+    ? `deliveries that wait for ${listener} go first; sluice deliveries ${listener} lists them`
+    : '';
+  const progress = options.wait ? await showProgress(session, begun, hint) : begun;
   session.progress();
   if (!options.wait) session.note(howToEnd);
   if (session.format !== 'table') session.item(progress);
