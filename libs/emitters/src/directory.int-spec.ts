@@ -281,8 +281,9 @@ describe('the directory of emitters', () => {
     messages.requests.length = 0;
     await directory.learnNew('u_1');
     const asked = messages.requests.filter(({ name }) => name === findEmitters.name).map(({ payload }) => (payload as FindEmitters).ids);
-    expect(asked.map(({ length }) => length)).toEqual([500, 500, 199]);
-    expect(asked.flat()).not.toContain('dc_0');
+    // a deployment may be large, and so may a reply
+    expect(Math.max(...asked.map(({ length }) => length))).toBe(20);
+    expect(asked.flat().sort()).toEqual(ids.slice(1).sort());
     expect((await directory.known(ids)).size).toBe(1200);
   });
 
@@ -364,20 +365,23 @@ describe('the directory of emitters', () => {
     // more than one query asks for
     const ids = Array.from({ length: 1200 }, (_, n) => `dc_${n}` as SourceId);
     await Promise.all(
-      [...ids, 'p_known' as const].map((id) => directory.learn({ ...state(id), kind: isId('workflow', id) ? 'workflow' : 'source' })),
+      [...ids, 'p_known' as const, 'p_removed' as const].map((id) =>
+        directory.learn({ ...state(id), kind: isId('workflow', id) ? 'workflow' : 'source' }),
+      ),
     );
     catalog = ids.slice(0, 1100).map((id) => state(id));
     catalog[3] = { ...state('dc_3', 4), active: false };
+    catalog.push({ ...state('p_removed', 2), kind: 'workflow', active: false, deleted: true });
     handled = [];
-    expect(await directory.learnAll()).toBe(101);
+    expect(await directory.learnAll()).toBe(102);
     expect((await directory.known(['dc_3'])).get('dc_3')).toMatchObject({ active: false, deleted: false, version: 4 });
     const { rows } = await db.database.query<{ id: string; active: boolean; version: number }>(
       'SELECT id, active, version FROM emitter WHERE deleted',
     );
-    expect(new Set(rows.map(({ id }) => id))).toEqual(new Set(ids.slice(1100)));
+    expect(new Set(rows.map(({ id }) => id))).toEqual(new Set([...ids.slice(1100), 'p_removed']));
     expect(rows.every(({ active, version }) => !active && version === 2)).toBe(true);
-    expect(handled).toHaveLength(101);
-    // of workflows, the catalog knows at another time whether they have returned
+    expect(handled).toHaveLength(102);
+    // the catalog keeps the states of removed workflows: it has not read the registration of this one yet
     expect((await directory.known(['p_known'])).get('p_known')).toMatchObject({ deleted: false });
     expect(await directory.learnAll()).toBe(0);
   });

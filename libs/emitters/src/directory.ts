@@ -105,12 +105,13 @@ const LEARNT_TOGETHER = 64;
 const CONFIGURED_TOGETHER = 16;
 /** Between two queries for workflows: one that is not registered may be at any moment, but a producer may emit in its name at a high rate. */
 const WORKFLOWS_EVERY_MS = 20;
-/** The most emitters of one query: the size of a reply has a limit. */
+/** The most emitters of one query, without their deployments and with them: the size of a reply has a limit, and a deployment may have half a megabyte. */
 const ASKED_TOGETHER = 500;
+const ASKED_WITH_DEPLOYMENTS = 20;
 /** For all queries of a call. The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
 
-type AskOptions = Pick<FindEmitters, 'up_to_date'> & { timeoutMs?: number };
+type AskOptions = Pick<FindEmitters, 'up_to_date' | 'with_removed'> & { timeoutMs?: number };
 
 /** Emitters that are being looked up. */
 interface Awaited {
@@ -185,8 +186,8 @@ export class EmitterDirectory {
 
   private async lookUp(ids: string[], options: Pick<FindEmitters, 'up_to_date'> = {}): Promise<void> {
     const until = performance.now() + ASK_TIMEOUT_MS;
-    for (let start = 0; start < ids.length; start += ASKED_TOGETHER) {
-      const some = ids.slice(start, start + ASKED_TOGETHER);
+    for (let start = 0; start < ids.length; start += this.askedTogether) {
+      const some = ids.slice(start, start + this.askedTogether);
       const states = await this.ask(some, { ...options, timeoutMs: Math.max(1, until - performance.now()) });
       await Promise.all(states.map((state) => this.learn(state)));
       const existing = new Set(states.map((state) => state.emitter_id as string));
@@ -248,7 +249,7 @@ export class EmitterDirectory {
   }
 
   /**
-   * Learns the current states of all emitters that the app has: of a source that the catalog does not have any more, that it is deleted. For the time after
+   * Learns the current states of all emitters that the app has, also that they were removed. A source that the catalog does not have was deleted. For the time after
    * Kafka has lost facts, which the app may not have read. Returns how many states were new.
    */
   async learnAll(): Promise<number> {
@@ -256,7 +257,10 @@ export class EmitterDirectory {
       const emitters = await this.existing(after);
       const last = emitters.at(-1);
       if (!last) return count;
-      const states = await this.ask(emitters.map(({ id }) => id));
+      const states = await this.ask(
+        emitters.map(({ id }) => id),
+        { with_removed: true },
+      );
       const current = new Map(states.map((state) => [state.emitter_id as string, state]));
       for (const emitter of emitters) {
         const state = current.get(emitter.id) ?? (emitter.kind === 'source' ? endOf(emitter) : undefined);
@@ -270,7 +274,11 @@ export class EmitterDirectory {
   /** The next emitters, by id, that are not deleted. */
   private async existing(after: string): Promise<Emitter[]> {
     const emitters = this.database.rows(Emitter);
-    return emitters.find({ where: { deleted: false, id: MoreThan(after) }, order: { id: 'ASC' }, take: ASKED_TOGETHER });
+    return emitters.find({ where: { deleted: false, id: MoreThan(after) }, order: { id: 'ASC' }, take: this.askedTogether });
+  }
+
+  private get askedTogether(): number {
+    return this.handler?.needsConfigured ? ASKED_WITH_DEPLOYMENTS : ASKED_TOGETHER;
   }
 
   private ask(ids: string[], { timeoutMs = ASK_TIMEOUT_MS, ...options }: AskOptions = {}): Promise<EmitterState[]> {

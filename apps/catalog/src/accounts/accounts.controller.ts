@@ -13,11 +13,9 @@ import { Database } from '#database';
 import { Handles, Messages } from '#messaging';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { announceChanges } from '../announcements/announce-changes.js';
-import { SourcesRepository } from '../sources/sources.repository.js';
+import { CHANGED_TOGETHER, SourcesRepository } from '../sources/sources.repository.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 
-/** The sources that one command changes: all of them are announced within its time. */
-const SOURCES_PER_COMMAND = 50;
 /** The sources of one list. */
 const LISTED = 100;
 
@@ -34,7 +32,7 @@ export class AccountsController {
 
   @Handles(suspendEmitters)
   async suspend(@Payload() { owner_id, suspended }: AccountSuspension): Promise<SuspendedEmitters> {
-    const sources = await this.sources.suspend(owner_id, suspended, SOURCES_PER_COMMAND);
+    const sources = await this.sources.suspend(owner_id, suspended, CHANGED_TOGETHER);
     const workflows = await this.workflows.suspend(owner_id, suspended);
     await announceChanges(this.messages, [...sources, ...workflows], 'switched');
     // one that was being created meanwhile is found by the next command

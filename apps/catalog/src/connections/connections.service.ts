@@ -28,6 +28,8 @@ import { ConnectionsRepository } from '../sources/connections.repository.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
 
 const MAX_BYTES = 64 * 1024;
+/** A list shows each name with a mask, and has up to a hundred connections. */
+const MAX_NAMES = 1000;
 
 type Credentials = Record<string, unknown>;
 
@@ -69,7 +71,7 @@ export class ConnectionsService {
   }
 
   async patch({ owner_id, id, name, credentials }: PatchConnection): Promise<Connection> {
-    const { row, states } = await this.database.transaction(async (transaction) => {
+    const { row, users } = await this.database.transaction(async (transaction) => {
       await this.connections.lock(transaction, owner_id);
       const changed = await this.connections.update(transaction, owner_id, id, (before) => ({
         name: name === undefined ? before.name : name || before.app,
@@ -78,9 +80,9 @@ export class ConnectionsService {
       if (!changed) throw new NotFound('connection', id);
       const { before, row } = changed;
       const isNew = row.credentials !== before.credentials;
-      return { row, states: isNew ? await this.sources.setCredentials(transaction, owner_id, id, row.credentials) : [] };
+      return { row, users: isNew ? await this.sources.setCredentials(transaction, owner_id, id, row.credentials) : [] };
     });
-    await announceChanges(this.messages, states, 'configured');
+    for await (const states of this.sources.statesInParts(users)) await announceChanges(this.messages, states, 'configured');
     return this.toConnection(row);
   }
 
@@ -104,7 +106,9 @@ export class ConnectionsService {
     const bad = (message: string) => new Invalid([{ field: 'credentials', message: `credentials ${message}` }]);
     if (missing.length > 0) throw bad(`has no stored values: send ${missing.join(', ')}`);
     const merged = Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== null));
-    if (Object.keys(merged).length === 0) throw bad('must have at least one value that is not null');
+    const names = Object.keys(merged).length;
+    if (names === 0) throw bad('must have at least one value that is not null');
+    if (names > MAX_NAMES) throw bad(`must have at most ${MAX_NAMES} values`);
     if (Buffer.byteLength(JSON.stringify(merged)) > MAX_BYTES) throw bad(`must be at most ${MAX_BYTES} bytes of JSON`);
     return merged;
   }

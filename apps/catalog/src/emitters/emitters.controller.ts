@@ -26,9 +26,12 @@ export class EmittersController {
   ) {}
 
   @Handles(findEmitters)
-  async find(@Payload() { ids, without_deployments, up_to_date }: FindEmitters, @Ctx() record: LogRecord): Promise<EmitterState[]> {
+  async find(
+    @Payload() { ids, without_deployments, up_to_date, with_removed }: FindEmitters,
+    @Ctx() record: LogRecord,
+  ): Promise<EmitterState[]> {
     const sources = without_deployments ? this.sources.bareStates(ids) : this.sources.states(ids);
-    const found = (await Promise.all([sources, this.workflows.states(ids)])).flat();
+    const found = (await Promise.all([sources, this.workflows.states(ids, { withRemoved: with_removed })])).flat();
     const existing = new Set(found.map(({ emitter_id }) => emitter_id));
     const missing = up_to_date ? ids.filter((id) => isId('workflow', id) && !existing.has(id)) : [];
     if (missing.length === 0) return found;

@@ -4,7 +4,7 @@ import { In, Not, Repository } from 'typeorm';
 import type { ConnectionId, SourceId, UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
 import { ConnectionRow } from './connection.entity.js';
-import type { InlineConnection } from './source-connections.js';
+import type { InlineConnection, UsedCredentials } from './source-connections.js';
 
 /** The only writer of the table `connection`. Each source has copies of the credentials that it uses, which the same transaction changes. */
 @Injectable()
@@ -81,6 +81,16 @@ export class ConnectionsRepository {
         inline.map((each) => ({ ...each, owner_id: ownerId, source_id: sourceId })),
         ['id'],
       );
+  }
+
+  /** The encrypted credentials of the inline connections of these sources, by source and connection. */
+  async inlineOf(sourceIds: SourceId[]): Promise<Map<SourceId, UsedCredentials>> {
+    const { rows } = await this.database.query<{ source_id: SourceId; credentials: UsedCredentials }>({
+      name: 'connections-inline',
+      text: `SELECT source_id, jsonb_object_agg(id, credentials) AS credentials FROM connection WHERE source_id = ANY($1) GROUP BY source_id`,
+      values: [sourceIds],
+    });
+    return new Map(rows.map(({ source_id, credentials }) => [source_id, credentials]));
   }
 
   /** Deletes the inline connections of a deleted source. */

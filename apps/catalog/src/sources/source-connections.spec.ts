@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { PropDefinition, SourceId } from '#contracts';
+import type { ConnectionId, PropDefinition, SourceId } from '#contracts';
 import { SecretBox } from '#secrets';
 import type { ConnectionRow } from './connection.entity.js';
 import { connected, namedConnections, withInline } from './source-connections.js';
@@ -9,7 +9,7 @@ const PROPS: PropDefinition[] = [
   { name: 'chat', type: 'app', app: 'slack' },
   { name: 'text', type: 'object' },
 ];
-const row = (id: `apn_${string}`, app: string, source_id: SourceId | null = null) => ({ id, app, source_id }) as ConnectionRow;
+const row = (id: `apn_${string}`, app: string, source_id: SourceId | null = null) => ({ id, app, source_id, credentials: '' }) as ConnectionRow;
 const known = [
   row('apn_slack', 'slack'),
   row('apn_other', 'github'),
@@ -74,6 +74,19 @@ describe('the app props of a source', () => {
     expect(connected(props, of(32), { sourceId, before: {}, known, box }).problems).toEqual([]);
     expect(connected(props, of(33), { sourceId, before: {}, known, box }).problems).toEqual([
       { field: 'configured_props', message: 'configured_props use 33 connections; the limit is 32' },
+    ]);
+  });
+
+  it('have at most 256 KiB of encrypted credentials together, each connection counted once', () => {
+    const props = Array.from({ length: 6 }, (_, n) => ({ ...PROPS[0]!, name: `chat${n}` }));
+    const large = [1, 2, 3, 4, 5].map((n) => ({ ...known[0]!, id: `apn_${n}` as ConnectionId, credentials: 'x'.repeat(60_000) }));
+    const problems = (ids: number[]) => {
+      const values = Object.fromEntries(ids.map((id, n) => [`chat${n}`, { authProvisionId: `apn_${id}` }]));
+      return connected(props, values, { sourceId, before: {}, known: large, box }).problems;
+    };
+    expect(problems([1, 2, 3, 4, 4, 4])).toEqual([]);
+    expect(problems([1, 2, 3, 4, 5])).toEqual([
+      { field: 'configured_props', message: 'configured_props use 300000 bytes of encrypted credentials; the limit is 262144' },
     ]);
   });
 

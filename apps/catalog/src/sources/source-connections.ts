@@ -20,8 +20,10 @@ export type UsedCredentials = Record<string, string>;
 export type InlineConnection = Pick<ConnectionRow, 'id' | 'app' | 'name' | 'credentials'>;
 
 const ID = 'authProvisionId';
-/** The connections of a source. All their credentials, 64 KB each at most, are in the record that reports its state. */
+/** The connections of a source. */
 const MAX_CONNECTIONS = 32;
+/** Their encrypted credentials together, in bytes: each record of the source's state has them, and many states are read at a time. */
+const MAX_USED_BYTES = 256 * 1024;
 
 /** How a source uses connections. */
 export interface Connected {
@@ -85,13 +87,19 @@ export function connected(
     result.uses.push(id);
     result.values[name] = { ...rest, [ID]: id, [AUTH]: {} };
   }
-  const count = new Set(result.uses).size;
-  if (count > MAX_CONNECTIONS)
-    result.problems.push({
-      field: 'configured_props',
-      message: `configured_props use ${count} connections; the limit is ${MAX_CONNECTIONS}`,
-    });
+  const used = new Set(result.uses);
+  const credentials = Object.fromEntries(
+    [...known, ...result.inline].filter(({ id }) => used.has(id)).map((each) => [each.id, each.credentials]),
+  );
+  const problem = used.size > MAX_CONNECTIONS ? `use ${used.size} connections; the limit is ${MAX_CONNECTIONS}` : usedProblem(credentials);
+  if (problem !== null) result.problems.push({ field: 'configured_props', message: `configured_props ${problem}` });
   return result;
+}
+
+/** Why a source cannot use these credentials; null if it can. */
+export function usedProblem(credentials: UsedCredentials): string | null {
+  const bytes = Object.values(credentials).reduce((sum, each) => sum + each.length, 0);
+  return bytes > MAX_USED_BYTES ? `use ${bytes} bytes of encrypted credentials; the limit is ${MAX_USED_BYTES}` : null;
 }
 
 /** A connection that is stored with another source would be deleted with it. */

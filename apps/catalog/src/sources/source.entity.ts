@@ -57,8 +57,8 @@ export class SourceRow {
   @Column('json')
   configured_props!: StoredProps;
 
-  /** The encrypted credentials of the connections that it uses, by id; null: none. */
-  @Column('jsonb', { nullable: true })
+  /** The encrypted credentials of the connections that it uses, by id; null: none. Large: TypeORM reads them on request. */
+  @Column('jsonb', { nullable: true, select: false })
   credentials!: UsedCredentials | null;
 
   /** By timer prop. */

@@ -343,6 +343,50 @@ describe('the sources', () => {
     expect((await facts()).findLast(({ key }) => key === id)).toMatchObject({ deployment: { credentials: { [connection]: 'new' } } });
   });
 
+  it('get the new credentials of their connection, however many they are, unless one of them would have too many bytes', async () => {
+    const [connection, other] = [await connect('old'), await connect('x'.repeat(200_000))];
+    const ids: SourceId[] = [];
+    for (let n = 0; n < 60; n++) ids.push((await create({ uses: [connection] })).id);
+    const set = (credentials: string) =>
+      db.database.transaction((transaction) => sources.setCredentials(transaction, owner, connection, credentials));
+    expect(await set('new')).toEqual(ids.sort());
+    let states = 0;
+    for await (const part of sources.statesInParts(ids)) {
+      for (const { deployment } of part) expect(deployment?.credentials).toEqual({ [connection]: 'new' });
+      states += part.length;
+    }
+    expect(states).toBe(60);
+    const both = await create({ uses: [connection, other] });
+    await expect(set('y'.repeat(70_000))).rejects.toThrow(
+      `credentials are too large: the source ${both.id} would use 270000 bytes of encrypted credentials; the limit is 262144`,
+    );
+    expect(await sources.find(owner, ids[0]!)).toMatchObject({ credentials: { [connection]: 'new' } });
+  });
+
+  it('are listed with the credentials of their inline connections alone', async () => {
+    const connection = await connect('shared');
+    const inline = newId('connection');
+    await create({ uses: [connection, inline], inline: [{ id: inline, app: 'chat', name: 'chat', credentials: 'inline' }] });
+    await create({ uses: [connection] });
+    const { rows } = await sources.list(owner, { limit: 10 });
+    expect(rows.map(({ credentials }) => credentials)).toEqual(expect.arrayContaining([{ [inline]: 'inline' }, null]));
+  });
+
+  it('are deleted while their inline connection changes', async () => {
+    const inline = newId('connection');
+    const { id } = await create({ uses: [inline], inline: [{ id: inline, app: 'chat', name: 'chat', credentials: 'old' }] });
+    let deleting: Promise<unknown> | undefined;
+    await db.database.transaction(async (transaction) => {
+      await connections.lock(transaction, owner);
+      await connections.update(transaction, owner, inline, ({ name }) => ({ name, credentials: 'new' }));
+      deleting = sources.delete(owner, id);
+      await untilLocked(db);
+      await sources.setCredentials(transaction, owner, inline, 'new');
+    });
+    await deleting;
+    expect([await sources.find(owner, id), await connections.find(owner, inline)]).toEqual([undefined, undefined]);
+  });
+
   it('keep the credentials of a connection under the new key if it is renamed during a rotation', async () => {
     const connection = await connect('under the old key');
     await overlapping(

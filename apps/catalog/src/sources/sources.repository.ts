@@ -30,7 +30,7 @@ import { ComponentsRepository } from '../components/components.repository.js';
 import { nextVersion, overrule, versionsOf } from '../database/version.js';
 import { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
-import type { UsedCredentials } from './source-connections.js';
+import { type UsedCredentials, usedProblem } from './source-connections.js';
 import {
   bareState,
   type BareStateRow,
@@ -45,6 +45,9 @@ import {
 
 /** The time in the id of a new source is at most this old: a request may be repeated for a day, and the clocks of two services differ. */
 const OLDEST_NEW_ID_MS = 25 * 3_600_000;
+
+/** The most sources that are changed together. Each may have half a megabyte, because of its props and credentials. */
+export const CHANGED_TOGETHER = 50;
 
 /** Returns the new state of a source, or null if nothing changes; may throw. It reads in the session what it needs beside the row. */
 export type Decide = (row: SourceRow, session: Session) => SourceChange | null | Promise<SourceChange | null>;
@@ -81,7 +84,13 @@ export class SourcesRepository {
     const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
     if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
     const { rows, total } = await readKeysetPage(owned, page, withComponent);
-    return { rows: await this.described(rows), total };
+    return { rows: await this.withInlineCredentials(await this.described(rows)), total };
+  }
+
+  /** Adds the credentials of inline connections to rows. Those of shared ones are large, and lists do not show them. */
+  private async withInlineCredentials(rows: SourceRow[]): Promise<SourceRow[]> {
+    const found = await this.connections.inlineOf(rows.map(({ id }) => id));
+    return rows.map((row) => Object.assign(row, { credentials: found.get(row.id) ?? null }));
   }
 
   /**
@@ -210,6 +219,8 @@ export class SourcesRepository {
   /** Removes the source, and returns it as it was, with its last state. Undefined if the owner has no such source. */
   async delete(ownerId: UserId, id: SourceId): Promise<{ before: SourceRow; state: EmitterState } | undefined> {
     return this.database.transaction(async (transaction) => {
+      // before the source: a change of its inline connections locks them in this order
+      await this.connections.hold(transaction, ownerId);
       const before = await this.lock(transaction, ownerId, id);
       if (!before) return undefined;
       const { rows } = await transaction.query<{ version: number }>(
@@ -258,8 +269,9 @@ export class SourcesRepository {
   async republish(): Promise<number> {
     for (let [count, after] = [0, '']; ;) {
       const ids = await this.database.transaction(async (transaction) => {
-        const { rows } = await transaction.query<{ id: SourceId }>('SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT 100 FOR UPDATE', [
+        const { rows } = await transaction.query<{ id: SourceId }>('SELECT id FROM source WHERE id > $1 ORDER BY id LIMIT $2 FOR UPDATE', [
           after,
+          CHANGED_TOGETHER,
         ]);
         const ids = rows.map(({ id }) => id);
         // one statement later: a statement that waits for a row would copy the credentials that a connection had before the wait
@@ -279,16 +291,30 @@ export class SourcesRepository {
   }
 
   /**
-   * Copies changed credentials of a connection to the sources that use it, and publishes their states, which it returns. The caller holds the lock of
-   * the connections.
+   * Copies changed credentials of a connection to the sources that use it, publishes their states, and returns their ids. Throws Invalid if one of them
+   * would use too many bytes. The caller holds the lock of the connections.
    */
-  async setCredentials(transaction: Transaction, ownerId: UserId, id: ConnectionId, credentials: string): Promise<EmitterState[]> {
-    const changed = await transaction.query<BareRow>(
-      `UPDATE source SET credentials = jsonb_set(credentials, ARRAY[$2], to_jsonb($3::text)), version = ${nextVersion('source')}
-       WHERE owner_id = $1 AND credentials ? $2 RETURNING *`,
-      [ownerId, id, credentials],
-    );
-    return this.publishAll(transaction, changed);
+  async setCredentials(transaction: Transaction, ownerId: UserId, id: ConnectionId, credentials: string): Promise<SourceId[]> {
+    for (const ids: SourceId[] = []; ;) {
+      const changed = await transaction.query<BareRow>(
+        `UPDATE source SET credentials = jsonb_set(credentials, ARRAY[$2], to_jsonb($3::text)), version = ${nextVersion('source')}
+         WHERE id IN (SELECT id FROM source WHERE owner_id = $1 AND id > $4 AND credentials ? $2 ORDER BY id LIMIT $5) RETURNING *`,
+        [ownerId, id, credentials, ids.at(-1) ?? '', CHANGED_TOGETHER],
+      );
+      for (const row of changed.rows) {
+        const problem = usedProblem(row.credentials ?? {});
+        if (problem !== null)
+          throw new Invalid([{ field: 'credentials', message: `credentials are too large: the source ${row.id} would ${problem}` }]);
+      }
+      await this.publishAll(transaction, changed);
+      ids.push(...changed.rows.map((row) => row.id).sort());
+      if (changed.rows.length < CHANGED_TOGETHER) return ids;
+    }
+  }
+
+  /** The states of those of these sources that exist, a part at a time. */
+  async *statesInParts(ids: SourceId[]): AsyncGenerator<EmitterState[]> {
+    for (let start = 0; start < ids.length; start += CHANGED_TOGETHER) yield await this.states(ids.slice(start, start + CHANGED_TOGETHER));
   }
 
   /** A source that uses the connection; undefined if none does. */
@@ -357,7 +383,7 @@ export class SourcesRepository {
   }
 
   private async statesWhere(condition: string, values: ObjectLiteral): Promise<EmitterState[]> {
-    const found = withComponent(this.sources.createQueryBuilder('source')).where(condition, values);
+    const found = withComponent(this.sources.createQueryBuilder('source').addSelect('source.credentials')).where(condition, values);
     return (await this.described(await found.getMany())).map((row) => sourceState(row));
   }
 

@@ -44,7 +44,7 @@ describe('the sources of an account', () => {
   let messages: FakeMessages;
   let described: ComponentDescription;
   let config: CatalogConfig;
-  let connections: Pick<ConnectionRow, 'id' | 'app'>[];
+  let connections: Pick<ConnectionRow, 'id' | 'app' | 'credentials'>[];
 
   beforeEach(async () => {
     components = new ComponentsInMemory();
@@ -245,7 +245,7 @@ describe('the sources of an account', () => {
     ])('%s with code keeps the connections that other requests set during the inspection and after it', async (_, change) => {
       described = describedAs({ configurable_props: [{ name: 'slack', type: 'app', app: 'slack' }] });
       const connect = async (id: ConnectionId) => {
-        connections = [{ id, app: 'slack' }];
+        connections = [{ id, app: 'slack', credentials: '' }];
         const configured_props = { slack: { authProvisionId: id } };
         await service.patch({ id: ID, owner_id: ME, new_component_id: newId('component'), configured_props });
       };

@@ -137,8 +137,8 @@ export class WorkflowsRepository {
   }
 
   /** The states of the existing workflows among these ids, of any account. Only for other services: users must not see them. */
-  async states(ids: string[]): Promise<EmitterState[]> {
-    const rows = await this.workflows.findBy({ id: In(ids), deleted: false });
+  async states(ids: string[], { withRemoved = false } = {}): Promise<EmitterState[]> {
+    const rows = await this.workflows.findBy({ id: In(ids), ...(!withRemoved && { deleted: false }) });
     return rows.map(workflowState);
   }
 
