@@ -371,14 +371,50 @@ describe('a lane intake whose database was restored', () => {
     expect(intake.uncommitted()).toMatchObject([{ offset: 6, clock: 1020, ended: [] }]);
   });
 
-  it('commits no progress of a partition while that is withheld, and handles its records', async () => {
-    const intake = new LaneIntake({ concurrency: 1, maxOutstanding: 100, plan: (records) => records.map(() => []) });
-    intake.keepOnly([0, 1].map((partition) => ({ topic: TOPIC, partition })));
-    intake.assign([0, 1].map((partition) => ({ topic: TOPIC, partition, offset: 0, clock: 0, ended: [] })));
+  /** Partition 0 has another log than the group has read, and the records that have been taken from both. */
+  function replaced() {
+    const planned: number[] = [];
+    const plan = (records: LogRecord[]) => records.map(({ partition, offset }) => (partition === 0 && planned.push(offset), []));
+    const intake = new LaneIntake({ concurrency: 1, maxOutstanding: 100, plan });
+    const inLostLog = { offset: 3, clock: 7000, timestamp: 7000, ended: [{ from: 4, to: 5 }] };
+    const committed = [
+      { topic: TOPIC, partition: 0, ...inLostLog },
+      { topic: TOPIC, partition: 1, offset: 0, clock: 0, ended: [] },
+    ];
+    intake.keepOnly(committed);
+    intake.assign(committed);
+    const check = () => intake.check(TOPIC, 0, { records: log[0]!.slice(2, 6), fetchedOffset: 2, highWatermark: 6, logStart: 0 });
+    expect(check()).toEqual({ kind: 'replaced' });
+    return { intake, inLostLog, committed, check, planned };
+  }
+
+  it('skips no record of another log because of progress in the log before, which an assignment returns as long as nothing else is committed', async () => {
+    const { intake, committed, check, planned } = replaced();
+    await intake.take(TOPIC, 0, log[0]!.slice(0, 4));
+    intake.keepOnly(committed);
+    intake.assign(committed);
+    expect(check()).toEqual({ kind: 'replaced' });
+    await intake.take(TOPIC, 0, log[0]!.slice(0, 6));
+    expect(planned).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 4, 5]);
+    const [progress] = intake.uncommitted();
+    expect(progress).toMatchObject({ partition: 0, offset: 6, ended: [] });
+    progress!.done();
+    intake.keepOnly(committed);
+    intake.assign([{ ...progress!, topic: TOPIC, partition: 0 }]);
+    expect(intake.next(TOPIC, 0)).toBe(6);
+  });
+
+  it('commits no progress in the new log of a partition while that is withheld, and handles its records', async () => {
+    const { intake, inLostLog } = replaced();
     const { promise: repaired, resolve } = Promise.withResolvers<void>();
     intake.withhold(TOPIC, 0, repaired);
     for (const partition of [0, 1]) await intake.take(TOPIC, partition, log[partition]!.slice(0, 6));
-    expect(intake.uncommitted(0, true)).toMatchObject([{ partition: 1, offset: 6 }]);
+    expect(intake.uncommitted()).toMatchObject([{ partition: 1, offset: 6 }]);
+    // a commit that shows whether the group accepts one
+    expect(intake.uncommitted(0, true)).toMatchObject([
+      { partition: 0, ...inLostLog },
+      { partition: 1, offset: 6 },
+    ]);
     expect(intake.positions()).toMatchObject([
       { partition: 0, offset: 6, withheld: true },
       { partition: 1, offset: 6, withheld: false },

@@ -59,6 +59,8 @@ class AssignedPartition {
     readonly partition: number,
     /** The progress that the group has committed: records that are done there are not repeated. */
     public committed: Progress,
+    /** The progress in the log before, which has been lost. Until the first commit, it is that of the group. */
+    public inLostLog?: Progress,
   ) {
     this.watermark = new Watermark(committed);
     this.continuity = new LogContinuity(committed);
@@ -79,6 +81,7 @@ class AssignedPartition {
   }
 
   markCommitted(finished: number, databaseMs: number): void {
+    this.inLostLog = undefined;
     this.isLaterTimeDue = finished > this.finishedAtCommit;
     this.finishedAtCommit = finished;
     this.databaseMsAtCommit = databaseMs;
@@ -164,8 +167,8 @@ export class LaneIntake {
     for (const { topic, partition, ...committed } of given) {
       const key = partitionKey(topic, partition);
       const before = this.partitions.get(key);
-      // tasks that have started here continue, unless another process has owned the partition meanwhile and advanced it
-      if (before && before.watermark.next >= committed.offset) {
+      // tasks that have started here continue, unless another process has owned the partition meanwhile and advanced it, or this progress is that of a lost log
+      if (before && !before.inLostLog && before.watermark.next >= committed.offset) {
         Object.assign(before, { committed, finishedAtCommit: -1 });
         before.continuity.reverify();
       } else {
@@ -258,8 +261,8 @@ export class LaneIntake {
   }
 
   /**
-   * The progress of the partition is not committed until the promise resolves: after a crash, what has happened to its log is recognised again. Its records
-   * are handled meanwhile.
+   * The progress in the new log of a partition is not committed until the promise resolves: after a crash, the replacement of its log is recognised again. Its
+   * records are handled meanwhile.
    */
   withhold(topic: string, partition: number, until: Promise<void>): void {
     const assigned = this.partitionOf(topic, partition);
@@ -273,7 +276,9 @@ export class LaneIntake {
   }
 
   private replace(topic: string, partition: number): void {
-    this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { offset: 0, clock: 0, ended: [] }));
+    const before = this.partitionOf(topic, partition);
+    const lost = before.inLostLog ?? before.progress();
+    this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { offset: 0, clock: 0, ended: [] }, lost));
   }
 
   /**
@@ -367,17 +372,17 @@ export class LaneIntake {
 
   /**
    * The progress since the last commit. `databaseMs`: the time of the database (restores.ts). A commit is repeated once with a later time, because a backup
-   * that was made at its own time need not contain its effects. `all`: of every partition, changed or not.
+   * that was made at its own time need not contain its effects. `all`: of every partition, changed or not, to find out whether the group accepts a commit.
    */
   uncommitted(databaseMs = 0, all = false): Uncommitted[] {
     if (!this.isAssigned) return [];
-    return [...this.partitions.values()]
-      .filter((assigned) => !assigned.withheld && (all || assigned.isUncommitted(databaseMs)))
-      .map((assigned) => {
-        const { topic, partition, watermark } = assigned;
-        const { finished } = watermark;
-        return { topic, partition, ...assigned.progress(), done: () => assigned.markCommitted(finished, databaseMs) };
-      });
+    return [...this.partitions.values()].flatMap((assigned) => {
+      const { topic, partition, watermark, withheld, inLostLog } = assigned;
+      if (withheld) return all && inLostLog ? [{ topic, partition, ...inLostLog, done: () => {} }] : [];
+      if (!all && !assigned.isUncommitted(databaseMs)) return [];
+      const { finished } = watermark;
+      return [{ topic, partition, ...assigned.progress(), done: () => assigned.markCommitted(finished, databaseMs) }];
+    });
   }
 
   private partitionOf(topic: string, partition: number): AssignedPartition {

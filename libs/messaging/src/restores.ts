@@ -26,6 +26,8 @@ export interface Restores {
    * of their effects. Does not throw, and takes a few seconds at most.
    */
   beforeLeaving(): Promise<void>;
+  /** All consumers have left their groups: the period of the process ends. */
+  stop(): Promise<void>;
 }
 
 /** Without a database. */
@@ -34,6 +36,7 @@ export const NO_RESTORES: Restores = {
   positionFor: () => Promise.resolve(undefined),
   storedPosition: () => Promise.resolve(undefined),
   beforeLeaving: () => Promise.resolve(),
+  stop: () => Promise.resolve(),
 };
 
 /** The progress that a group has committed, with the time of the database. `isMissing`: it has committed nothing. */

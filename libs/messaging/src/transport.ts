@@ -76,6 +76,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
 
   async close(): Promise<void> {
     await Promise.all(this.consumers.map((consumer) => consumer.stop()));
+    await this.options.restores?.stop();
   }
 
   // required by Nest's Server, not used by a Kafka transport

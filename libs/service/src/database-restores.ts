@@ -210,7 +210,7 @@ export class DatabaseRestores implements Restores {
              SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::bigint[])
              ON CONFLICT (consumer_group, topic, partition)
              DO UPDATE SET next_offset = excluded.next_offset, last_ms = excluded.last_ms, record_ms = excluded.record_ms
-             WHERE stored.next_offset <> excluded.next_offset`,
+             WHERE (stored.next_offset, stored.record_ms) IS DISTINCT FROM (excluded.next_offset, excluded.record_ms)`,
       values: [
         positions.map(({ group }) => group),
         positions.map(({ topic }) => topic),

@@ -95,7 +95,6 @@ export async function runService(options: ServiceOptions): Promise<void> {
       readiness.stopping();
       messages.stopWithin(kafka.drainMs);
       stopRecreating();
-      await restores.stop();
       await app.close();
       await messages.close();
       await publisher.close();
