@@ -53,12 +53,18 @@ export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => s
 /** The opaque cursor of a list's item: the unpadded base64url of its id. */
 export const cursorOf = (id: string): string => Buffer.from(id, 'utf8').toString('base64url');
 
+/** The id in a text that may be a cursor; undefined if it is none. */
+export function decodedCursor(text: string): string | undefined {
+  const id = Buffer.from(text, 'base64url').toString('utf8');
+  // encoded again for comparison, because the decoder skips characters that are not base64url
+  return cursorOf(id) === text ? id : undefined;
+}
+
 /** The id in a cursor of a list of this kind. Throws Invalid, naming the field, if the text is not such a cursor. */
 export function idOfCursor(kind: IdKind, field: 'after' | 'before', cursor: string | undefined): string | undefined {
   // an empty cursor counts as absent
   if (cursor === undefined || cursor === '') return undefined;
-  const id = Buffer.from(cursor, 'base64url').toString('utf8');
-  // encoded again for comparison, because the decoder skips characters that are not base64url
-  if (!isId(kind, id) || cursorOf(id) !== cursor) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
+  const id = decodedCursor(cursor);
+  if (!isId(kind, id)) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
   return id;
 }

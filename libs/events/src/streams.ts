@@ -11,11 +11,11 @@ export const WAITING_STREAM: Stream = '$in';
 export const EVERY_STREAM = '*';
 
 /** Reserved streams that can be subscribed to. */
-const RESERVED = new Set([ERRORS_STREAM, LOGS_STREAM]);
+const RESERVED = [ERRORS_STREAM, LOGS_STREAM];
 const NAME_LENGTH = 128;
 
 /** Whether the stream is `$errors` or `$logs`. */
-export const isReserved = (stream: Stream): boolean => RESERVED.has(stream);
+export const isReserved = (stream: Stream): boolean => RESERVED.includes(stream);
 
 /** `default` is an alias of the default stream. */
 export const streamOf = (eventName: string | undefined): Stream =>
@@ -29,12 +29,15 @@ export const coversStream = (wanted: Stream, stream: Stream): boolean =>
   wanted === stream || (wanted === EVERY_STREAM && !stream.startsWith('$'));
 
 /** The problem of an event name in a subscription, or null. `*` is allowed. */
-export function eventNameProblem(eventName: string): string | null {
+export const eventNameProblem = (eventName: string): string | null => problemOf(eventName, RESERVED);
+
+function problemOf(eventName: string, reserved: Stream[]): string | null {
   // CloudEvents forbids NUL, and PostgreSQL cannot store it
   if (eventName.includes('\0')) return 'event_name must not contain a NUL character';
   if (!eventName.isWellFormed()) return 'event_name must not contain an unpaired surrogate';
   if ([...eventName].length > NAME_LENGTH) return `event_name must be at most ${NAME_LENGTH} characters long`;
-  if (eventName.startsWith('$') && !RESERVED.has(eventName)) return 'event_name may begin with $ only as $errors or $logs';
+  if (eventName.startsWith('$') && !reserved.includes(eventName))
+    return `event_name may begin with $ only as ${reserved.slice(0, -1).join(', ')} or ${reserved.at(-1)}`;
   return null;
 }
 
@@ -43,5 +46,4 @@ export const emittedStreamProblem = (eventName: string): string | null =>
   eventName === EVERY_STREAM ? 'event_name must not be *, which stands for all streams' : eventNameProblem(eventName);
 
 /** The problem of the name of a stream to read or delete, or null. `$in` and `*` are allowed. */
-export const readableStreamProblem = (eventName: string): string | null =>
-  eventName === WAITING_STREAM ? null : eventNameProblem(eventName);
+export const readableStreamProblem = (eventName: string): string | null => problemOf(eventName, [...RESERVED, WAITING_STREAM]);

@@ -166,7 +166,8 @@ describe('code from a URL', () => {
   it.each([
     [50, true],
     [51, false],
-  ])('may consist of 50 files: %i', async (count, isAccepted) => {
+  ])('may have 50 neighbours: %i', async (neighbours, isAccepted) => {
+    const count = neighbours + 1;
     for (let n = 0; n < count; n++) web[`/${n}.mjs`] = n + 1 < count ? `import "./${n + 1}.mjs"` : '';
     const result = await read('/0.mjs').then(
       () => 'accepted',

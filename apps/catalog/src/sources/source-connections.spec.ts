@@ -9,7 +9,8 @@ const PROPS: PropDefinition[] = [
   { name: 'chat', type: 'app', app: 'slack' },
   { name: 'text', type: 'object' },
 ];
-const row = (id: `apn_${string}`, app: string, source_id: SourceId | null = null) => ({ id, app, source_id, credentials: '' }) as ConnectionRow;
+const row = (id: `apn_${string}`, app: string, source_id: SourceId | null = null) =>
+  ({ id, app, source_id, credentials: '' }) as ConnectionRow;
 const known = [
   row('apn_slack', 'slack'),
   row('apn_other', 'github'),

@@ -1,7 +1,7 @@
 import { Injectable, type PipeTransform } from '@nestjs/common';
 import { ValidateBy } from 'class-validator';
 import { Invalid } from '#contracts';
-import { parseEventId, readableStreamProblem, streamOf } from '#events';
+import { eventNameProblem, parseEventId, readableStreamProblem, streamOf } from '#events';
 
 /** The id of an event, which need not exist. `orEmpty`: a cursor, which may be empty; that counts as absent. */
 export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
@@ -13,16 +13,21 @@ export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
     },
   });
 
-/** The name of a readable stream. */
-export const IsReadableStream = (): PropertyDecorator =>
+const isStream = (name: string, problemOf: (eventName: string) => string | null): PropertyDecorator =>
   ValidateBy({
-    name: 'isReadableStream',
+    name,
     validator: {
-      validate: (value: unknown) => typeof value === 'string' && readableStreamProblem(streamOf(value)) === null,
+      validate: (value: unknown) => typeof value === 'string' && problemOf(streamOf(value)) === null,
       defaultMessage: (args) =>
-        (typeof args?.value === 'string' ? readableStreamProblem(streamOf(args.value)) : null) ?? `${args?.property} must be a string`,
+        (typeof args?.value === 'string' ? problemOf(streamOf(args.value)) : null) ?? `${args?.property} must be a string`,
     },
   });
+
+/** The name of a readable stream. */
+export const IsReadableStream = (): PropertyDecorator => isStream('isReadableStream', readableStreamProblem);
+
+/** The name of a stream that can be subscribed to. */
+export const IsSubscribableStream = (): PropertyDecorator => isStream('isSubscribableStream', eventNameProblem);
 
 /** An event id in a path. */
 @Injectable()

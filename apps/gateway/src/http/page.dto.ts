@@ -1,6 +1,17 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import type * as contracts from '#contracts';
-import { EXTERNAL_ID_LENGTH, PageRequest, SelectsExternalId } from '#contracts';
+import { ValidateBy } from 'class-validator';
+import { decodedCursor, EXTERNAL_ID_LENGTH, PageRequest, SelectsExternalId } from '#contracts';
+
+/** A cursor of any list, which the list may yet refuse: so a request with other errors gets all of them. An empty one counts as absent. */
+const IsCursor = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isCursor',
+    validator: {
+      validate: (value: unknown) => value === undefined || (typeof value === 'string' && decodedCursor(value) !== undefined),
+      defaultMessage: (args) => `${args?.property} is not a cursor of this list`,
+    },
+  });
 
 /** The parameters of a list. */
 export class PageQuery extends PageRequest {
@@ -8,9 +19,11 @@ export class PageQuery extends PageRequest {
   override limit!: number;
 
   @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones. An empty one counts as absent.' })
+  @IsCursor()
   override after?: string;
 
   @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones. An empty one counts as absent.' })
+  @IsCursor()
   override before?: string;
 }
 

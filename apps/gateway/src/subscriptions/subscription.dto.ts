@@ -1,7 +1,8 @@
 import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
-import { IsNotEmpty, IsOptional, IsString } from 'class-validator';
+import { IsNotEmpty, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
 import { EVENT_NAME } from '../http/api-docs.js';
+import { IsSubscribableStream } from '../events/event-validators.js';
 import { RequiredString } from '../http/required-string.js';
 
 /** A subscription as the API returns it. */
@@ -37,7 +38,7 @@ export class SubscriptionParameters {
       '`$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones; if empty or omitted, the default stream.',
   })
   @IsOptional()
-  @IsString({ message: 'event_name must be a string' })
+  @IsSubscribableStream()
   event_name?: string;
 }
 

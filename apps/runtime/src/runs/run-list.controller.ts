@@ -2,6 +2,7 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import {
   cursorOf,
+  decodedCursor,
   type EventRun,
   FindRuns,
   findRuns,
@@ -90,8 +91,7 @@ const PREFIX = 'run_';
 /** The run of a cursor; an empty cursor counts as absent. Throws Invalid if the text is not a cursor of this list. */
 function runIdOf(field: 'after' | 'before', cursor: string | undefined): string | undefined {
   if (cursor === undefined || cursor === '') return undefined;
-  const runId = /^run_([\x21-\x7e]{1,256})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'))?.[1];
-  if (runId === undefined || cursorOf(PREFIX + runId) !== cursor)
-    throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
+  const runId = /^run_([\x21-\x7e]{1,256})$/.exec(decodedCursor(cursor) ?? '')?.[1];
+  if (runId === undefined) throw new Invalid([{ field, message: `${field} is not a cursor of this list` }]);
   return runId;
 }
