@@ -12,8 +12,6 @@ import { LogIntake, type LogIntakeOptions } from './log-intake.js';
 
 export interface LogConsumerOptions extends LogIntakeOptions, Pick<ConsumerSettings, 'gatherMs' | 'vital'> {
   group: string;
-  /** The group belongs to this consumer alone and is deleted at the end: its name has a unique id, too. */
-  ownGroup?: boolean;
 }
 
 /** Before decompression; at least one batch of the producer is always fetched. Large fetches keep the event loop busy for long. */

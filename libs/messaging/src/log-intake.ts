@@ -13,6 +13,8 @@ export interface LogIntakeOptions {
   topic: string;
   /** Of the consumer, for the log. */
   group?: string;
+  /** The group belongs to this consumer alone. Its positions are those of another one, which reports lost records. */
+  ownGroup?: boolean;
   /** Returns the stored positions of the partitions; a partition without one is read from the beginning. */
   positions(partitions: number[]): Promise<Map<number, Position>>;
   /**
@@ -163,7 +165,7 @@ export class LogIntake {
     const at = { ...this.at(assigned), fetched: fetched.fetchedOffset };
     const continuation = continuity.check(fetched);
     if (continuation.kind === 'continues') {
-      if (continuation.missed > 0) reportMissed(this.log, { ...at, missed: continuation.missed });
+      if (continuation.missed > 0 && !this.options.ownGroup) reportMissed(this.log, { ...at, missed: continuation.missed });
       return true;
     }
     if (continuation.kind === 'refetch') this.refetch(partition, continuation.from);
@@ -173,7 +175,7 @@ export class LogIntake {
 
   /** The partition has another log, which is read from its beginning. */
   private replace(assigned: AssignedPartition, log: { fetched: number; end: number }): void {
-    reportReplaced(this.log, { ...this.at(assigned), ...log });
+    if (!this.options.ownGroup) reportReplaced(this.log, { ...this.at(assigned), ...log });
     assigned.continuity = new LogContinuity({ offset: 0, clock: 0 });
     assigned.clock = 0;
     assigned.replaced = true;
