@@ -50,7 +50,7 @@ describe('docs/reference/components.md', () => {
     ['emits', `${emits} per run, together at most ${emittedBytes / MiB} MiB`],
     ['an event', `${eventBytes / MiB} MiB of JSON`],
     ['an event', `nested ${eventDepth} levels deep`],
-    ['log lines', `${logs} per run, ${logBytes} characters each`],
+    ['log lines', `${logs} per run, ${logBytes / 1024} KiB of JSON each`],
     ['`this.db`', `${dbBytes / MiB} MiB, ${dbKeys} keys of at most ${longestDbKey} bytes`],
     ['response of `respond`', `${respondBytes / MiB} MiB`],
     [

@@ -382,6 +382,7 @@ describe('running a component', () => {
         'more than 50000 bytes of events, ids and summaries in one run',
       ],
       ['with a stream name too long', 'this.$emit(1, { name: "x".repeat(129) })', 'name has 129 characters'],
+      ['with a stream name of too many emoji', 'this.$emit(1, { name: "😀".repeat(129) })', 'name has 129 characters'],
       ...['$foo', '$', '$in', '$ERRORS', '*', 'a\0b', '\ud800'].map((name) => [
         `on the stream ${JSON.stringify(name)}`,
         `this.$emit(1, { name: ${JSON.stringify(name)} })`,
@@ -416,10 +417,10 @@ describe('running a component', () => {
       const uncaught = await run(`this.$emit(1, ${meta})`);
       expect(uncaught).toMatchObject({ status: 'threw', error: { name: 'RangeError', code }, emits: [], refused: [] });
       const caught = await run(
-        `try { this.$emit(1, ${meta}) } catch {} for (const name of ['$errors', '$logs', 'a*']) this.$emit(2, { name })`,
+        `try { this.$emit(1, ${meta}) } catch {} for (const name of ['$errors', '$logs', 'a*', '😀'.repeat(128)]) this.$emit(2, { name })`,
       );
       expect(caught).toMatchObject({ status: 'ok', error: null, refused: [{ name: 'RangeError', code }] });
-      expect([caught.refused?.length, caught.emits.map(({ name }) => name)]).toEqual([1, ['$errors', '$logs', 'a*']]);
+      expect([caught.refused?.length, caught.emits.map(({ name }) => name)]).toEqual([1, ['$errors', '$logs', 'a*', '😀'.repeat(128)]]);
     });
 
     it('an emit that was refused a thousand times is reported ten times and counted', async () => {
@@ -574,8 +575,20 @@ describe('running a component', () => {
 
     it('cuts a long line and shows that it did', async () => {
       const [line] = (await run('console.log("x".repeat(5000))')).logs;
-      expect(line!.message).toHaveLength(1000);
-      expect(line!.message.endsWith('…')).toBe(true);
+      expect(line!.message).toMatch(/^x{895}…$/);
+    });
+
+    it.each([
+      ['a line in which every character is escaped', 'console.log("\\n".repeat(5000))'],
+      ['a line of characters with three bytes', 'console.log("ü€😀".repeat(500))'],
+      ['a line with arguments that are shown twice', 'console.log("a", { b: "x".repeat(700) })'],
+      ['a line with small arguments', 'console.log("a", { b: "x".repeat(350) })'],
+    ])('has at most the bytes of the limit as an event: %s', async (_, body) => {
+      const [{ level, ts, message, args } = {} as never] = (await run(body)).logs;
+      const event = { level, ts: new Date(ts).toISOString(), message, ...(args !== undefined && { args: JSON.parse(args) }) };
+      expect(Buffer.byteLength(JSON.stringify(event))).toBeLessThanOrEqual(1000);
+      expect(message.isWellFormed()).toBe(true);
+      expect(args !== undefined).toBe(body.includes('350'));
     });
 
     it('survives values that cannot be printed', async () => {

@@ -79,7 +79,9 @@ function textOf(field: keyof typeof longest, value: string | number | object | n
   if (value === undefined || value === null) return undefined;
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
   if (typeof text !== 'string') return undefined;
-  if (text.length > longest[field]) throw new RangeError(`$emit: ${field} has ${text.length} characters; the limit is ${longest[field]}`);
+  // an emoji is one character in the name of a stream, wherever events come from
+  const { length } = field === 'name' ? [...text] : text;
+  if (length > longest[field]) throw new RangeError(`$emit: ${field} has ${length} characters; the limit is ${longest[field]}`);
   return text;
 }
 

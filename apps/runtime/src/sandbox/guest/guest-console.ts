@@ -7,10 +7,13 @@ import { currentRun, type RunState } from './run-state.js';
 
 // taken before any component could replace them
 const { now } = Date;
+const { stringify } = JSON;
 const clock = performance.now.bind(performance);
 
 const levels = ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const;
 const deepestArgs = 20;
+/** The JSON of a log event without its message and arguments: the level, the time and the names. */
+const envelopeBytes = 100;
 
 /** The state of `count` and `time` in one run, by label. */
 interface Labels {
@@ -78,8 +81,9 @@ function log(level: string, args: unknown[]): void {
     return;
   }
   run.logs++;
-  const message = cut(forAuthor(withoutCredentials(messageOf(args, run.limits.logBytes))), run.limits.logBytes);
-  const data = argsOf(args, run.limits.logBytes);
+  const most = run.limits.logBytes - envelopeBytes;
+  const message = cut(forAuthor(withoutCredentials(messageOf(args, most))), most);
+  const data = argsOf(args, most - jsonBytes(message));
   run.put(['log', level, now(), message, data], message.length + (data?.length ?? 0));
 }
 
@@ -102,12 +106,24 @@ function argsOf(args: unknown[], most: number): string | null {
     // A proxy may throw at anything
     if (!args.some((arg) => typeof arg === 'object' && arg !== null && !(arg instanceof Error))) return null;
     const text = JSON.stringify(args);
-    return text.length <= most && depthOf(text) <= deepestArgs ? text : null;
+    return Buffer.byteLength(text) <= most && depthOf(text) <= deepestArgs ? text : null;
   } catch {
     return null;
   }
 }
 
+/** The longest beginning whose JSON has at most this many bytes. */
 function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  // a unit of UTF-16 needs at most six bytes
+  if (text.length * 6 + 2 <= most || jsonBytes(text) <= most) return text;
+  const shortened = (length: number) => `${text.slice(0, length).toWellFormed()}…`;
+  let [fits, tooLong] = [0, Math.min(text.length, most)];
+  while (tooLong - fits > 1) {
+    const middle = (fits + tooLong) >> 1;
+    if (jsonBytes(shortened(middle)) <= most) fits = middle;
+    else tooLong = middle;
+  }
+  return shortened(fits);
 }
+
+const jsonBytes = (text: string): number => Buffer.byteLength(stringify(text));

@@ -11,7 +11,8 @@ export class ProtocolBroken extends Error {}
 
 const lengths = {
   id: 64,
-  name: 128,
+  // 128 characters, each of which may be two units of UTF-16
+  name: 256,
   code: 128,
   message: 16_384,
   stack: 32_768,
