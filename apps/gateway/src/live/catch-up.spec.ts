@@ -103,13 +103,32 @@ describe('catching up', () => {
     );
   });
 
+  it('sends all that is stored of a log that was lost, whose events may have higher offsets than the seam', async () => {
+    const lost = Array.from({ length: 10 }, (_, offset) => record(offset));
+    const log = Array.from({ length: 4 }, (_, offset) => ({ ...record(offset, `new ${offset}`), clock: 2000 }));
+    const store = new StoreForTests(EMITTER, undefined, { perPage: 100 });
+    store.take([...lost, ...log]);
+    const hub = new LiveHub();
+    for (const each of log) hub.take(each);
+    const screen = new Screen();
+    const after = placeOf(lost[0]!);
+    const client = new LiveClient({ emitterId: EMITTER, stream: '', expand: false, after }, screen);
+    await catchUp(client, after, hub.join(client), store);
+    expect(screen.ids).toEqual([...lost.slice(1), ...log].map((each) => eventIdOf(placeOf(each))));
+  });
+
   it('reports that there may have been more events than are kept', async () => {
     const remarksAfter = async (count: number) => {
       const store = new StoreForTests(EMITTER, undefined, { perPage: 100 });
       store.take(Array.from({ length: count }, (_, offset) => record(offset)));
       const screen = new Screen();
       const after = placeOf(record(0));
-      await catchUp(new LiveClient({ emitterId: EMITTER, stream: '', expand: false, after }, screen), after, new Map([[1, count]]), store);
+      await catchUp(
+        new LiveClient({ emitterId: EMITTER, stream: '', expand: false, after }, screen),
+        after,
+        new Map([[1, { offset: count, clock: 0 }]]),
+        store,
+      );
       expect(screen.ids).toHaveLength(Math.min(count - 1, 100));
       return screen.remarks;
     };
@@ -129,7 +148,7 @@ describe('catching up', () => {
     let read = 0;
     const after = placeOf(record(0));
     const client = new LiveClient({ emitterId: EMITTER, stream: '*', expand: false, after }, screen);
-    await catchUp(client, after, new Map([[1, 5000]]), store);
+    await catchUp(client, after, new Map([[1, { offset: 5000, clock: 0 }]]), store);
     expect({ sent: screen.ids.length, largest, pages: store.pages }).toEqual({ sent: 4999, largest: 100, pages: 51 });
   });
 

@@ -1,5 +1,5 @@
 import type { EventPage } from '#contracts';
-import { eventIdOf, type EventPlace, type EventSummary, logPlaceOf, parseEventId, summaryFields } from '#events';
+import { eventIdOf, type EventPlace, type EventSummary, parseEventId, summaryFields } from '#events';
 import type { LiveClient } from './live-client.js';
 import { isBelow, type Seam } from './live-hub.js';
 
@@ -20,14 +20,14 @@ interface StoredEvent {
 }
 
 /**
- * Sends the events that a client has missed since `after`, then switches it to live. The seam divides the log: events below it come only from the
- * store, the others only from the log. So nothing is missed or sent twice, however far the store is behind or ahead.
+ * Sends the events that a client has missed since `after`, then switches it to live. The seam divides the log: events below it, and those of a log that
+ * was lost, come only from the store, the others only from the log. So nothing is missed or sent twice, however far the store is behind or ahead.
  *
  * A client that reconnects often makes progress only while it is connected, so this uses as few round trips as possible.
  */
 export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream): Promise<void> {
   await stored.reached(seam);
-  const fromStore = ({ place }: StoredEvent) => isBelow(seam, logPlaceOf(place));
+  const fromStore = ({ place }: StoredEvent) => isBelow(seam, place);
   const pages = pagesSince(after, stored, client.expand);
   const [received, first] = await Promise.all([receivedUntil(after, stored), pages.next()]);
   // a producer may still repeat one of them

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { EmitterId } from '#contracts';
-import { deletionRecord, eventRecord } from '#events';
+import { deletionRecord, eventPlace, eventRecord } from '#events';
 import { LogRecord } from '#messaging';
 import { isBelow, LiveHub, type LiveListener } from './live-hub.js';
 
@@ -65,8 +65,10 @@ describe('the hub of live streams', () => {
     const seam = hub.join(listener);
     take(5, 'after');
     expect(listener.taken).toEqual(['after']);
-    expect([4, 5].map((offset) => isBelow(seam, { partition: 0, offset }))).toEqual([true, false]);
-    expect(isBelow(seam, { partition: 1, offset: 0 })).toBe(false);
+    const isFromStore = (partition: number, offset: number, clock = 1000) => isBelow(seam, eventPlace({ partition, offset, clock }));
+    expect([isFromStore(0, 4), isFromStore(0, 5), isFromStore(1, 0)]).toEqual([true, false, false]);
+    // of a log that was lost
+    expect(isFromStore(0, 9, 999)).toBe(true);
   });
 
   it('counts an event that causes a subscriber to join as below its seam', () => {
@@ -74,7 +76,7 @@ describe('the hub of live streams', () => {
     let seam: ReturnType<LiveHub['join']> | undefined;
     hub.join({ emitterId: ONE, stream: '', forget: () => {}, take: () => (seam ??= hub.join(late)) });
     take(0, 'first');
-    expect({ taken: late.taken, offset: seam?.get(0) }).toEqual({ taken: [], offset: 1 });
+    expect({ taken: late.taken, offset: seam?.get(0)?.offset }).toEqual({ taken: [], offset: 1 });
   });
 
   it('passes nothing to a subscriber that has left', () => {

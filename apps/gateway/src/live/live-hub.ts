@@ -1,5 +1,15 @@
 import type { EmitterId } from '#contracts';
-import { coversStream, type DeletedRange, emitterOf, type EventLogRecord, MAX_EVENT_BYTES, readEventRecord, type Stream } from '#events';
+import {
+  coversStream,
+  type DeletedRange,
+  emitterOf,
+  type EventLogRecord,
+  type EventPlace,
+  logPlaceOf,
+  MAX_EVENT_BYTES,
+  readEventRecord,
+  type Stream,
+} from '#events';
 import type { Position } from '#messaging';
 import { LiveEvent } from './live-event.js';
 
@@ -12,8 +22,11 @@ export interface LiveListener {
   forget(deleted: DeletedRange): void;
 }
 
-/** The offset of each partition from which a subscriber gets the events of the log. It reads those below from the store. */
-export type Seam = ReadonlyMap<number, number>;
+/**
+ * The position in each partition from which a subscriber gets the events of the log. It reads those below from the store, and those that are older than the
+ * last record below: they may have higher offsets in a log that Kafka has lost.
+ */
+export type Seam = ReadonlyMap<number, Pick<Position, 'offset' | 'clock'>>;
 
 /** Passes the events of the log to their subscribers, and tracks the position in the log. */
 export class LiveHub {
@@ -28,7 +41,7 @@ export class LiveHub {
     const own = this.listeners.get(listener.emitterId);
     if (own) own.add(listener);
     else this.listeners.set(listener.emitterId, new Set([listener]));
-    return new Map([...this.positions].map(([partition, { offset }]) => [partition, offset]));
+    return new Map(this.positions);
   }
 
   leave(listener: LiveListener): void {
@@ -65,5 +78,8 @@ export class LiveHub {
 }
 
 /** Whether a subscriber that joined at the seam reads this event from the store. */
-export const isBelow = (seam: Seam, { partition, offset }: { partition: number; offset: number }): boolean =>
-  offset < (seam.get(partition) ?? 0);
+export function isBelow(seam: Seam, place: EventPlace): boolean {
+  const { partition, offset } = logPlaceOf(place);
+  const at = seam.get(partition);
+  return at !== undefined && (offset < at.offset || place.ms < at.clock);
+}

@@ -1,6 +1,6 @@
 import type { Scheduler } from 'fast-check';
 import type { EmitterId, EventPage } from '#contracts';
-import { eventIdOf, type EventLogRecord, eventPlace, eventSummaryJson } from '#events';
+import { comparePlaces, eventIdOf, type EventLogRecord, eventPlace, eventSummaryJson, parseEventId } from '#events';
 import type { StoredStream } from './catch-up.js';
 import type { Seam } from './live-hub.js';
 
@@ -37,7 +37,7 @@ export class StoreForTests implements StoredStream {
   }
 
   async reached(seam: Seam): Promise<void> {
-    while ([...seam].some(([partition, offset]) => (this.offsets.get(partition) ?? 0) < offset)) {
+    while ([...seam].some(([partition, { offset }]) => (this.offsets.get(partition) ?? 0) < offset)) {
       await new Promise<void>((resolve) => this.wakers.push(resolve));
     }
     await this.later();
@@ -46,9 +46,8 @@ export class StoreForTests implements StoredStream {
   async page({ limit, after, before }: { limit: number; after?: string; before?: string }): Promise<EventPage> {
     this.pages++;
     await this.later();
-    // ids of one partition, in the order of the log
-    const at = (cursor: string) => Number(cursor.split('-')[1]);
-    const window = this.stored.filter(({ id }) => (!after || at(id) < at(after)) && (!before || at(id) > at(before)));
+    const compared = (id: string, cursor: string) => comparePlaces(parseEventId(id)!, parseEventId(cursor)!);
+    const window = this.stored.filter(({ id }) => (!after || compared(id, after) < 0) && (!before || compared(id, before) > 0));
     const wanted = before ? window.slice(0, limit) : window.slice(-limit);
     const shown = (before ? wanted.slice(0, this.options.perPage) : wanted.slice(-this.options.perPage)).toReversed();
     return {

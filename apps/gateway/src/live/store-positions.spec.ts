@@ -34,19 +34,11 @@ describe('the positions of the store', () => {
     return state;
   };
   const never = new AbortController().signal;
+  const seamAt = (...offsets: number[]) => new Map(offsets.map((offset, partition) => [partition, { offset, clock: 0 }]));
 
   it('are reached when the store has processed all records below the seam, in every partition', async () => {
     store(5, 1);
-    const wait = watch(
-      positions.reached(
-        new Map([
-          [0, 5],
-          [1, 2],
-        ]),
-        OF_PARTITION_1,
-        never,
-      ),
-    );
+    const wait = watch(positions.reached(seamAt(5, 2), OF_PARTITION_1, never));
     await jest.advanceTimersByTimeAsync(1000);
     expect(wait.is).toBe('waiting');
     store(5, 2);
@@ -56,10 +48,7 @@ describe('the positions of the store', () => {
 
   it('are reached after two seconds without the partitions of other emitters', async () => {
     store(5, 1);
-    const seam = new Map([
-      [0, 5],
-      [1, 2],
-    ]);
+    const seam = seamAt(5, 2);
     const wait = watch(positions.reached(seam, OF_PARTITION_0, never));
     await jest.advanceTimersByTimeAsync(1500);
     expect(wait.is).toBe('waiting');
@@ -72,21 +61,21 @@ describe('the positions of the store', () => {
 
   it('are requested once for all clients that wait at the same time', async () => {
     store(5);
-    await Promise.all([5, 4, 3].map((offset) => positions.reached(new Map([[0, offset]]), OF_PARTITION_1, never)));
+    await Promise.all([5, 4, 3].map((offset) => positions.reached(seamAt(offset), OF_PARTITION_1, never)));
     expect(messages.requests).toHaveLength(1);
   });
 
   it('are not requested for a seam that the store is known to have reached, nor for an empty log', async () => {
     store(5);
     await positions.read();
-    await positions.reached(new Map([[0, 5]]), OF_PARTITION_1, never);
+    await positions.reached(seamAt(5), OF_PARTITION_1, never);
     await positions.reached(new Map(), OF_PARTITION_1, never);
     expect(messages.requests).toHaveLength(1);
   });
 
   it('are no longer requested when the client has disconnected', async () => {
     const gone = new AbortController();
-    const wait = watch(positions.reached(new Map([[0, 1]]), OF_PARTITION_1, gone.signal));
+    const wait = watch(positions.reached(seamAt(1), OF_PARTITION_1, gone.signal));
     await jest.advanceTimersByTimeAsync(100);
     gone.abort();
     await jest.advanceTimersByTimeAsync(1000);
@@ -99,8 +88,8 @@ describe('the positions of the store', () => {
     messages.replyTo(getStoredPositions, () => {
       throw new Unavailable('away');
     });
-    await expect(positions.reached(new Map([[0, 1]]), OF_PARTITION_1, never)).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(positions.reached(seamAt(1), OF_PARTITION_1, never)).rejects.toMatchObject({ code: 'unavailable' });
     messages.replyTo(getStoredPositions, () => store(1));
-    await positions.reached(new Map([[0, 1]]), OF_PARTITION_1, never);
+    await positions.reached(seamAt(1), OF_PARTITION_1, never);
   });
 });

@@ -37,7 +37,7 @@ export class StorePositions {
     const own = partitionOf(emitterId, 1 + Math.max(-1, ...seam.keys()));
     const isThere = () =>
       [...seam].every(
-        ([partition, offset]) => (this.known.get(partition) ?? 0) >= offset || (partition !== own && performance.now() >= until),
+        ([partition, { offset }]) => (this.known.get(partition) ?? 0) >= offset || (partition !== own && performance.now() >= until),
       );
     for (let pause = FIRST_PAUSE_MS; !isThere(); pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       await this.read();
