@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { EventEmitter } from 'node:events';
 import type { FastifyReply } from 'fastify';
 import { type EmitterId, type EventPage, listEvents, type UserId } from '#contracts';
@@ -79,6 +79,25 @@ describe('the live streams of an account', () => {
     }
     await turns();
     expect(left).toBe(2);
+  });
+
+  it('fail after ten seconds in all if the event store does not reply, however many wait before them', async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate'] });
+    try {
+      let asked = 0;
+      const open = opener(new FakeMessages(), () => {
+        asked += 1;
+        return new Promise<EventPage>(() => {});
+      });
+      const failed: string[] = [];
+      for (let n = 0; n < 20; n++) open('u_1').catch(({ code }) => failed.push(code));
+      await turns();
+      await jest.advanceTimersByTimeAsync(10_000);
+      expect(failed).toEqual(Array(20).fill('timeout'));
+      expect(asked).toBe(8);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('begin eight at a time', async () => {

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { type EmitterId, listEvents, SluiceError, Unavailable, type UserId } from '#contracts';
+import { type EmitterId, listEvents, SluiceError, TimedOut, Unavailable, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { type EventPlace, streamOf } from '#events';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
 import { LimitPerKey, QueuePerKey } from '#limits';
+import { within } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import type { Caller } from '../accounts/account.decorator.js';
 import { EventsService } from '../events/events.service.js';
@@ -25,6 +26,8 @@ import { StorePositions } from './store-positions.js';
 const GOODBYE_MS = 1000;
 /** For one account: all of its streams may reconnect at once, and a page of missed events can have some megabytes. */
 const PAGES_AT_ONCE = 8;
+/** A request for a stream waits for this long for its turn and its page, as other requests do for a reply. */
+const FOUND_WITHIN_MS = 10_000;
 const HEARTBEAT = commentFrame('still here');
 
 const clients = gauge('live_clients', 'Open live streams.');
@@ -60,7 +63,10 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     if (this.stopping) throw new Unavailable('the service is stopping');
     const connection = this.connect(owner, reply);
     // throws if the owner does not have this emitter, or the stream does not exist
-    const find = () => this.inTurn(owner, () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 }));
+    const find = () => {
+      const page = () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
+      return within(FOUND_WITHIN_MS, this.inTurn(owner, connection, page), () => new TimedOut('the event store has not replied in time'));
+    };
     if (reply.request.method === 'HEAD') {
       await find();
       connection.begin();
@@ -81,6 +87,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
         () => this.reader.leave(client),
         () => {},
       );
+      if (connection.isClosed) return;
       throw error;
     }
     this.enter(connection, { apiKey: caller.apiKey, emitterId });
@@ -165,28 +172,28 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     );
   }
 
-  private stored({ emitterId, stream }: WantedStream, owner: UserId, joined: Promise<Seam>, { closed }: SseConnection): StoredStream {
+  private stored({ emitterId, stream }: WantedStream, owner: UserId, joined: Promise<Seam>, connection: SseConnection): StoredStream {
     const gone = new AbortController();
-    void closed.then(() => gone.abort());
+    void connection.closed.then(() => gone.abort());
     // starts now, not at the first await of it
     const reached = joined.then((seam) => this.store.reached(seam, emitterId, gone.signal));
     reached.catch(() => {});
     return {
       reached: () => reached,
       page: (window, expand) =>
-        this.inTurn(owner, () => {
-          gone.signal.throwIfAborted();
+        this.inTurn(owner, connection, () => {
           const query = { owner_id: owner, emitter_id: emitterId, stream, expand, ...window };
           return this.messages.request(listEvents, query, { key: emitterId });
         }),
     };
   }
 
-  /** Reads a page when it is the account's turn. */
-  private async inTurn<Page>(owner: UserId, read: () => Promise<Page>): Promise<Page> {
+  /** Reads a page when it is the account's turn, unless the client has disconnected. */
+  private async inTurn<Page>(owner: UserId, connection: SseConnection, read: () => Promise<Page>): Promise<Page> {
     const place = this.pages.join(owner)!;
     try {
-      await place.turn;
+      await Promise.race([place.turn, connection.closed]);
+      if (connection.isClosed) throw new Unavailable('the client has disconnected');
       return await read();
     } finally {
       place.leave();

@@ -886,7 +886,7 @@ export class Operations extends HeyApiClient {
     /**
      * Stream the events of a source as they are emitted
      *
-     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent at least every 30 seconds, by default every 15. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, or the emitter deleted, the stream ends at the next comment.
+     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent at least every 30 seconds, by default every 15. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, the emitter deleted, or the account suspended or deleted, the stream ends at the next comment.
      */
     public streamSourceEvents<ThrowOnError extends boolean = true>(options: Options<StreamSourceEventsData, ThrowOnError, StreamSourceEventsResponse>): Promise<ServerSentEventsResult<StreamSourceEventsResponses>> {
         return (options.client ?? this.client).sse.get<StreamSourceEventsResponses, StreamSourceEventsErrors, ThrowOnError, 'data'>({
@@ -900,7 +900,7 @@ export class Operations extends HeyApiClient {
     /**
      * Stream the events of a workflow as they are emitted
      *
-     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent at least every 30 seconds, by default every 15. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, or the emitter deleted, the stream ends at the next comment.
+     * Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent at least every 30 seconds, by default every 15. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, the emitter deleted, or the account suspended or deleted, the stream ends at the next comment.
      */
     public streamWorkflowEvents<ThrowOnError extends boolean = true>(options: Options<StreamWorkflowEventsData, ThrowOnError, StreamWorkflowEventsResponse>): Promise<ServerSentEventsResult<StreamWorkflowEventsResponses>> {
         return (options.client ?? this.client).sse.get<StreamWorkflowEventsResponses, StreamWorkflowEventsErrors, ThrowOnError, 'data'>({
