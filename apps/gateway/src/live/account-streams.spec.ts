@@ -48,7 +48,8 @@ describe('the live streams of an account', () => {
   const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
   beforeEach(() => {
-    account = new AccountStreams(10 * MIB);
+    // ten frames of a MiB, with their objects
+    account = new AccountStreams(10.5 * MIB);
   });
 
   describe('hold a limited amount of memory', () => {
@@ -78,11 +79,40 @@ describe('the live streams of an account', () => {
       expect(streams.some(({ connection }) => connection.wasCutOff)).toBe(false);
     });
 
-    it('from which everything is released when it was sent, or will never be', async () => {
+    it('small frames count with the objects that each stream needs for them', () => {
+      const streams = Array.from({ length: 100 }, () => open());
+      const send = (frames: number) => {
+        for (let n = 0; n < frames; n++) {
+          const frame = frameOf(200);
+          for (const { connection } of streams) connection.hold(frame);
+        }
+        return streams.filter(({ connection }) => connection.wasCutOff).length;
+      };
+      expect(send(1000)).toBe(0);
+      expect(send(1000)).toBeGreaterThan(10);
+    });
+
+    it('frames that are written but not sent need more', async () => {
+      const streams = Array.from({ length: 100 }, () => open());
+      for (let n = 0; n < 500; n++) {
+        const frame = frameOf(200);
+        for (const { connection } of streams) connection.write(frame);
+      }
+      const cutOff = () => streams.filter(({ connection }) => connection.wasCutOff).length;
+      expect(cutOff()).toBe(0);
+      while (streams.some(({ connection, response }) => !connection.wasCutOff && response.written.length < 500)) await nextTurn();
+      expect(cutOff()).toBeGreaterThan(30);
+    });
+
+    it.each([
+      ['large', MIB, 10.5 * MIB],
+      ['small', 100, 8 * 1024],
+    ])('from which %s frames are released when they were sent, or will never be', async (_, bytes, most) => {
+      account = new AccountStreams(most);
       for (let n = 0; n < 100; n++) {
         const [reads, leaves, isCutOff, ends] = [open(), open(), open(), open()];
         for (const { connection } of [reads, leaves, isCutOff, ends]) {
-          const frame = frameOf(MIB);
+          const frame = frameOf(bytes);
           connection.hold(frame);
           connection.write(frame);
           connection.release(frame);

@@ -6,8 +6,14 @@ export interface Stream {
   cutOff(): void;
 }
 
-/** Of the frames that the streams of one account hold. They must not fill the memory. */
+/** Of the frames that the streams of one account hold, with the objects for them. They must not fill the memory. */
 const MAX_BYTES = 32 * 1024 * 1024;
+/** Bytes of the objects for a frame, however many streams hold it. An event can have 200 bytes: its objects need more memory than its frame. */
+const FRAME_OBJECTS = 256;
+/** Bytes of the entries for a frame in the queue and the map of each stream that holds it. */
+const STREAM_ENTRIES = 64;
+/** Bytes of Node's objects for a frame that was written and not yet sent. */
+const WRITE_OBJECTS = 384;
 /** Of the frames that are written for one account in one turn of the event loop: about a millisecond of the main thread. */
 const BYTES_PER_TURN = 1024 * 1024;
 /** A frame costs as much in addition to its bytes. */
@@ -36,12 +42,9 @@ export class AccountStreams {
   hold(stream: Stream, frame: Buffer): void {
     const times = this.frames.get(frame) ?? 0;
     this.frames.set(frame, times + 1);
-    if (times === 0) this.bytes += frame.length;
+    if (times === 0) this.bytes += frame.length + FRAME_OBJECTS;
     this.holders.set(stream, (this.holders.get(stream) ?? 0) + 1);
-    for (const slowest of this.holders.keys()) {
-      if (this.bytes <= this.maxBytes) return;
-      slowest.cutOff();
-    }
+    this.add(STREAM_ENTRIES);
   }
 
   /** The stream has sent a frame that it held, or has dropped it. */
@@ -50,12 +53,23 @@ export class AccountStreams {
     if (times > 0) this.frames.set(frame, times);
     else {
       this.frames.delete(frame);
-      this.bytes -= frame.length;
+      this.bytes -= frame.length + FRAME_OBJECTS;
     }
+    this.bytes -= STREAM_ENTRIES;
     const held = this.holders.get(stream)! - 1;
     // it becomes the last one
     this.holders.delete(stream);
     if (held > 0) this.holders.set(stream, held);
+  }
+
+  /** A stream has written a frame that it holds. May cut off streams. */
+  wrote(): void {
+    this.add(WRITE_OBJECTS);
+  }
+
+  /** Streams have sent this number of frames that they wrote, or never will. */
+  sent(frames: number): void {
+    this.bytes -= frames * WRITE_OBJECTS;
   }
 
   /** Whether a frame may be written at once; otherwise `writeNext` is called when it is the stream's turn. */
@@ -71,6 +85,15 @@ export class AccountStreams {
   /** The stream has been closed. */
   forget(stream: Stream): void {
     this.waiting.delete(stream);
+  }
+
+  private add(bytes: number): void {
+    this.bytes += bytes;
+    if (this.bytes <= this.maxBytes) return;
+    for (const slowest of this.holders.keys()) {
+      slowest.cutOff();
+      if (this.bytes <= this.maxBytes) return;
+    }
   }
 
   private spend(bytes: number): void {

@@ -187,6 +187,27 @@ describe('recent emits', () => {
     expect(add('quiet', 'first')).toBe(false);
   });
 
+  it('are not those of any number of streams: the streams that came first are forgotten', () => {
+    for (let n = 0; n < 500; n++) add(`stream ${n}`, 'same');
+    const isNew = (n: number) => add(`stream ${n}`, 'same');
+    expect([isNew(499), isNew(400), isNew(0)]).toEqual([false, false, true]);
+  });
+
+  it('are those of nine streams if each has more than a hundred', () => {
+    for (let n = 0; n < 20; n++) for (let emit = 0; emit < 200; emit++) add(`stream ${n}`, String(emit));
+    const known = Array.from({ length: 20 }, (_, n) => 19 - n).filter((n) => !add(`stream ${n}`, '199'));
+    expect(known).toEqual([19, 18, 17, 16, 15, 14, 13, 12, 11]);
+  });
+
+  it('do not count when their events are deleted', () => {
+    add('quiet', 'first');
+    for (let n = 0; n < 2000; n++) {
+      add('busy', String(n));
+      emits.forget({ stream: 'busy', start: null, end: null });
+    }
+    expect(add('quiet', 'first')).toBe(false);
+  });
+
   it.each<[string, Parameters<RecentEmits['forget']>[0], string[]]>([
     ['all', { stream: null, start: null, end: null }, ['1', '2', '3', 'other', '$errors']],
     ['a range', { stream: null, start: at(2), end: at(2) }, ['2', 'other', '$errors']],

@@ -1,15 +1,6 @@
 import type { EmitterId } from '#contracts';
-import {
-  comparePlaces,
-  type DeletedRange,
-  type EmittedEvent,
-  type EventPlace,
-  type EventSummary,
-  isInRange,
-  parseEventId,
-  type Stream,
-} from '#events';
-import { commentFrame, eventFrame, type LiveEvent } from './live-event.js';
+import { comparePlaces, type DeletedRange, type EventPlace, type EventSummary, isInRange, parseEventId, type Stream } from '#events';
+import { commentFrame, type Emit, type FramedEmit, eventFrame, type LiveEvent } from './live-event.js';
 import type { LiveListener } from './live-hub.js';
 
 /** The connection of a client, for frames. */
@@ -41,9 +32,6 @@ export const MOST_PENDING_BYTES = 1024 * 1024;
 /** The most that may wait while a client gets the events that it missed, which takes as long as it reads them. */
 export const MOST_WAITING_BYTES = 8 * MOST_PENDING_BYTES;
 
-/** The identity of an emit, and the place of its event. */
-type Emitted = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
-
 /**
  * Decides which events one client gets, and in which order.
  *
@@ -57,7 +45,7 @@ export class LiveClient implements LiveListener {
   /** Number of events sent. */
   sent = 0;
   private readonly emits = new RecentEmits();
-  private waiting: ({ event: Emitted; frame: Buffer } | DeletedRange)[] | null = [];
+  private waiting: (FramedEmit | DeletedRange)[] | null = [];
   private waitingBytes = 0;
 
   constructor(
@@ -74,12 +62,11 @@ export class LiveClient implements LiveListener {
       this.emits.add(event.emitted);
       return;
     }
-    const frame = event.frame(this.expand);
-    if (!this.waiting) return this.send(event.emitted, frame);
-    const { stream, emitId, place } = event.emitted;
-    this.waiting.push({ event: { stream, emitId, place }, frame });
-    this.outlet.hold(frame);
-    this.waitingBytes += frame.length;
+    const framed = event.framed(this.expand);
+    if (!this.waiting) return this.send(framed);
+    this.waiting.push(framed);
+    this.outlet.hold(framed.frame);
+    this.waitingBytes += framed.frame.length;
     if (this.waitingBytes > MOST_WAITING_BYTES) this.outlet.cutOff();
   }
 
@@ -116,18 +103,18 @@ export class LiveClient implements LiveListener {
         continue;
       }
       if (this.outlet.pending > MOST_PENDING_BYTES) await this.outlet.drained();
-      this.send(next.event, next.frame);
+      this.send(next);
       this.outlet.release(next.frame);
       this.waitingBytes -= next.frame.length;
     }
     this.waiting = null;
   }
 
-  private send(emitted: Emitted, frame: Buffer): void {
-    if (!this.emits.add(emitted)) return;
+  private send(framed: FramedEmit): void {
+    if (!this.emits.add(framed)) return;
     // counts only what was pending before, so that one large event does not disconnect the client
     if (this.outlet.pending > MOST_PENDING_BYTES) return this.outlet.cutOff();
-    this.write(frame);
+    this.write(framed.frame);
   }
 
   private write(frame: Buffer): void {
@@ -136,7 +123,7 @@ export class LiveClient implements LiveListener {
   }
 }
 
-const emittedOf = ({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>): Emitted => ({
+const emittedOf = ({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>): Emit => ({
   stream: metadata.name,
   emitId: metadata.emit_id,
   place: parseEventId(id) ?? { ms: 0, seq: 0 },
@@ -144,24 +131,53 @@ const emittedOf = ({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>): Emi
 
 /** The number of emits of a stream that the store keeps: it skips an emit whose id is among them. */
 const REMEMBERED = 100;
+/** The number of emits that a client remembers of all streams: `*` covers any number of them. They need 40 KB, and an account can have 2000 clients. */
+const REMEMBERED_IN_ALL = 1000;
+/** A stream needs as much memory as this many emits. */
+const STREAM_COST = 5;
 
-/** The last emit ids of each stream that a client received, so that a producer's retry, which appends an emit to the log twice, is sent once. */
+/**
+ * The last emit ids of each stream that a client received, so that a producer's retry, which appends an emit to the log twice, is sent once. If there are
+ * too many streams, those that came first are forgotten.
+ */
 export class RecentEmits {
   /** The places of the events by emit id, by stream. */
   private readonly streams = new Map<Stream, Map<string, EventPlace>>();
+  private cost = 0;
 
   /** Adds an emit; returns whether its id was new. An emit id is unique within its stream. */
-  add({ stream, emitId, place }: Emitted): boolean {
-    let ids = this.streams.get(stream);
-    if (!ids) this.streams.set(stream, (ids = new Map<string, EventPlace>()));
+  add({ stream, emitId, place }: Emit): boolean {
+    const ids = this.streams.get(stream) ?? this.begin(stream);
     if (ids.has(emitId)) return false;
     ids.set(emitId, place);
-    if (ids.size > REMEMBERED) for (const oldest of ids.keys()) return ids.delete(oldest);
+    this.cost++;
+    if (ids.size > REMEMBERED) this.remove(ids, firstOf(ids));
+    while (this.cost > REMEMBERED_IN_ALL) this.forgetStream(firstOf(this.streams));
     return true;
   }
 
   /** Removes the emits that the deletion covers. */
   forget(deleted: Pick<DeletedRange, 'stream' | 'start' | 'end'>): void {
-    for (const [stream, ids] of this.streams) for (const [emitId, place] of ids) if (isInRange(deleted, stream, place)) ids.delete(emitId);
+    for (const [stream, ids] of this.streams)
+      for (const [emitId, place] of ids) if (isInRange(deleted, stream, place)) this.remove(ids, emitId);
+  }
+
+  private begin(stream: Stream): Map<string, EventPlace> {
+    const ids = new Map<string, EventPlace>();
+    this.streams.set(stream, ids);
+    this.cost += STREAM_COST;
+    return ids;
+  }
+
+  private remove(ids: Map<string, EventPlace>, emitId: string): void {
+    ids.delete(emitId);
+    this.cost--;
+  }
+
+  private forgetStream(stream: Stream): void {
+    this.cost -= STREAM_COST + (this.streams.get(stream)?.size ?? 0);
+    this.streams.delete(stream);
   }
 }
+
+const firstOf = <Key>(map: Map<Key, unknown>): Key => map.keys().next().value as Key;

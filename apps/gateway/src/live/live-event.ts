@@ -1,21 +1,29 @@
 import { type EmittedEvent, eventIdOf, eventSummaryJson, truncateEvent, WHOLE_UP_TO } from '#events';
 
-/** An event on its way to the clients of its stream. Each of its two frames is built once for all clients. */
+/** The identity of an emit, and the place of its event. */
+export type Emit = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
+
+/** The parts of an event that a client needs. They do not keep the event itself in memory. */
+export interface FramedEmit extends Emit {
+  frame: Buffer;
+}
+
+/** An event on its way to the clients of its stream. Each of its two forms is built once for all clients. */
 export class LiveEvent {
-  private short: Buffer | undefined;
-  private whole: Buffer | undefined;
+  private short: FramedEmit | undefined;
+  private whole: FramedEmit | undefined;
 
   constructor(readonly emitted: EmittedEvent) {}
 
-  frame(expand: boolean): Buffer {
+  framed(expand: boolean): FramedEmit {
     if (expand || this.emitted.json.length <= WHOLE_UP_TO) return (this.whole ??= this.write(this.emitted.json));
     return (this.short ??= this.write(truncateEvent(this.emitted.json)));
   }
 
-  private write(event: Buffer): Buffer {
+  private write(event: Buffer): FramedEmit {
     const { place, emitterId, stream, emitId, summary, itemId, itemTs } = this.emitted;
     const shown = { ...place, stream, emit_id: emitId, event, summary: summary ?? null, item_id: itemId ?? null, item_ts: itemTs ?? null };
-    return eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown));
+    return { stream, emitId, place, frame: eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown)) };
   }
 }
 

@@ -14,8 +14,8 @@ export class SseConnection implements Outlet, Stream {
   /** Frames that wait for a turn. */
   private queue: Buffer[] = [];
   private queuedBytes = 0;
-  /** The number of frames that were passed to `write` and not yet sent. */
-  private unsent = 0;
+  /** The number of frames that were written to the response and not yet sent. */
+  private written = 0;
   private readonly whenSent: (() => void)[] = [];
   /** Frames that are in memory for it, and how often. */
   private readonly held = new Map<Buffer, number>();
@@ -72,7 +72,6 @@ export class SseConnection implements Outlet, Stream {
   write(frame: Buffer): void {
     this.hold(frame);
     if (this.ended) return;
-    this.unsent++;
     if (this.queue.length === 0 && this.account.mayWrite(this, frame)) return this.writeNow(frame);
     this.queue.push(frame);
     this.queuedBytes += frame.length;
@@ -93,7 +92,7 @@ export class SseConnection implements Outlet, Stream {
   }
 
   async drained(): Promise<void> {
-    if (this.ended || this.unsent === 0) return;
+    if (this.ended || this.isSent) return;
     await Promise.race([new Promise<void>((resolve) => this.whenSent.push(resolve)), this.closed]);
   }
 
@@ -124,11 +123,20 @@ export class SseConnection implements Outlet, Stream {
   }
 
   private writeNow(frame: Buffer): void {
+    this.written++;
     this.response.write(frame, () => {
+      // it has been dropped
+      if (this.written === 0) return;
+      this.written--;
+      this.account.sent(1);
       this.release(frame);
-      this.unsent--;
-      if (this.unsent === 0) for (const resolve of this.whenSent.splice(0)) resolve();
+      if (this.isSent) for (const resolve of this.whenSent.splice(0)) resolve();
     });
+    this.account.wrote();
+  }
+
+  private get isSent(): boolean {
+    return this.written === 0 && this.queue.length === 0;
   }
 
   /** Releases what was not sent, and never will be. */
@@ -137,6 +145,8 @@ export class SseConnection implements Outlet, Stream {
     this.queue = [];
     this.queuedBytes = 0;
     this.account.forget(this);
+    this.account.sent(this.written);
+    this.written = 0;
     for (const [frame, times] of this.held) for (let n = 0; n < times; n++) this.account.release(this, frame);
     this.held.clear();
   }
