@@ -150,6 +150,18 @@ describe('the client of a live stream', () => {
     expect(frames.most).toBeLessThan(1.1 * MOST_PENDING_BYTES);
   });
 
+  it('gets many events that waited in several turns of the event loop, in order with those that arrive meanwhile', async () => {
+    const client = connect();
+    for (let n = 1; n <= 2000; n++) client.take(event(at(n)));
+    const live = client.goLive();
+    expect(client.sent).toBeLessThan(500);
+    client.take(event(at(2001)));
+    await live;
+    client.take(event(at(2002)));
+    expect(frames.ids).toEqual(Array.from({ length: 2002 }, (_, n) => eventIdOf(at(n + 1))));
+    expect(frames.held).toBe(0);
+  });
+
   it('is not disconnected while it reads', () => {
     const client = connect({ expand: true });
     void client.goLive();

@@ -31,6 +31,8 @@ export interface WantedStream {
 export const MOST_PENDING_BYTES = 1024 * 1024;
 /** The most that may wait while a client gets the events that it missed, which takes as long as it reads them. */
 export const MOST_WAITING_BYTES = 8 * MOST_PENDING_BYTES;
+/** The number of waiting events that are sent in one turn of the event loop: about a millisecond of the main thread. */
+const WAITING_AT_ONCE = 250;
 
 /**
  * Decides which events one client gets, and in which order.
@@ -97,15 +99,19 @@ export class LiveClient implements LiveListener {
 
   /** Call it when the response has begun and all missed events below the seam are sent. Resolves when those that waited are sent, as fast as the client reads. */
   async goLive(): Promise<void> {
-    for (let next = this.waiting?.shift(); next; next = this.waiting?.shift()) {
-      if ('kind' in next) {
-        this.emits.forget(next);
-        continue;
+    const waiting = this.waiting ?? [];
+    while (waiting.length > 0) {
+      for (const next of waiting.splice(0, WAITING_AT_ONCE)) {
+        if ('kind' in next) {
+          this.emits.forget(next);
+          continue;
+        }
+        if (this.outlet.pending > MOST_PENDING_BYTES) await this.outlet.drained();
+        this.send(next);
+        this.outlet.release(next.frame);
+        this.waitingBytes -= next.frame.length;
       }
-      if (this.outlet.pending > MOST_PENDING_BYTES) await this.outlet.drained();
-      this.send(next);
-      this.outlet.release(next.frame);
-      this.waitingBytes -= next.frame.length;
+      if (waiting.length > 0) await new Promise((resolve) => setImmediate(resolve));
     }
     this.waiting = null;
   }

@@ -49,21 +49,23 @@ export class LiveHub {
     if (own?.delete(listener) && own.size === 0) this.listeners.delete(listener.emitterId);
   }
 
-  /** Handles the next record of a partition; skips one that it has already handled. */
-  take(record: EventLogRecord & { timestamp?: number }): void {
+  /** Handles the next record of a partition; skips one that it has already handled. Returns the number of subscribers of its emitter. */
+  take(record: EventLogRecord & { timestamp?: number }): number {
     const { partition, offset, clock, timestamp } = record;
-    if (offset < (this.positions.get(partition)?.offset ?? 0)) return;
+    if (offset < (this.positions.get(partition)?.offset ?? 0)) return 0;
     // before the subscribers get it: for one that joins because of an event, that event is below the seam
     this.positions.set(partition, { offset: offset + 1, clock, timestamp });
     // most records belong to emitters without subscribers: they are not even parsed
     const own = this.listeners.get(emitterOf(record) ?? '');
-    if (!own) return;
+    if (!own) return 0;
     const event = readEventRecord(record, { maxBytes: this.options.maxEventBytes ?? MAX_EVENT_BYTES });
     // its signature is not verified: a forged one only shows a repeated emit
     if (event.kind === 'delete') for (const listener of [...own]) listener.forget(event);
-    if (event.kind !== 'event') return;
-    const live = new LiveEvent(event);
-    for (const listener of [...own]) if (coversStream(listener.stream, event.stream)) listener.take(live);
+    if (event.kind === 'event') {
+      const live = new LiveEvent(event);
+      for (const listener of [...own]) if (coversStream(listener.stream, event.stream)) listener.take(live);
+    }
+    return own.size;
   }
 
   /** The partition was recreated: its records are passed on from the beginning. */

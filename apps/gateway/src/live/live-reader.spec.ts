@@ -1,5 +1,7 @@
 import { expect, it } from '@jest/globals';
-import type { Consumers } from '#messaging';
+import type { EmitterId } from '#contracts';
+import { eventRecord } from '#events';
+import { type Consumers, LogRecord } from '#messaging';
 import { createLog } from '#observability';
 import type { GatewayConfig } from '../gateway.config.js';
 import type { LiveConfig } from './live.config.js';
@@ -16,4 +18,30 @@ it('begins where the store is, and reads a partition that the topic gets later f
   ]);
   stored.push({ partition: 2, offset: 5, clock: 50 });
   expect((await reader.positions([0, 1, 2])).get(2)).toEqual({ offset: 0, clock: 0 });
+});
+
+it.each([
+  ['one subscriber', 1, 50],
+  ['many subscribers', 300, 2],
+])('yields to the sockets after a number of events for %s', async (_, subscribers, events) => {
+  const emitterId: EmitterId = 'dc_000000000000000001';
+  const store = { read: async () => [] } as unknown as StorePositions;
+  const consumers = { start: async () => {}, stop: async () => {} } as unknown as Consumers;
+  const reader = new LiveReader(createLog('test', 'silent'), consumers, store, {} as LiveConfig, {} as GatewayConfig);
+  let taken = 0;
+  const joined = Array.from({ length: subscribers }, () =>
+    reader.join({ emitterId, stream: '', forget: () => {}, take: () => void taken++ }),
+  );
+  await reader.positions([0]);
+  await Promise.all(joined);
+  const records = Array.from({ length: 120 }, (__, offset) => {
+    const { key, value, headers } = eventRecord({ emitterId, stream: '', emitId: `e${offset}`, json: Buffer.from('1') });
+    const message = { key: Buffer.from(key), value, headers, offset: String(offset), timestamp: '1000', attributes: 0 };
+    return new LogRecord('events', 0, message, 1000);
+  });
+  const done = reader.handOut(records, { offset: 0, clock: 0 });
+  expect(taken).toBe(events * subscribers);
+  await done;
+  expect(taken).toBe(120 * subscribers);
+  await reader.stop();
 });
