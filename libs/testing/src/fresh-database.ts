@@ -40,10 +40,10 @@ export async function freshDatabase(
   return { database, url, drop };
 }
 
-/** Resolves when a statement in this database waits for a lock. */
-export async function untilLocked({ database }: Pick<FreshDatabase, 'database'>): Promise<void> {
+/** Resolves when a number of statements in this database wait for locks. */
+export async function untilLocked({ database }: Pick<FreshDatabase, 'database'>, statements = 1): Promise<void> {
   const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-  while ((await database.query(waits)).rows.length === 0) await sleep(10);
+  while ((await database.query(waits)).rows.length < statements) await sleep(10);
 }
 
 /**

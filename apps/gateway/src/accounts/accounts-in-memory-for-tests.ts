@@ -1,4 +1,5 @@
 import type { Id, UserId } from '#contracts';
+import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import type { AccountRow, ApiKeyRow, OpenedAccount, Usage } from './account.entity.js';
 import type { KeysetPage } from '#database';
 import type { AccountsRepository } from './accounts.repository.js';
@@ -93,7 +94,8 @@ export class AccountsInMemory implements Pick<
     return this.keys.filter(({ account_id, revoked_at }) => account_id === accountId && revoked_at === null).length;
   }
 
-  async replaceKey(accountId: UserId, id: Id<'apiKey'>, { hash, prefix }: { hash: Buffer; prefix: string }): Promise<boolean> {
+  /** The request holds its Idempotency-Key. */
+  async replaceKey({ accountId }: HeldKey, id: Id<'apiKey'>, { hash, prefix }: { hash: Buffer; prefix: string }): Promise<boolean> {
     const key = this.keys.find((each) => each.account_id === accountId && each.id === id && each.revoked_at === null);
     if (key) Object.assign(key, { hash, prefix });
     return key !== undefined;

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createHash, randomUUID } from 'node:crypto';
-import { newId, type UserId } from '#contracts';
-import { type FreshDatabase, freshDatabase } from '#testing';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { type Id, newId, type UserId } from '#contracts';
+import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
+import { type FreshDatabase, freshDatabase, untilLocked } from '#testing';
 import { schema } from '../database/schema.js';
+import { type HeldKey, IdempotencyRepository, IdempotentRequest } from '../idempotency/idempotency.repository.js';
 import { UsageRow } from '../usage/usage.repository.js';
 import { AccountRow, ApiKeyRow } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
@@ -97,15 +100,65 @@ describe('the accounts', () => {
     expect(await addKey(await account(), key)).toBe(false);
   });
 
-  it('may replace a key under its id', async () => {
-    const [id, other, key, next] = [await account(), await account(), randomUUID(), randomUUID()];
-    await addKey(id, key);
-    const [listed] = await accounts.listKeys(id);
-    const replace = (accountId: UserId) => accounts.replaceKey(accountId, listed!.id, { hash: hashOf(next), prefix: next.slice(0, 4) });
-    expect([await replace(other), await replace(id)]).toEqual([false, true]);
-    expect([await byKey(key), await byKey(next)]).toMatchObject([undefined, { id, key_id: listed!.id }]);
-    await accounts.revokeKey(listed!.id);
-    expect(await replace(id)).toBe(false);
+  describe('whose creation of a key is repeated', () => {
+    let requests: IdempotencyRepository;
+    beforeAll(() => {
+      const [box, log] = [new SecretBox([randomBytes(32)]), createLog('test', 'silent')];
+      requests = new IdempotencyRepository(db.database, db.database.rows(IdempotentRequest), box, log);
+    });
+
+    const claim = async (accountId: UserId): Promise<HeldKey> => {
+      const claimed = await requests.claim(accountId, 'create a key', Buffer.from('payload'));
+      if (typeof claimed === 'string' || !('held' in claimed)) throw new Error('the key is not free');
+      return claimed.held;
+    };
+    const endLease = (accountId: UserId) =>
+      db.database.rows(IdempotentRequest).update({ account_id: accountId }, { leased_until: new Date(0) });
+    const replace = async (held: HeldKey, id: Id<'apiKey'>, key: string) =>
+      accounts.replaceKey(held, id, { hash: hashOf(key), prefix: key.slice(0, 4) });
+
+    it('replace it under its id, unless it is revoked or belongs to another account', async () => {
+      const [id, other, key, next] = [await account(), await account(), randomUUID(), randomUUID()];
+      await addKey(id, key);
+      const [listed] = await accounts.listKeys(id);
+      const [held, heldByOther] = [await claim(id), await claim(other)];
+      expect([await replace(heldByOther, listed!.id, next), await replace(held, listed!.id, next)]).toEqual([false, true]);
+      expect([await byKey(key), await byKey(next)]).toMatchObject([undefined, { id, key_id: listed!.id }]);
+      await accounts.revokeKey(listed!.id);
+      expect(await replace(held, listed!.id, next)).toBe(false);
+    });
+
+    it('do not replace the key of a later request', async () => {
+      const [id, received] = [await account(), randomUUID()];
+      const frozen = await claim(id);
+      await endLease(id);
+      const later = await claim(id);
+      await addKey(id, received);
+      const [listed] = await accounts.listKeys(id);
+      expect(await replace(frozen, listed!.id, randomUUID())).toBe(false);
+      await requests.keep(later, { status: 200, content_type: null, body: null });
+      expect([await replace(frozen, listed!.id, randomUUID()), await replace(later, listed!.id, randomUUID())]).toEqual([false, false]);
+      expect(await byKey(received)).toMatchObject({ id });
+    });
+
+    it('do not begin a later request while they replace the key', async () => {
+      const [id, lost, next] = [await account(), randomUUID(), randomUUID()];
+      await addKey(id, lost);
+      const [listed] = await accounts.listKeys(id);
+      const held = await claim(id);
+      await endLease(id);
+      const ended: string[] = [];
+      const work: Promise<unknown>[] = [];
+      await db.database.transaction(async (transaction) => {
+        await transaction.query('SELECT FROM api_key WHERE id = $1 FOR UPDATE', [listed!.id]);
+        work.push(replace(held, listed!.id, next).then((isReplaced) => ended.push(`replaced: ${isReplaced}`)));
+        await untilLocked(db);
+        work.push(claim(id).then(() => ended.push('claimed')));
+        await untilLocked(db, 2);
+      });
+      await Promise.all(work);
+      expect(ended).toEqual(['replaced: true', 'claimed']);
+    });
   });
 
   it('are listed with every column in a fixed order', async () => {

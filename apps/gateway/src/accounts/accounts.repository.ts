@@ -3,6 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Repository } from 'typeorm';
 import type { Id, UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction } from '#database';
+import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { AccountRow, ApiKeyRow, type OpenedAccount, type Usage } from './account.entity.js';
 import { untilForgotten } from './known-accounts.js';
 
@@ -85,12 +86,17 @@ export class AccountsRepository {
   }
 
   /**
-   * Gives the id another key, which has the name and scope of the former one. Returns false if the account does not have the id, or it is revoked. Nobody
-   * may have received the former key: a gateway that has used it accepts it for a moment.
+   * Gives the id another key, which has the name and scope of the former one. Returns false if the account does not have the id, if it is revoked, or if the
+   * request does not hold its Idempotency-Key any more: a client may have received the key of a later request. Nobody may have received the former key: a
+   * gateway that has used it accepts it for a moment. SQL, for the lock: no later request begins before the key is replaced.
    */
-  async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: { hash: Buffer; prefix: string }): Promise<boolean> {
-    const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, key);
-    return affected === 1;
+  async replaceKey(held: HeldKey, id: Id<'apiKey'>, { hash, prefix }: { hash: Buffer; prefix: string }): Promise<boolean> {
+    const { rowCount } = await this.database.query(
+      `UPDATE api_key SET hash = $3, prefix = $4 WHERE account_id = $1 AND id = $2 AND revoked_at IS NULL AND EXISTS (
+         SELECT FROM idempotent_request WHERE account_id = $1 AND key = $5 AND created_at = $6::timestamptz AND status IS NULL FOR SHARE)`,
+      [held.accountId, id, hash, prefix, held.key, held.claimedAt],
+    );
+    return rowCount === 1;
   }
 
   listKeys(accountId: UserId): Promise<ApiKeyRow[]> {

@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
+import type { UserId } from '#contracts';
 import { Database } from '#database';
 import { createLog, LOG } from '#observability';
 import { GatewayConfig } from '../gateway.config.js';
+import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import type { AccountRow } from './account.entity.js';
 import { AccountsInMemory } from './accounts-in-memory-for-tests.js';
 import { AccountsRepository } from './accounts.repository.js';
@@ -11,6 +13,14 @@ import { newApiKey } from './api-key.js';
 import { KeyUses } from './key-uses.js';
 
 const MISSING = 'u_000000000000000009';
+
+const heldBy = (accountId: UserId): HeldKey => ({
+  accountId,
+  key: 'k',
+  fingerprint: Buffer.alloc(0),
+  claimedAt: '2026-01-31',
+  firstAt: new Date(),
+});
 
 describe('accounts and their API keys', () => {
   let stored: AccountsInMemory;
@@ -102,14 +112,25 @@ describe('accounts and their API keys', () => {
 
   it('replaces the key that nobody has received when its creation is repeated', async () => {
     const { id } = await service.create({ email: 'ada@example.com' });
-    const lost = await service.issueKey(id, { name: 'ci', scope: 'read' }, 'key_1');
-    const received = await service.issueKey(id, { name: 'ci', scope: 'read' }, 'key_1');
+    const lost = await service.issueKey(id, { name: 'ci', scope: 'read' }, 'key_1', heldBy(id));
+    const received = await service.issueKey(id, { name: 'ci', scope: 'read' }, 'key_1', heldBy(id));
     expect(received).toMatchObject({ id: 'key_1', scope: 'read', prefix: received.key.slice(0, 8) });
     expect(await service.authenticate(received.key)).toMatchObject({ id, scope: 'read' });
     expect(await service.authenticate(lost.key)).toBeUndefined();
     expect(stored.keys).toHaveLength(2);
     await service.revokeKey('key_1');
-    await expect(service.issueKey(id, {}, 'key_1')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(service.issueKey(id, {}, 'key_1', heldBy(id))).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('does not replace a key when the request does not hold its Idempotency-Key any more', async () => {
+    const { id } = await service.create({ email: 'ada@example.com' });
+    const received = await service.issueKey(id, {}, 'key_1', heldBy(id));
+    stored.replaceKey = async () => false;
+    await expect(service.issueKey(id, {}, 'key_1', heldBy(id))).rejects.toMatchObject({
+      code: 'conflict',
+      message: 'API key key_1 was revoked, or a later request with this Idempotency-Key has created it',
+    });
+    expect(await service.authenticate(received.key)).toMatchObject({ id });
   });
 
   it('issues no more than a hundred keys of an account, until one is revoked', async () => {
@@ -118,7 +139,7 @@ describe('accounts and their API keys', () => {
     await expect(service.issueKey(id, {})).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('100 API keys') });
     expect(stored.keys).toHaveLength(100);
     // a repeated request adds none
-    expect(await service.issueKey(id, {}, 'key_100')).toMatchObject({ id: 'key_100' });
+    expect(await service.issueKey(id, {}, 'key_100', heldBy(id))).toMatchObject({ id: 'key_100' });
     await service.revokeKey('key_2');
     expect(await service.issueKey(id, {}, 'key_101')).toMatchObject({ id: 'key_101' });
   });

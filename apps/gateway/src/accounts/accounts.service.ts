@@ -16,6 +16,7 @@ import {
 import { Database } from '#database';
 import { within } from '#service';
 import { GatewayConfig } from '../gateway.config.js';
+import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import type { AccountRow, ApiKeyRow, KeyScope, OpenedAccount } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
@@ -99,11 +100,16 @@ export class AccountsService {
     return { id, account_id: account.id, api_key: key };
   }
 
-  /** Issues another key of the account; only this result contains the key itself. */
+  /**
+   * Issues another key of the account; only this result contains the key itself.
+   *
+   * @param held the Idempotency-Key of the request, from which the id was made
+   */
   async issueKey(
     accountId: UserId,
     { name: givenName, scope: givenScope }: CreateKeyBody,
     id: Id<'apiKey'> = newId('apiKey'),
+    held?: HeldKey,
   ): Promise<NewApiKey> {
     const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
@@ -116,7 +122,9 @@ export class AccountsService {
       return added;
     });
     // a repeated request whose first attempt failed after all: nobody has received that key
-    if (!isAdded) await this.replaceKey(accountId, id, key);
+    const isIssued = isAdded || (held && (await this.accounts.replaceKey(held, id, { hash: apiKeyHash(key), prefix: apiKeyPrefix(key) })));
+    if (!isIssued)
+      throw new SluiceError('conflict', `API key ${id} was revoked, or a later request with this Idempotency-Key has created it`);
     return { ...apiKeyOf({ id, name, scope, prefix: apiKeyPrefix(key), created_at, last_used_at: null }), key };
   }
 
@@ -161,11 +169,6 @@ export class AccountsService {
 
   private accountOf(key: string): Promise<OpenedAccount | undefined> {
     return this.known.get(apiKeyHash(key).toString('hex'));
-  }
-
-  private async replaceKey(accountId: UserId, id: Id<'apiKey'>, key: string): Promise<void> {
-    const replaced = await this.accounts.replaceKey(accountId, id, { hash: apiKeyHash(key), prefix: apiKeyPrefix(key) });
-    if (!replaced) throw new NotFound('API key', id);
   }
 
   private addKey(

@@ -5,8 +5,9 @@ import { type Id, type Page, type UserId } from '#contracts';
 import { OwnerId } from './account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, MayTake } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
-import { NewId } from '../idempotency/new-ids.js';
+import { Held, NewId } from '../idempotency/new-ids.js';
 import { PageQuery } from '../http/page.dto.js';
+import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { SECRET_RESPONSE } from '../idempotency/idempotent-posts.js';
 import { AccountsService } from './accounts.service.js';
 import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
@@ -44,8 +45,13 @@ export class KeysController {
   @MayTake(CreateKeyBody, KEY_EXAMPLES)
   @RespondsWith(NewApiKey)
   @Problems(400, 409, 413, 415, 422)
-  async create(@OwnerId() owner: UserId, @NewId('apiKey') id: Id<'apiKey'>, @Body() body: CreateKeyBody): Promise<{ data: NewApiKey }> {
-    return { data: await this.accounts.issueKey(owner, body, id) };
+  async create(
+    @OwnerId() owner: UserId,
+    @NewId('apiKey') id: Id<'apiKey'>,
+    @Held() held: HeldKey | undefined,
+    @Body() body: CreateKeyBody,
+  ): Promise<{ data: NewApiKey }> {
+    return { data: await this.accounts.issueKey(owner, body, id, held) };
   }
 
   @Delete(':id')

@@ -18,6 +18,9 @@ export const repeatableId = <K extends IdKind>(kind: K, held: HeldKey): Id<K> =>
 
 const heldKeyOf = (context: ExecutionContext): HeldKey | undefined => context.switchToHttp().getRequest<FastifyRequest>().heldKey;
 
+/** The Idempotency-Key that the request holds, if it has one. */
+export const Held = createParamDecorator((_: unknown, context: ExecutionContext): HeldKey | undefined => heldKeyOf(context));
+
 /** The id of the resource that the request creates. */
 export const NewId = createParamDecorator((kind: IdKind, context: ExecutionContext): string => {
   const held = heldKeyOf(context);
