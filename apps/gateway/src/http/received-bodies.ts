@@ -54,9 +54,9 @@ export function receiveBodies(fastify: FastifyInstance, maxBytes: number, refuse
     const receive = (chunk: Buffer): void => {
       const { capacity } = body;
       if (!body.add(chunk)) return refuse(tooLarge());
+      const sum = body.capacity > capacity ? inUse.add(owner, body.capacity - capacity) : 0;
       if (body.chunks > MAX_CHUNKS) return refuse(new SluiceError('too_large', `the body has more than ${MAX_CHUNKS} chunks`));
-      if (body.capacity > capacity && inUse.add(owner, body.capacity - capacity) > MAX_BYTES_PER_ACCOUNT)
-        refuse(new TooManyRequests('too many requests with large bodies are in progress for this account'));
+      if (sum > MAX_BYTES_PER_ACCOUNT) refuse(new TooManyRequests('too many requests with large bodies are in progress for this account'));
     };
     payload.on('data', receive).on('end', end).on('error', end);
   });

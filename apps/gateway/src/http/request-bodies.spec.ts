@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
+import { promisify } from 'node:util';
 import { BYTES_PER_UNIT } from '#fairness';
 import { HttpAppForTests, KEY, ME, SOURCE } from '../http-app-for-tests.js';
 
@@ -155,5 +156,18 @@ describe('a body in chunks', () => {
     for (const other of others) other.destroy();
     while (response.startsWith('HTTP/1.1 429')) response = await one();
     expect(response).toMatch(/^HTTP\/1.1 200/);
+  });
+
+  it('does not free memory of others when it ends with a large chunk that is one too many', async () => {
+    const others = await Promise.all(Array.from({ length: 31 }, () => sent(chunks(' '.repeat(2 << 20), 1 << 16))));
+    const refused = chunks(' '.repeat(65_536), 1) + chunks(' '.repeat(1_500_000), 1_500_000);
+    expect(await responseTo(refused)).toMatch(/^HTTP\/1.1 413/);
+    const connections = promisify((done: (error: Error | null, count: number) => void) => http.app.getHttpServer().getConnections(done));
+    while ((await connections()) > others.length) await new Promise((resolve) => setImmediate(resolve));
+    others.push(await sent(chunks(' '.repeat(2 << 20), 1 << 16)));
+    let response = '';
+    // 200 until the others are received
+    while (!response.startsWith('HTTP/1.1 429')) response = await responseTo(`${chunks('{"component_code":"x"}', 30)}0\r\n\r\n`);
+    for (const other of others) other.destroy();
   });
 });
