@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One source, two webhooks: one of them is down and catches up; a third one gets the past events by a replay.
 cd "$(dirname "$0")" && source ../support/example.sh
-creates 'source journal' 'webhook journal-inbox' 'webhook journal-archive' 'webhook journal-late'
+creates 'source example-journal' 'webhook example-journal-inbox' 'webhook example-journal-archive' 'webhook example-journal-late'
 
 webhook() {
   sluice apply -f - <<EOF
@@ -12,31 +12,31 @@ spec: { url: $2 }
 ---
 apiVersion: sluice.dev/v1
 kind: Subscription
-spec: { emitter: source/journal, listener: webhook/$1 }
+spec: { emitter: source/example-journal, listener: webhook/$1 }
 EOF
 }
 
-sluice deploy manual --name journal
+sluice deploy manual --name example-journal
 receiver archive
 archive=$url
 kill $!
 receiver inbox
-webhook journal-inbox "$url"
-webhook journal-archive "$archive"
+webhook example-journal-inbox "$url"
+webhook example-journal-archive "$archive"
 
 echo 'The archive is down. The inbox receives three events:'
-for entry in 1 2 3; do sluice publish journal --data "{\"entry\":$entry}" > "$work/emit-id"; done
+for entry in 1 2 3; do sluice publish example-journal --data "{\"entry\":$entry}" > "$work/emit-id"; done
 waits_for inbox received 3
-sluice deliveries journal-archive
+sluice deliveries example-journal-archive
 
 echo 'The archive is up again, and gets what it has missed without waiting for the next attempts:'
 receiver archive "$(echo "$archive" | sed 's/[^0-9]//g')"
-for id in $(sluice deliveries journal-archive -o json | field '.map(({ id }) => id).join(" ")'); do sluice retry journal-archive "$id"; done
+for id in $(sluice deliveries example-journal-archive -o json | field '.map(({ id }) => id).join(" ")'); do sluice retry example-journal-archive "$id"; done
 waits_for archive received 3
 
 echo 'A replay delivers past events to a new webhook:'
 receiver late
-webhook journal-late "$url"
-first=$(sluice events journal -o json | field '[0].id')
-sluice replay journal journal-late --from "$first"
+webhook example-journal-late "$url"
+first=$(sluice events example-journal -o json | field '[0].id')
+sluice replay example-journal example-journal-late --from "$first"
 waits_for late received 3
