@@ -4,12 +4,13 @@ import { writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 const TEMPLATES = {
-  timer: (name: string) => `export default {
+  timer: (name: string) => `import { createHash } from 'node:crypto';
+
+export default {
   name: ${JSON.stringify(name)},
   version: '0.0.1',
   dedupe: 'unique',
   props: {
-    db: '$.service.db',
     url: { type: 'string', label: 'URL', description: 'Returns JSON.' },
     timer: { type: '$.interface.timer', default: { intervalSeconds: 60 } },
   },
@@ -17,7 +18,9 @@ const TEMPLATES = {
     const response = await fetch(this.url);
     if (!response.ok) throw new Error(\`\${this.url} returned \${response.status}\`);
     const body = await response.json();
-    this.$emit(body, { id: JSON.stringify(body), summary: 'changed' });
+    // a body that was emitted before has the same id, and is skipped
+    const id = createHash('sha256').update(JSON.stringify(body)).digest('hex');
+    this.$emit(body, { id, summary: 'changed' });
   },
 };
 `,

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Session } from '../session/session.js';
+import { init } from './init.js';
+
+let folder: string;
+const fetch = globalThis.fetch;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-init-'));
+});
+afterEach(() => {
+  globalThis.fetch = fetch;
+  rmSync(folder, { recursive: true });
+});
+
+/** The ids that a run of the timer template emits when its URL returns this body. */
+async function idsFor(body: unknown): Promise<string[]> {
+  globalThis.fetch = async () => Response.json(body);
+  const { default: component } = await import(join(folder, 'watch.mjs'));
+  const ids: string[] = [];
+  await component.run.call({ url: 'https://example.com', $emit: (_: unknown, { id }: { id: string }) => ids.push(id) });
+  return ids;
+}
+
+describe('the template of a timer', () => {
+  it('emits a body of any size with a short id, which is the same for the same body', async () => {
+    init({ note: () => {} } as unknown as Session, join(folder, 'watch'), {});
+    const [long] = await idsFor({ text: 'x'.repeat(10_000) });
+    expect(long).toMatch(/^[0-9a-f]{64}$/);
+    expect(await idsFor({ text: 'x'.repeat(10_000) })).toEqual([long]);
+    expect(await idsFor({ text: 'y' })).not.toEqual([long]);
+  });
+});
