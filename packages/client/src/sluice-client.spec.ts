@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SluiceError, UnreachableError } from './errors.js';
-import { SluiceClient } from './sluice-client.js';
+import { SluiceClient, type SluiceOptions } from './sluice-client.js';
 
 interface Request {
   method: string;
@@ -42,11 +42,36 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
+describe('a client', () => {
+  it.each([
+    [{ url: '', key: 'slk_1' }, 'SluiceClient needs a url, such as http://localhost:3000'],
+    [{ key: 'slk_1' }, 'SluiceClient needs a url, such as http://localhost:3000'],
+    [{ url: 'http://localhost:3000' }, 'SluiceClient needs a key: is SLUICE_API_KEY set?'],
+    [{ url: 'http://localhost:3000', key: undefined }, 'SluiceClient needs a key: is SLUICE_API_KEY set?'],
+  ])('throws TypeError if the url or the key is missing: %j', (options, message) => {
+    expect(() => new SluiceClient(options as SluiceOptions)).toThrow(new TypeError(message));
+  });
+});
+
 describe('a request', () => {
   it('carries the key, and returns the body of the response', async () => {
     respond = (response) => json(response, 200, { data: { id: 'dc_1' } });
     expect(await sluice.getSource({ path: { id: 'dc_1' } })).toEqual({ data: { id: 'dc_1' } });
     expect(requests).toMatchObject([{ method: 'GET', url: '/v1/sources/dc_1', headers: { authorization: 'Bearer slk_1' } }]);
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['GET /v1/sources/{id} needs path.id', () => sluice.getSource({ id: 'dc_1' } as never)],
+    ['GET /v1/sources/{id} needs path.id', () => sluice.getSource({} as never)],
+    ['DELETE /v1/webhooks/{id} needs path.id', () => sluice.deleteWebhook({ path: { id: undefined as never } })],
+    [
+      'GET /v1/sources/{id}/events/{eventId}/deliveries needs path.eventId',
+      () => sluice.listSourceEventDeliveries({ path: { id: 'dc_1' } as never }),
+    ],
+    ['POST /v1/sources/{id}/events needs path.id', () => sluice.publishSourceEvents({ path: {} as never, body: {} })],
+  ])('is not sent without a parameter of its path: %s', async (message, send) => {
+    await expect(send()).rejects.toThrow(new TypeError(message));
+    expect(requests).toEqual([]);
   });
 
   it.each([301, 302, 307, 308])('changes nothing through a redirect with %i, and the error names the other server', async (status) => {

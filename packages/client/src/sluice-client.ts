@@ -22,6 +22,13 @@ export interface PublishOptions {
 
 const PAGE = 100;
 
+/** Throws if the path of a request has a parameter without a value: it would be sent as `{id}`, and the API would not find it. */
+async function requirePath(request: unknown): Promise<void> {
+  const { method, url, path = {} } = request as { method: string; url: string; path?: Record<string, unknown> };
+  const missing = [...url.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).find((name) => path[name] === undefined || path[name] === null);
+  if (missing !== undefined) throw new TypeError(`${method} ${url} needs path.${missing}`);
+}
+
 const notSluice = (url: string): UnreachableError =>
   new UnreachableError(`${url} did not return a response of Sluice: the URL may be wrong`);
 
@@ -37,6 +44,9 @@ export class SluiceClient extends Operations {
   readonly url: string;
 
   constructor({ url, key, headers, ...retrying }: SluiceOptions) {
+    // also for callers without types, and for a variable of the environment that is not set
+    if (!url) throw new TypeError('SluiceClient needs a url, such as http://localhost:3000');
+    if (!key) throw new TypeError('SluiceClient needs a key: is SLUICE_API_KEY set?');
     const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
     const client = createClient({
       baseUrl,
@@ -44,6 +54,7 @@ export class SluiceClient extends Operations {
       headers,
       fetch: retryingFetch(retrying),
       throwOnError: true,
+      requestValidator: requirePath,
       responseValidator: async (body) => {
         if (typeof body !== 'object' || body === null || !('data' in body)) throw notSluice(baseUrl);
       },
