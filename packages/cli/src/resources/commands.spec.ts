@@ -65,6 +65,25 @@ it('a name that nothing has exits with 4, and the message says where to look', a
   await expect(get(session, ['webhook'])).rejects.toThrow('no resource is called webhook; give its name, too: webhook NAME');
 });
 
+it('a workflow cannot be listed or shown, and the message says how to read its events', async () => {
+  const { session } = terminal([orders]);
+  const message = 'workflows are registered over Kafka and cannot be listed; `sluice events p_…` reads the events of one';
+  await expect(list(session, 'workflows', {})).rejects.toMatchObject({ code: 2, message });
+  await expect(get(session, ['workflow', 'p_1'])).rejects.toMatchObject({ code: 2, message });
+  await expect(get(session, ['p_1'])).rejects.toMatchObject({
+    code: 4,
+    message: 'no resource is called p_1; if it is a workflow, `sluice events p_1` reads its events',
+  });
+});
+
+it('an unknown kind is wrong usage, and the message names the kinds', async () => {
+  const { session } = terminal([orders]);
+  await expect(list(session, 'widgets', {})).rejects.toMatchObject({
+    code: 2,
+    message: expect.stringMatching(/^there is no kind widgets; known are sources, webhooks, /),
+  });
+});
+
 it.each(['sc_own', 'component sc_own', 'component own-key', 'own-key'])(
   'finds a component that is not in the registry: %s',
   async (name) => {

@@ -7,8 +7,12 @@ const kindNames = (): string => KINDS.map(({ name }) => `${name}s`).join(', ');
 
 function requireKind(word: string): Kind<{ id: string }> {
   const kind = kindNamed(word);
-  if (!kind) throw usageError(`there are no ${word}; known are ${kindNames()}`);
-  return kind;
+  if (kind) return kind;
+  throw usageError(
+    /^workflows?$/.test(word)
+      ? 'workflows are registered over Kafka and cannot be listed; `sluice events p_…` reads the events of one'
+      : `there is no kind ${word}; known are ${kindNames()}`,
+  );
 }
 
 /** `sluice list [KIND]` */

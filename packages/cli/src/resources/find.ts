@@ -111,6 +111,7 @@ async function unlisted<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string)
 }
 
 function whereToLook(kinds: { name: string }[], text: string): string {
+  if (kinds.length > 2 && text.startsWith('p_')) return `if it is a workflow, \`sluice events ${text}\` reads its events`;
   if (kinds.length > 2 && kindNamed(text)) return `give its name, too: ${text} NAME`;
   return kinds.length > 2
     ? 'sluice list KIND lists them'
