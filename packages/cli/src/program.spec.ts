@@ -3,7 +3,11 @@ import { EXAMPLES } from './examples.js';
 import { program } from './program.js';
 
 describe('the help of each command', () => {
-  const commands = program().commands.filter((command) => !['admin', 'help'].includes(command.name()));
+  const root = program();
+  const commands = root
+    .createHelp()
+    .visibleCommands(root)
+    .filter((command) => !['admin', 'help'].includes(command.name()));
 
   it.each(commands.map((command) => [command.name(), command] as const))(
     'has examples, which use options that exist: %s',
@@ -25,3 +29,13 @@ describe('the help of each command', () => {
     expect(Object.keys(EXAMPLES).sort()).toEqual(commands.map((command) => command.name()).sort());
   });
 });
+
+it.each(['admin account list', 'component check a.mjs', 'dead-letters --since 7d', 'registry --help'])(
+  'the command of operators says where it runs: %s',
+  async (line) => {
+    await expect(program().parseAsync(line.split(' '), { from: 'user' })).rejects.toMatchObject({
+      code: 2,
+      message: expect.stringContaining('operator commands run where Sluice is installed'),
+    });
+  },
+);

@@ -233,16 +233,19 @@ function addToolCommands(command: AddCommand): void {
   command('doctor', 'check the installation', async () => (await import('./tools/doctor.js')).doctor);
 }
 
+/** The operators' commands: the launcher in the repository and the image handle them, also without `admin`. This package does not contain them. */
+const OPERATORS = ['account', 'component', 'dead-letters', 'kafka', 'key', 'migrate', 'registry', 'secrets'];
+
 function addAdmin(root: Command): void {
-  root
-    .command('admin [command...]')
-    .description('operator commands: accounts, keys, registry, migrations')
-    .allowUnknownOption()
-    .helpOption(false)
-    .action(() => {
-      // the launcher in the repository handles them
-      throw usageError(
-        'operator commands run where Sluice is installed: npx sluice admin … in the repository, docker compose exec gateway sluice … with Compose',
-      );
-    });
+  for (const name of ['admin', ...OPERATORS])
+    root
+      .command(`${name} [command...]`, { hidden: name !== 'admin' })
+      .description('operator commands: accounts, keys, registry, migrations')
+      .allowUnknownOption()
+      .helpOption(false)
+      .action(() => {
+        throw usageError(
+          'operator commands run where Sluice is installed: npx sluice admin … in the repository, docker compose exec gateway sluice … with Compose',
+        );
+      });
 }
