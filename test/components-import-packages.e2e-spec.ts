@@ -47,15 +47,13 @@ needing('processes').describe('a component that imports packages', () => {
     }
   });
 
-  it('is refused with the reason and the line if a package does not exist', async () => {
+  it('is refused with the reason if a package does not exist', async () => {
     const { status, body } = await api.post('/components', { component_code: code('no-such-package') });
     expect(status).toBe(400);
     expect(body.errors).toEqual([
       {
         field: 'component_code',
-        message: expect.stringMatching(
-          /^the component is invalid: The registry has no package "no-such-package"\. Available packages: @.*, axios, /,
-        ),
+        message: 'the component is invalid: The registry has no package "no-such-package"',
       },
     ]);
   });

@@ -254,7 +254,7 @@ function failing(step) {
     } catch {
       // not a problem document
     }
-    throw new Failed(`${step}: ${message.replace(/\. Available packages: .*/s, '')}`);
+    throw new Failed(`${step}: ${message.replace(/\. (?:Available packages|Packages that need no registry): .*/s, '')}`);
   };
 }
 

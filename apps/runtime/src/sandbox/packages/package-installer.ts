@@ -134,12 +134,12 @@ export class PackageInstaller {
   private notAllowed(): string {
     const { policy, list } = this.settings;
     const others = policy === 'listed' ? `. Packages that this installation allows: ${list.join(', ') || 'none'}` : '';
-    return `is not available. ${this.available()}${others}`;
+    return `is not available. Available packages: ${this.shipped()}${others}`;
   }
 
   /** The packages that need no registry. */
-  private available(): string {
-    return `Available packages: ${[...this.tools.shipped.keys()].sort().join(', ')}`;
+  private shipped(): string {
+    return [...this.tools.shipped.keys()].sort().join(', ');
   }
 
   private async installed(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
@@ -239,10 +239,12 @@ export class PackageInstaller {
 
   private errorOf({ kind, message, name = '' }: NpmFailure, names: string): Error {
     if (kind === 'broken') return new SandboxUnavailable(`Packages cannot be installed: ${message}`);
-    if (kind === 'missing') return new Unusable(new Map([[name, `${message}. ${this.available()}`]]));
+    if (kind === 'missing') return new Unusable(new Map([[name, message]]));
     if (kind === 'rejected') return new ComponentRejected(message);
     if (kind === 'failed') return new ComponentRejected(`npm cannot install ${names}: ${message}`);
-    return new RegistryUnreachable(`${message}, and the packages ${names} were not installed before. ${this.available()}`);
+    return new RegistryUnreachable(
+      `${message}, and the packages ${names} were not installed before. Packages that need no registry: ${this.shipped()}`,
+    );
   }
 
   private async check(packages: InstalledPackage[], work: string): Promise<void> {

@@ -287,7 +287,7 @@ describe('packages that components import', () => {
     await offline.stop();
     expect((await result('import kept from "kept"; // again', 'kept', own)).value).toBe('kept');
     expect(await rejection('import other from "other";', own)).toMatch(
-      /The registry of npm packages cannot be reached \(ECONNREFUSED\), and the packages other were not installed before/,
+      /The registry of npm packages cannot be reached \(ECONNREFUSED\), and the packages other were not installed before\. Packages that need no registry: @.*, axios, /,
     );
     const shipped = await result('import { VERSION } from "lodash@3";', 'VERSION > "4"', own);
     expect(shipped.value).toBe(true);
@@ -311,6 +311,10 @@ describe('packages that components import', () => {
     } finally {
       await registry.start();
     }
+  });
+
+  it('a package that does not exist is refused without a list of others where the operator allows all', async () => {
+    expect(await rejection('import a from "missing-package";')).toMatch(/has no package "missing-package"$/);
   });
 
   describe('are refused with a sentence', () => {
