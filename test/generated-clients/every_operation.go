@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ const code = `export default {
   props: { text: { type: 'string', async options() { return ['a', 'b'] } } },
   run(event) { console.log(this.text); this.$emit({ text: this.text, event }) },
 }`
+
+var externalId = "every-operation-go"
 
 var ctx = context.Background()
 
@@ -97,6 +100,14 @@ func main() {
 	api := clientWith(os.Getenv("SLUICE_API_KEY"))
 	receiver, workflow := os.Getenv("RECEIVER"), os.Getenv("WORKFLOW")
 
+	// what a run that failed has left
+	for _, each := range call(api.ListSourcesWithResponse(ctx, &sluice.ListSourcesParams{ExternalId: &externalId})).is(200).JSON200.Data {
+		call(api.DeleteSourceWithResponse(ctx, each.Id)).is(204)
+	}
+	for _, each := range call(api.ListWebhooksWithResponse(ctx, &sluice.ListWebhooksParams{ExternalId: &externalId})).is(200).JSON200.Data {
+		call(api.DeleteWebhookWithResponse(ctx, each.Id)).is(204)
+	}
+
 	// problems
 	call(clientWith("slk_unknown").GetCurrentUserWithResponse(ctx, nil)).is(401)
 	call(api.CreateComponentWithResponse(ctx, nil, sluice.CodeSource{ComponentCode: to("export default {")})).is(400)
@@ -125,14 +136,14 @@ func main() {
 	connection := call(api.CreateConnectionWithResponse(ctx, nil, sluice.CreateConnectionBody{App: "chat", Credentials: credentials})).is(200).JSON200.Data.Id
 	call(api.PatchConnectionWithResponse(ctx, connection, nil, sluice.PatchConnectionBody{Name: to("Chat")})).is(200)
 	must(call(api.GetConnectionWithResponse(ctx, connection, nil)).is(200).JSON200.Data.Name == "Chat")
-	must(len(call(api.ListConnectionsWithResponse(ctx, nil)).is(200).JSON200.Data) == 1)
+	must(slices.ContainsFunc(call(api.ListConnectionsWithResponse(ctx, nil)).is(200).JSON200.Data, func(each sluice.Connection) bool { return each.Id == connection }))
 	call(api.DeleteConnectionWithResponse(ctx, connection)).is(204)
 
 	// sources
 	props := map[string]any{"text": "a"}
-	created := sluice.CreateSourceBody{ComponentId: &component.Id, ConfiguredProps: &props, Name: to("echo"), ExternalId: to("mine")}
+	created := sluice.CreateSourceBody{ComponentId: &component.Id, ConfiguredProps: &props, Name: to("echo"), ExternalId: &externalId}
 	source := call(api.CreateSourceWithResponse(ctx, nil, created)).is(200).JSON200.Data.Id
-	must(call(api.ListSourcesWithResponse(ctx, &sluice.ListSourcesParams{ExternalId: to("mine")})).is(200).JSON200.Data[0].Id == source)
+	must(call(api.ListSourcesWithResponse(ctx, &sluice.ListSourcesParams{ExternalId: &externalId})).is(200).JSON200.Data[0].Id == source)
 	must(len(call(api.ListSourcePropOptionsWithResponse(ctx, source, "text", nil, sluice.OptionsBody{})).is(200).JSON200.Data.Options) == 2)
 	inactive := sluice.UpdateSourceBody{ComponentId: &component.Id, ConfiguredProps: &props, Name: to("echo 2"), Active: to(false)}
 	call(api.UpdateSourceWithResponse(ctx, source, nil, inactive)).is(200)
@@ -141,18 +152,18 @@ func main() {
 	must(call(api.GetSourceWithResponse(ctx, source, nil)).is(200).JSON200.Data.Active)
 
 	// webhooks and subscriptions
-	webhook := call(api.CreateWebhookWithResponse(ctx, &sluice.CreateWebhookParams{Url: receiver, Name: to("go")})).is(200).JSON200.Data.Id
+	webhook := call(api.CreateWebhookWithResponse(ctx, &sluice.CreateWebhookParams{Url: receiver, Name: to("go"), ExternalId: &externalId})).is(200).JSON200.Data.Id
 	call(api.UpdateWebhookWithResponse(ctx, webhook, nil, sluice.UpdateWebhookBody{Url: &receiver, Name: to("go 2")})).is(200)
 	call(api.PatchWebhookWithResponse(ctx, webhook, nil, sluice.UpdateWebhookBody{Description: to("of Go")})).is(200)
 	must(*call(api.GetWebhookWithResponse(ctx, webhook, nil)).is(200).JSON200.Data.Description == "of Go")
-	must(*call(api.ListWebhooksWithResponse(ctx, nil)).is(200).JSON200.Data[0].Name == "go 2")
-	must(*call(api.TestWebhookWithResponse(ctx, webhook, nil)).is(200).JSON200.Data.StatusCode == 200)
+	must(*call(api.ListWebhooksWithResponse(ctx, &sluice.ListWebhooksParams{ExternalId: &externalId})).is(200).JSON200.Data[0].Name == "go 2")
+	must(*call(api.TestWebhookWithResponse(ctx, webhook, nil)).is(200).JSON200.Data.StatusCode/100 == 2)
 	secret := call(api.GetWebhookSecretWithResponse(ctx, webhook, nil)).is(200).JSON200.Data.Secret
 	must(call(api.RotateWebhookSecretWithResponse(ctx, webhook, nil)).is(200).JSON200.Data.Secret != secret)
 	call(api.CreateSubscriptionWithResponse(ctx, &sluice.CreateSubscriptionParams{EmitterId: source, ListenerId: webhook})).is(200)
-	must(call(api.ListSubscriptionsWithResponse(ctx, nil)).is(200).JSON200.Data[0].ListenerId == webhook)
+	must(slices.ContainsFunc(call(api.ListSubscriptionsWithResponse(ctx, nil)).is(200).JSON200.Data, func(each sluice.Subscription) bool { return each.ListenerId == webhook }))
 	call(api.CreateAutoSubscriptionWithResponse(ctx, &sluice.CreateAutoSubscriptionParams{ListenerId: webhook, EventName: "$errors"})).is(200)
-	must(len(call(api.ListAutoSubscriptionsWithResponse(ctx, nil)).is(200).JSON200.Data) == 1)
+	must(slices.ContainsFunc(call(api.ListAutoSubscriptionsWithResponse(ctx, nil)).is(200).JSON200.Data, func(each sluice.AutoSubscription) bool { return each.ListenerId == webhook }))
 	call(api.DeleteAutoSubscriptionWithResponse(ctx, &sluice.DeleteAutoSubscriptionParams{ListenerId: webhook, EventName: "$errors"})).is(200)
 
 	// events
@@ -208,10 +219,10 @@ func main() {
 	call(api.PublishWorkflowEventsWithApplicationCloudeventsPlusJSONBodyWithResponse(ctx, workflow, nil, cloudEvent)).is(202)
 	eventually(func() bool {
 		events = call(api.ListWorkflowEventsWithResponse(ctx, workflow, nil)).is(200).JSON200.Data
-		return len(events) == 2
+		return len(events) >= 2
 	})
 	must(len(call(api.ListWorkflowErrorsWithResponse(ctx, workflow, nil)).is(200).JSON200.Data) == 0)
-	must(call(api.ListWorkflowStreamsWithResponse(ctx, workflow, nil)).is(200).JSON200.Data[0].Count == 2)
+	must(call(api.ListWorkflowStreamsWithResponse(ctx, workflow, nil)).is(200).JSON200.Data[0].Count >= 2)
 	must(len(call(api.ListWorkflowEventDeliveriesWithResponse(ctx, workflow, events[0].Id, nil)).is(200).JSON200.Data) == 0)
 	stream, err = api.StreamWorkflowEvents(ctx, workflow, &sluice.StreamWorkflowEventsParams{After: &events[1].Id})
 	must(firstStreamed("streamWorkflowEvents", stream, err).Id == events[0].Id)

@@ -14,6 +14,7 @@ CODE = """export default {
   props: { text: { type: 'string', async options() { return ['a', 'b'] } } },
   run(event) { console.log(this.text); this.$emit({ text: this.text, event }) },
 }"""
+EXTERNAL_ID = "every-operation-python"
 OPTIONS = [{"label": "a", "value": "a"}, {"label": "b", "value": "b"}]
 OPERATIONS = {
     module.name.split(".")[-1]: importlib.import_module(module.name)
@@ -58,6 +59,12 @@ def first_streamed(operation, emitter, after):
         return EventSummary.from_dict(json.loads(data.removeprefix("data: ")))
 
 
+# what a run that failed has left
+for each in call("list_sources", external_id=EXTERNAL_ID).data:
+    call("delete_source", each.id, status=204)
+for each in call("list_webhooks", external_id=EXTERNAL_ID).data:
+    call("delete_webhook", each.id, status=204)
+
 # problems
 call("get_current_user", status=401, client=client_with("slk_unknown"))
 assert call("create_component", status=400, body=CodeSource(component_code="export default {")).detail
@@ -84,14 +91,14 @@ credentials = CreateConnectionBodyCredentials.from_dict({"token": "secret"})
 connection = call("create_connection", body=CreateConnectionBody(app="chat", credentials=credentials)).data
 call("patch_connection", connection.id, body=PatchConnectionBody(name="Chat"))
 assert call("get_connection", connection.id).data.name == "Chat"
-assert len(call("list_connections").data) == 1
+assert connection.id in [each.id for each in call("list_connections").data]
 call("delete_connection", connection.id, status=204)
 
 # sources
 props = CreateSourceBodyConfiguredProps.from_dict({"text": "a"})
-body = CreateSourceBody(component_id=component.id, name="echo", configured_props=props, external_id="mine")
+body = CreateSourceBody(component_id=component.id, name="echo", configured_props=props, external_id=EXTERNAL_ID)
 source = call("create_source", body=body).data.id
-assert call("list_sources", external_id="mine").data[0].id == source
+assert call("list_sources", external_id=EXTERNAL_ID).data[0].id == source
 assert call("list_source_prop_options", source, "text", body=OptionsBody()).data.options == OPTIONS
 props = UpdateSourceBodyConfiguredProps.from_dict({"text": "b"})
 call("update_source", source, body=UpdateSourceBody(component_id=component.id, configured_props=props, name="echo 2", active=False))
@@ -100,18 +107,18 @@ call("patch_source", source, body=PatchSourceBody(active=True))
 assert call("get_source", source).data.active is True
 
 # webhooks and subscriptions
-webhook = call("create_webhook", url_query=os.environ["RECEIVER"], name="python").data.id
+webhook = call("create_webhook", url_query=os.environ["RECEIVER"], name="python", external_id=EXTERNAL_ID).data.id
 call("update_webhook", webhook, body=UpdateWebhookBody(url=os.environ["RECEIVER"], name="python 2"))
 call("patch_webhook", webhook, body=UpdateWebhookBody(description="of Python"))
 assert call("get_webhook", webhook).data.description == "of Python"
-assert call("list_webhooks").data[0].name == "python 2"
-assert call("test_webhook", webhook).data.status_code == 200
+assert call("list_webhooks", external_id=EXTERNAL_ID).data[0].name == "python 2"
+assert call("test_webhook", webhook).data.status_code in range(200, 300)
 secret = call("get_webhook_secret", webhook).data.secret
 assert call("rotate_webhook_secret", webhook).data.secret != secret
 assert call("create_subscription", emitter_id=source, listener_id=webhook).data[0].listener_id == webhook
-assert len(call("list_subscriptions").data) == 1
+assert webhook in [each.listener_id for each in call("list_subscriptions").data]
 call("create_auto_subscription", listener_id=webhook, event_name="$errors")
-assert len(call("list_auto_subscriptions").data) == 1
+assert webhook in [each.listener_id for each in call("list_auto_subscriptions").data]
 call("delete_auto_subscription", listener_id=webhook, event_name="$errors")
 
 # events
@@ -152,7 +159,7 @@ call("publish_workflow_events", workflow, body=event, event_name="*", status=400
 call("publish_workflow_events", workflow, body=event, status=202)
 events = eventually(lambda: (page := call("list_workflow_events", workflow).data)[1:] and page)
 assert call("list_workflow_errors", workflow).data == []
-assert call("list_workflow_streams", workflow).data[0].count == 2
+assert call("list_workflow_streams", workflow).data[0].count >= 2
 assert call("list_workflow_event_deliveries", workflow, events[0].id).data == []
 assert first_streamed("stream_workflow_events", workflow, after=events[1].id).id == events[0].id
 call("get_workflow_stats", workflow)
