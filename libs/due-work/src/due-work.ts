@@ -31,8 +31,8 @@ export abstract class DueRows {
 }
 
 /** How long until the first row is due, in ms; null without rows. @param text selects it, as `ms` */
-export async function msToFirst(session: Session, name: string, text: string): Promise<number | null> {
-  const { rows } = await session.query<{ ms: number }>({ name, text, values: [] });
+export async function msToFirst(session: Session, name: string, text: string, values: unknown[] = []): Promise<number | null> {
+  const { rows } = await session.query<{ ms: number }>({ name, text, values });
   return rows[0]?.ms ?? null;
 }
 

@@ -1,9 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type RunRequest, executeRun } from '#contracts';
+import { type RunRequest, executeRun, type UserId } from '#contracts';
 import { recordOf } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
 import { DueWork } from '#due-work';
+import { WaitingData } from '#waiting-data';
 import { nextTick, phaseOf, timerEvent } from './next-tick.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
 
@@ -11,19 +12,24 @@ const BATCH = 500;
 
 /**
  * Turns due timers into runs; the tick and the request for its run are one transaction. A timer does not tick while its run is in progress: all ticks
- * that it misses become one tick afterwards.
+ * that it misses become one tick afterwards. Nor does it tick while the waiting data of its account has reached its limit: its runs would add to it.
  */
 @Injectable()
 export class Ticker extends DueWork {
   constructor(
     private readonly timers: TimersRepository,
+    private readonly own: WaitingData,
     @Inject(LOG) log: Log,
   ) {
     super(timers, log, { batch: BATCH, failure: 'timers.interrupted' });
   }
 
+  override msToNext(): Promise<number | null> {
+    return this.timers.msToNext(this.full());
+  }
+
   handleDue(): Promise<number> {
-    return this.timers.claimDue(BATCH, async (transaction, due) => {
+    return this.timers.claimDue(BATCH, this.full(), async (transaction, due) => {
       const now = new Date();
       await addToOutbox(
         transaction,
@@ -35,6 +41,10 @@ export class Ticker extends DueWork {
         return next;
       });
     });
+  }
+
+  private full(): UserId[] {
+    return this.own.list().map(({ owner_id }) => owner_id);
   }
 }
 

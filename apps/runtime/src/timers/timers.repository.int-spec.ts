@@ -29,7 +29,7 @@ async function set(count: number, secondsAgo = 1): Promise<void> {
 }
 const claim = async (next: () => Date | null = inAMinute, limit = 10): Promise<DueTimer[]> => {
   const claimed: DueTimer[] = [];
-  await timers.claimDue(limit, async (_, due) => {
+  await timers.claimDue(limit, [], async (_, due) => {
     claimed.push(...due);
     return due.map(next);
   });
@@ -50,7 +50,7 @@ describe('a due timer', () => {
   it('is claimed again when its replica dies before it has written the tick', async () => {
     await set(1);
     await expect(
-      timers.claimDue(10, async () => {
+      timers.claimDue(10, [], async () => {
         throw new Error('died');
       }),
     ).rejects.toThrow('died');

@@ -39,15 +39,23 @@ export class TimersRepository extends DueRows {
     super();
   }
 
-  /** Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns the number of due timers. */
-  async claimDue(limit: number, tick: (transaction: Transaction, due: DueTimer[]) => Promise<(Date | null)[]>): Promise<number> {
+  /**
+   * Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns the number of due timers.
+   *
+   * @param without accounts whose timers do not tick now
+   */
+  async claimDue(
+    limit: number,
+    without: UserId[],
+    tick: (transaction: Transaction, due: DueTimer[]) => Promise<(Date | null)[]>,
+  ): Promise<number> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer>({
         name: 'timers-due',
         text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(${LAST_TICK}, t.next_run_at) AS next_run_at
                FROM timer t JOIN deployment d USING (source_id)
-               WHERE t.next_run_at <= now() ORDER BY t.next_run_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
-        values: [limit],
+               WHERE t.next_run_at <= now() AND d.owner_id <> ALL ($2) ORDER BY t.next_run_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
+        values: [limit, without],
       });
       if (rows.length === 0) return 0;
       const next = await tick(transaction, rows);
@@ -111,11 +119,14 @@ export class TimersRepository extends DueRows {
     return rowCount ?? 0;
   }
 
-  msToNext(): Promise<number | null> {
+  /** @param without accounts whose timers do not tick now */
+  msToNext(without: UserId[] = []): Promise<number | null> {
     return msToFirst(
       this.database,
       'timers-first',
-      "SELECT extract(epoch FROM next_run_at - now())::float8 * 1000 AS ms FROM timer WHERE next_run_at < 'infinity' ORDER BY next_run_at LIMIT 1",
+      `SELECT extract(epoch FROM t.next_run_at - now())::float8 * 1000 AS ms FROM timer t JOIN deployment d USING (source_id)
+       WHERE t.next_run_at < 'infinity' AND d.owner_id <> ALL ($1) ORDER BY t.next_run_at LIMIT 1`,
+      [without],
     );
   }
 }
