@@ -117,6 +117,12 @@ describe('the effects of a run', () => {
     expect(rows).toEqual([{ compute_ms: 5, invocations: 1 }]);
   });
 
+  it('are all those of one execution, even if two executions of the run end at the same time', async () => {
+    const executions = ['first', 'second'].map((value) => ({ db: { by: `"${value}"` }, records: [{ ...event(1), value }] }));
+    expect(await Promise.all(executions.map((effects) => finish('r1', effects)))).toEqual([true, false]);
+    expect([await outbox(), await state.loadDb(SOURCE)]).toEqual([['first'], { by: '"first"' }]);
+  });
+
   it('are written when the run leaves the queue, in one transaction', async () => {
     const queued = ['r1', 'r2'].map(
       (run_id) => ({ run_id, owner_id: ACCOUNT, source_id: SOURCE, trigger: 'manual', due_at_ms: 1 }) as const,

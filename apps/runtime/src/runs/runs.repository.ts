@@ -224,7 +224,8 @@ export class RunsRepository {
    * because every run needs it.
    */
   private async end(session: Session, runs: EndedRun[]): Promise<boolean[]> {
-    const unique = [...new Map(runs.map((each) => [each.run.run_id, each])).values()];
+    // of several executions of a run the first, which is the one that is reported as stored
+    const unique = Array.from(Map.groupBy(runs, ({ run }) => run.run_id).values(), ([first]) => first!);
     const records = unique.flatMap(({ run, records }) => records.map((record) => ({ run_id: run.run_id, record })));
     const column = <Value>(value: (entry: RunEntry) => Value) => unique.map(({ entry }) => entry && value(entry));
     const { rows } = await session.query<{ run_id: string }>({
