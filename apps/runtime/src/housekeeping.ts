@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { LOG, type Log } from '#observability';
 import { QuotasRepository } from './quotas/quotas.repository.js';
+import { RetriedRunsRepository } from './retries/retried-runs.repository.js';
 import { RunsRepository } from './runs/runs.repository.js';
 import { SourceStateRepository } from './source-state/source-state.repository.js';
 import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
@@ -17,6 +18,7 @@ export class Housekeeping {
     @Inject(LOG) private readonly log: Log,
     private readonly runs: RunsRepository,
     private readonly quotas: QuotasRepository,
+    private readonly retried: RetriedRunsRepository,
     private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
   ) {}
@@ -27,6 +29,7 @@ export class Housekeeping {
       await Promise.all([
         this.runs.deleteDone(KEEP_RUNS_DAYS),
         this.runs.deleteOfDeleted(),
+        this.retried.deleteOfDeleted(),
         this.waiting.deleteOfDeleted(),
         this.state.deleteOfDeleted(),
         this.quotas.deleteOld(),

@@ -96,4 +96,12 @@ describe('a failed run', () => {
     await fresh.database.transaction((transaction) => retried.deleteOfSource(transaction, SOURCE));
     expect(await retried.release()).toBe(0);
   });
+
+  it('is forgotten if its source was deleted while it ended', async () => {
+    await fail('r1');
+    await fail('r2');
+    await fresh.database.query("UPDATE retried_run SET source_id = 'dc_deleted' WHERE first_run_id = 'r1'");
+    await retried.deleteOfDeleted();
+    expect(await retried.pending(['r1', 'r2'])).toEqual(new Set(['r2']));
+  });
 });

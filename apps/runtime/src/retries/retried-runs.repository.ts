@@ -92,6 +92,14 @@ export class RetriedRunsRepository extends DueRows {
     this.scheduled(session, Math.min(...failed.map(({ next }) => next!.due_at_ms)) - Date.now());
   }
 
+  /** These runs are not executed. Those that are attempts have no further ones. */
+  leaveOut(runs: Pick<RunRequest, 'source_id' | 'retry'>[]): Promise<void> {
+    return this.settle(
+      this.database,
+      runs.flatMap(({ source_id, retry }) => (retry ? [{ firstRunId: retry.first_run_id, sourceId: source_id, next: null }] : [])),
+    );
+  }
+
   msToNext(): Promise<number | null> {
     return msToFirst(
       this.database,
@@ -147,5 +155,10 @@ export class RetriedRunsRepository extends DueRows {
 
   async deleteOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
     await transaction.rows(RetriedRun).delete({ source_id: sourceId });
+  }
+
+  /** Deletes attempts of sources that were deleted while the run was in progress. */
+  async deleteOfDeleted(): Promise<void> {
+    await this.database.query('DELETE FROM retried_run r WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = r.source_id)');
   }
 }

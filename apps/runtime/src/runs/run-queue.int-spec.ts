@@ -8,6 +8,7 @@ import type { FullAccounts, WaitingData } from '#waiting-data';
 import { schema } from '../database/schema.js';
 import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { RunLanes } from './run-lanes.js';
 import { RunQueue } from './run-queue.js';
@@ -18,6 +19,7 @@ const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
 
 let fresh: FreshDatabase;
 let queued: QueuedRunsRepository;
+let retried: RetriedRunsRepository;
 /** The runs in the order in which they began, and the replica of each. */
 let begun: string[];
 /** Ends runs that have begun. */
@@ -26,10 +28,11 @@ let ends: Map<string, () => void>;
 beforeAll(async () => {
   fresh = await freshDatabase(schema);
   queued = new QueuedRunsRepository(fresh.database);
+  retried = new RetriedRunsRepository(fresh.database);
 });
 afterAll(() => fresh?.drop());
 beforeEach(async () => {
-  await fresh.database.query('TRUNCATE queued_run, queue_lease, emitter');
+  await fresh.database.query('TRUNCATE queued_run, queue_lease, retried_run, emitter');
   [begun, ends] = [[], new Map()];
 });
 
@@ -51,6 +54,7 @@ function replica(name: string) {
   const signal = new QueueSignal();
   const queue = new RunQueue(
     queued,
+    retried,
     { find: async () => new Map() } as unknown as EmitterDirectory,
     runs,
     new RunLanes(consumers),
@@ -90,4 +94,19 @@ it('a run in progress, and the later ones of its source, are left to their repli
   expect(begun.slice(0, 3)).toEqual(['a1 in two', 'hook in one', 'b1 in one']);
   expect(begun.slice(3)).toEqual([expect.stringMatching(/^a2 in /)]);
   ends.get('a2')?.();
+});
+
+it('a further attempt of a run whose source is inactive is dropped for good', async () => {
+  await fresh.database.query(
+    "INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, 'source', false, false, 1, 1)",
+    [A, OWNER],
+  );
+  // a run that ended while its source was switched off
+  const attempt: RunRequest = { ...run('a1~2', A), retry: { first_run_id: 'a1', attempt: 2 } };
+  await fresh.database.query(
+    'INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request) VALUES ($1, $2, $3, now(), $4)',
+    ['a1', A, OWNER, attempt],
+  );
+  await replica('one').consume(attempt);
+  expect(await retried.pending(['a1'])).toEqual(new Set());
 });

@@ -5,6 +5,7 @@ import type { Consumers, Task } from '#messaging';
 import { createLog } from '#observability';
 import type { FullAccounts, WaitingData } from '#waiting-data';
 import type { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import type { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import type { QueueSignal } from '../queue/queue-signal.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { type RunLanes } from './run-lanes.js';
@@ -70,6 +71,7 @@ beforeEach(() => {
   const lanes = { laneOf: (_: RunRequest, n: number) => ({ lane: `one of ${n}`, group: 'a' }) } as unknown as RunLanes;
   queue = new RunQueue(
     rows as QueuedRunsRepository,
+    { leaveOut: async () => {} } as unknown as RetriedRunsRepository,
     directory,
     {} as RunsService,
     lanes,

@@ -9,6 +9,7 @@ import { counter, LOG, type Log } from '#observability';
 import { FullAccounts, WaitingData } from '#waiting-data';
 import { RunLanes, RUNS_GROUP } from './run-lanes.js';
 import { RunsService } from './runs.service.js';
+import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QueueSignal } from '../queue/queue-signal.js';
 import { type Conditions, QueuedRunsRepository, TAKEN_PER_SOURCE, type WaitingRun } from '../queue/queued-runs.repository.js';
@@ -72,6 +73,7 @@ export class RunQueue implements BeforeApplicationShutdown {
 
   constructor(
     private readonly queue: QueuedRunsRepository,
+    private readonly retried: RetriedRunsRepository,
     private readonly directory: EmitterDirectory,
     private readonly runs: RunsService,
     private readonly lanes: RunLanes,
@@ -183,6 +185,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   private async drop(runs: RunRequest[]): Promise<void> {
     if (runs.length === 0) return;
     await this.queue.reportDropped(runs);
+    await this.retried.leaveOut(runs);
     dropped.inc(runs.length);
     const bySource: Partial<Record<SourceId, number>> = {};
     for (const { source_id } of runs) bySource[source_id] = (bySource[source_id] ?? 0) + 1;

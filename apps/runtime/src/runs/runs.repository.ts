@@ -158,8 +158,8 @@ export class RunsRepository {
 
   /** Ends a run that was not executed. @param entry null if its source does not exist */
   async leaveOut(run: EndedRun['run'] & Pick<RunRequest, 'retry'>, entry: RunEntry | null, records: AccountRecord[] = []): Promise<void> {
-    const { run_id, source_id, retry } = run;
-    if (retry) await this.retried.settle(this.database, [{ firstRunId: retry.first_run_id, sourceId: source_id, next: null }]);
+    const { run_id, source_id } = run;
+    await this.retried.leaveOut([run]);
     if (run.trigger === 'timer') await this.timers.resume(this.database, source_id, run_id);
     if (!entry) return;
     const [isNew] = await this.end(this.database, [{ run, entry, records }]);
