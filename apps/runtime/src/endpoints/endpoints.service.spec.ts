@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type EmitterState, executeRun, findEndpoints, type RunRequest, Unavailable } from '#contracts';
+import { type EmitterState, executeRun, findEndpoints, type RunRequest, Unavailable, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
@@ -269,11 +269,14 @@ describe('the endpoints of sources', () => {
     expect(await response).toEqual(REPLY);
   });
 
-  it('are busy while 128 responses of the account have not been sent', async () => {
+  it.each<[string, number, (n: number) => UserId]>([
+    ['128 responses of the account', 128, () => 'u_1'],
+    ['1024 responses of all accounts', 1024, (n) => `u_${n}`],
+  ])('are busy while %s have not been sent', async (_, most, accountOf) => {
     customResponse = true;
     reply = REPLY;
-    const accept = () => service.accept(DEPLOYMENT, EVENT, closed.promise);
-    for (let n = 0; n < 128; n++) expect(await accept()).toEqual(REPLY);
+    const accept = (account: UserId = accountOf(most)) => service.accept({ ...DEPLOYMENT, owner_id: account }, EVENT, closed.promise);
+    for (let n = 0; n < most; n++) expect(await accept(accountOf(n))).toEqual(REPLY);
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(await accept()).toBe('busy');
     closed.resolve();

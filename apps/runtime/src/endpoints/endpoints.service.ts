@@ -43,10 +43,12 @@ export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' 
 
 /** Requests of one account that may wait for a component's response, or for their clients to read it. */
 const MAX_WAITING_REQUESTS = 128;
+/** Of all accounts: with bodies of 512 KiB, in base64, they take 700 MB of the container's 2 GiB. Eight accounts can have their most at a time. */
+const MAX_WAITING_REQUESTS_OF_ALL = 1024;
 
 @Injectable()
 export class EndpointsService {
-  private readonly waiting = new LimitPerKey<UserId>(MAX_WAITING_REQUESTS);
+  private readonly waiting = new LimitPerKey<UserId>(MAX_WAITING_REQUESTS, MAX_WAITING_REQUESTS_OF_ALL);
   /** Learns what the catalog knows of keys. */
   private readonly queries = new Lookups<string, EmitterState>((keys) => this.query(keys));
   /** The requests that wait for a query. */
