@@ -75,6 +75,15 @@ describe('queued runs', () => {
     expect({ calls, found }).toEqual({ calls: 3, found: Array.from({ length: 150 }, (_, n) => `r${n}`) });
   });
 
+  it('come a few at a time if they are large, but at least one', async () => {
+    const large = (id: string, mebibytes: number) => run(id, A, { event: JSON.stringify('x'.repeat(mebibytes * 1024 ** 2)) });
+    await queue.add([large('r1', 1), large('r2', 1), large('r3', 3), large('r4', 1)]);
+    expect(await ids()).toEqual(['r1', 'r2']);
+    expect(await ids(['r1', 'r2'])).toEqual(['r3']);
+    const [last] = await next(['r1', 'r2', 'r3']);
+    expect(last?.bytes).toBeGreaterThan(1024 ** 2);
+  });
+
   it('are not returned again while they are taken', async () => {
     await queue.add([run('r1'), run('r2'), run('r3')]);
     const taken = await ids([], 8, 2);

@@ -69,6 +69,9 @@ export const removedFromQueue = (ids: string): string =>
 /** The most runs of a source that a replica takes at a time, so that other sources of the account have their turns. */
 export const TAKEN_PER_SOURCE = 8;
 
+/** Of the requests that one statement returns, in bytes: the main thread parses all of them at once. The last one may exceed it. */
+export const NEXT_BYTES = 2 * 1024 * 1024;
+
 /** The sources whose runs are looked at in one statement. */
 const WALKED = 64;
 
@@ -94,6 +97,8 @@ export interface NextRuns {
 /** A run that waits. */
 export interface WaitingRun {
   request: RunRequest;
+  /** Of the request, as text. */
+  bytes: number;
   /** How many runs of its source may be in progress. */
   at_a_time: number;
 }
@@ -158,8 +163,8 @@ export class QueuedRunsRepository {
   }
 
   /**
-   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, without those in `taken`, and
-   * without sources of which another replica holds a run. An account may have many sources with waiting runs: it looks at WALKED of them, in the order of
+   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, and NEXT_BYTES or one, without
+   * those in `taken`, and without sources of which another replica holds a run. An account may have many sources with waiting runs: it looks at WALKED of them, in the order of
    * their ids, from the one behind `after` on.
    *
    * @returns `after` for the next call: '' if it has looked at the last source
@@ -179,16 +184,18 @@ export class QueuedRunsRepository {
                FROM source WHERE source.id IS NOT NULL
              ), walked AS MATERIALIZED (
                SELECT id FROM source WHERE id IS NOT NULL LIMIT ${WALKED}
-             ), chosen AS (
-               SELECT oldest.seq FROM walked CROSS JOIN LATERAL (
-                 SELECT seq, run_id FROM queued_run WHERE account_id = $1 AND source_id = walked.id ORDER BY seq LIMIT $3
+             ), due AS (
+               SELECT oldest.seq, oldest.bytes FROM walked CROSS JOIN LATERAL (
+                 SELECT seq, run_id, bytes FROM queued_run WHERE account_id = $1 AND source_id = walked.id ORDER BY seq LIMIT $3
                ) AS oldest
                WHERE oldest.run_id <> ALL($2)
                  AND NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = walked.id AND held.held_by <> $6 AND held.held_until > now())
                ORDER BY oldest.seq LIMIT $4
+             ), chosen AS (
+               SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS before FROM due) AS summed WHERE before < ${NEXT_BYTES}
              )
              SELECT (SELECT count(*)::int FROM walked) AS sources, (SELECT max(id) FROM walked) AS last,
-                    (SELECT json_agg(json_build_object('request', request, 'at_a_time', coalesce(runs_at_a_time, 1)) ORDER BY seq)
+                    (SELECT json_agg(json_build_object('request', request, 'bytes', bytes, 'at_a_time', coalesce(runs_at_a_time, 1)) ORDER BY seq)
                      FROM queued_run LEFT JOIN deployment USING (source_id) WHERE seq = ANY (ARRAY(SELECT seq FROM chosen))) AS runs`,
       values: [accountId, taken, perSource, limit, after, replica],
     });

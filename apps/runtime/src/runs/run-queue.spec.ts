@@ -4,7 +4,7 @@ import type { EmitterDirectory } from '#emitters';
 import type { Consumers, Task } from '#messaging';
 import { createLog } from '#observability';
 import type { FullAccounts, WaitingData } from '#waiting-data';
-import type { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { NEXT_BYTES, type QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import type { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import type { QueueSignal } from '../queue/queue-signal.js';
 import { RuntimeConfig } from '../runtime.config.js';
@@ -27,6 +27,8 @@ let fullInRouting: boolean;
 let fullInRuntime: boolean;
 let fullOfEmits: boolean;
 let queued: RunRequest[];
+/** The size of each run that waits. */
+let bytes: number;
 /** The lanes of the runs from the database. */
 let pushed: string[];
 /** The runs that were held for longer, or no longer. */
@@ -36,6 +38,7 @@ let queue: RunQueue;
 beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
   [queued, pushed, held] = [[], [], []];
+  bytes = 100;
   [unknown, find] = [[], undefined];
   [inactive, dropped] = [[], []];
   atATime = {};
@@ -50,8 +53,9 @@ beforeEach(() => {
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
     next: async (id, taken, { limit }) => {
-      const waiting = queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id)).slice(0, limit);
-      return { runs: waiting.map((request) => ({ request, at_a_time: atATime[request.source_id] ?? 1 })), after: '' };
+      const waiting = queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id));
+      const next = waiting.slice(0, Math.min(limit, Math.ceil(NEXT_BYTES / bytes)));
+      return { runs: next.map((request) => ({ request, bytes, at_a_time: atATime[request.source_id] ?? 1 })), after: '' };
     },
     release: async () => {},
     hold: async (ids, _, seconds) => void held.push([ids, seconds]),
@@ -119,6 +123,27 @@ it('takes fewer runs of each account the more accounts have some, at least one',
   expect(await fill(1)).toBe(32);
   expect(await fill(63)).toBe(63 * 16);
   expect(await fill(2000)).toBe(2000);
+});
+
+it('takes large runs in several statements, and one of each account while those of all accounts have 64 MiB', async () => {
+  bytes = 1024 ** 2;
+  const wait = (account: UserId) => queued.push(...Array.from({ length: 40 }, (_, n) => ({ ...run(account), run_id: `${account} ${n}` })));
+  wait(ALICE);
+  await queue.look();
+  await settled();
+  expect(pushed.splice(0)).toHaveLength(32);
+  wait(BOB);
+  wait('u_carol');
+  await queue.look();
+  await settled();
+  // each account may exceed it by what one statement returns
+  const { length } = pushed.splice(0);
+  expect(length).toBeGreaterThanOrEqual(32);
+  expect(length).toBeLessThanOrEqual(32 + 4);
+  wait('u_dave');
+  await queue.look();
+  await settled();
+  expect(pushed).toHaveLength(1);
 });
 
 it('a run in progress that is queued is held as long as it is in progress here', async () => {

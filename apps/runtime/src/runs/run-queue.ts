@@ -12,12 +12,14 @@ import { RunsService } from './runs.service.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QueueSignal } from '../queue/queue-signal.js';
-import { type Conditions, QueuedRunsRepository, TAKEN_PER_SOURCE, type WaitingRun } from '../queue/queued-runs.repository.js';
+import { type Conditions, NEXT_BYTES, QueuedRunsRepository, TAKEN_PER_SOURCE, type WaitingRun } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 32;
 /** Runs of all accounts from the database that it holds in its lanes, per run in progress. With more accounts, each has one. This limits the memory. */
 const READY_PER_RUN = 32;
+/** Bytes of their requests. While they have more, each account has one. The same as for runs from Kafka: the process also needs memory for their outcomes. */
+const READY_BYTES = 64 * 1024 * 1024;
 const LEASE_SECONDS = 15;
 /** A lease that was taken or renewed less than this time ago is not renewed for each look at the queue. */
 const LEASE_KNOWN_MS = 5000;
@@ -32,8 +34,8 @@ const dropped = counter('runs_dropped_total', 'Runs of sources that were deleted
 interface Account {
   /** Runs from Kafka, whose records are not committed yet. */
   direct: Map<string, RunRequest>;
-  /** Runs of the database, and direct ones that were written there before those that came after them. */
-  stored: Set<string>;
+  /** Runs of the database, and direct ones that were written there before those that came after them. With the bytes that were read for each. */
+  stored: Map<string, number>;
   /** With fewer runs than this left, the lanes are filled up from the database; 0: nothing waits there. */
   refillBelow: number;
   filling: Promise<void> | undefined;
@@ -70,6 +72,8 @@ export class RunQueue implements BeforeApplicationShutdown {
   private looking = false;
   /** The accounts with waiting runs at the last look. */
   private waiting = 0;
+  /** Of the runs from the database in lanes. */
+  private readyBytes = 0;
 
   constructor(
     private readonly queue: QueuedRunsRepository,
@@ -131,7 +135,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     if (this.looking) return;
     this.looking = true;
     try {
-      const inProgress = [...this.accounts.values()].flatMap(({ direct, stored }) => [...stored].filter((id) => direct.has(id)));
+      const inProgress = [...this.accounts.values()].flatMap(({ direct, stored }) => [...stored.keys()].filter((id) => direct.has(id)));
       if (inProgress.length > 0) await this.queue.hold(inProgress, this.replica, LEASE_SECONDS);
       const accounts = await this.queue.accountsWaiting(this.replica);
       this.waiting = accounts.length;
@@ -169,7 +173,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     const ended: RunRequest[] = [];
     for (const run of before) {
       const { direct, stored } = this.account(run.owner_id);
-      if (direct.has(run.run_id)) stored.add(run.run_id);
+      if (direct.has(run.run_id)) stored.set(run.run_id, 0);
       else ended.push(run);
     }
     if (ended.length > 0) this.letGo(ended);
@@ -228,7 +232,7 @@ export class RunQueue implements BeforeApplicationShutdown {
         id,
         (account = {
           direct: new Map(),
-          stored: new Set(),
+          stored: new Map(),
           refillBelow: 0,
           filling: undefined,
           leasedAt: -Infinity,
@@ -242,6 +246,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   private leave({ run_id, owner_id }: RunRequest): void {
     const account = this.account(owner_id);
     account.direct.delete(run_id);
+    this.readyBytes -= account.stored.get(run_id) ?? 0;
     account.stored.delete(run_id);
     if (account.filling) return;
     if (readyOf(account) < account.refillBelow) void this.fill(owner_id);
@@ -274,16 +279,23 @@ export class RunQueue implements BeforeApplicationShutdown {
     // filling takes two statements, so it does not follow every run
     account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
     const accounts = Math.max(this.waiting, this.accounts.size);
-    const share = Math.max(1, Math.floor((READY_PER_RUN * this.config.concurrency) / accounts));
+    const share = this.readyBytes < READY_BYTES ? Math.max(1, Math.floor((READY_PER_RUN * this.config.concurrency) / accounts)) : 1;
     const limit = Math.min(READY_PER_ACCOUNT, share) - readyOf(account);
     if (limit <= 0) return;
     if (performance.now() - account.leasedAt >= LEASE_KNOWN_MS && !(await this.lease(id, account))) return;
+    let read = 0;
     for (const run of await this.next(id, account, limit)) {
       const { run_id } = run.request;
-      account.stored.add(run_id);
+      read += run.bytes;
       // a run that Kafka has delivered again is in its lane already
-      if (!account.direct.has(run_id)) this.consumers.push(RUNS_GROUP, this.queuedTask(run));
+      const isNew = !account.direct.has(run_id);
+      account.stored.set(run_id, isNew ? run.bytes : 0);
+      if (!isNew) continue;
+      this.readyBytes += run.bytes;
+      this.consumers.push(RUNS_GROUP, this.queuedTask(run));
     }
+    // further ones may have been left out
+    if (read >= NEXT_BYTES) account.isOutdated = true;
     account.refillBelow = account.stored.size === 0 ? 0 : Math.max(1, Math.ceil(readyOf(account) / 2));
     if (account.stored.size > 0) return;
     account.leasedAt = -Infinity;
@@ -302,7 +314,12 @@ export class RunQueue implements BeforeApplicationShutdown {
   private async next(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
     for (;;) {
       const { after } = account;
-      const next = await this.queue.next(id, [...account.stored], { replica: this.replica, perSource: TAKEN_PER_SOURCE, limit, after });
+      const next = await this.queue.next(id, [...account.stored.keys()], {
+        replica: this.replica,
+        perSource: TAKEN_PER_SOURCE,
+        limit,
+        after,
+      });
       account.after = next.after;
       if (next.runs.length > 0 || after === '') return next.runs;
     }
@@ -313,5 +330,5 @@ export class RunQueue implements BeforeApplicationShutdown {
 function readyOf(account: Account | undefined): number {
   if (!account) return 0;
   const { direct, stored } = account;
-  return direct.size + [...stored].filter((id) => !direct.has(id)).length;
+  return direct.size + [...stored.keys()].filter((id) => !direct.has(id)).length;
 }
