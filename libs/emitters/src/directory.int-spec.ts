@@ -22,6 +22,10 @@ let catalog: EmitterState[];
 /** The changes that the app has handled, and whether the emitter was new. */
 let handled: [id: EmitterId, version: number, first: boolean][];
 let fails: (id: EmitterId) => Error | undefined;
+/** Resolves when the handler may end. */
+let mayEnd: Promise<void> | undefined;
+/** The emitters that the handler has begun to end. */
+let ending: EmitterId[];
 
 class Handler extends EmitterChangeHandler {
   override needsConfigured = true;
@@ -30,6 +34,10 @@ class Handler extends EmitterChangeHandler {
     for (const { state, first } of changes) {
       const error = fails(state.emitter_id);
       if (error) throw error;
+      if (state.deleted) {
+        ending.push(state.emitter_id);
+        await mayEnd;
+      }
       handled.push([state.emitter_id, state.version, first]);
     }
   }
@@ -43,6 +51,8 @@ beforeEach(async () => {
   await db.database.query('TRUNCATE emitter');
   handled = [];
   fails = () => undefined;
+  mayEnd = undefined;
+  ending = [];
   catalog = [];
   messages = new FakeMessages().replyTo(findEmitters, ({ ids }) => catalog.filter(({ emitter_id }) => ids.includes(emitter_id)));
   directory = new EmitterDirectory(db.database, messages as unknown as Messages, new Handler());
@@ -205,6 +215,20 @@ describe('the directory of emitters', () => {
       ['dc_1', 1],
       ['dc_3', 1],
     ]);
+  });
+
+  it('ends one emitter of an account at a time, and those of four accounts, so that they do not occupy all connections', async () => {
+    const many = Array.from({ length: 8 }, (_, n): EmitterState => ({ ...state(`dc_${n}`), owner_id: n < 3 ? 'u_1' : `u_${n}` }));
+    await Promise.all(many.map((each) => directory.learn(each)));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    mayEnd = promise;
+    const ended = many.map((each) => directory.learn({ ...each, version: 2, active: false, deleted: true }));
+    // another change is not held up, and takes longer than the next end would take to begin
+    for (let version = 1; ending.length < 4 || version < 20; version++) await directory.learn(state('dc_9', version));
+    expect([...ending].sort()).toEqual(['dc_0', 'dc_3', 'dc_4', 'dc_5']);
+    resolve();
+    expect(await Promise.all(ended)).toEqual(many.map(() => true));
+    expect(ending).toHaveLength(8);
   });
 
   it('needs no reply of the catalog for emitters whose facts arrive meanwhile', async () => {

@@ -23,7 +23,7 @@ import {
   type Session,
   type Transaction,
 } from '#database';
-import { Messages } from '#messaging';
+import { Lanes, Messages } from '#messaging';
 import { within } from '#service';
 
 /** An app's copy of an emitter. */
@@ -103,6 +103,8 @@ const UNKNOWN_FOR_MS = 1000;
 const LEARNT_TOGETHER = 64;
 /** The most states of known emitters that do: it locks their rows. */
 const CONFIGURED_TOGETHER = 16;
+/** Transactions that end emitters or switch them off: each may take minutes, and the pool has 10 or 20 connections. */
+const ENDED_AT_A_TIME = 4;
 /** Between two queries for workflows: one that is not registered may be at any moment, but a producer may emit in its name at a high rate. */
 const WORKFLOWS_EVERY_MS = 20;
 /** The most emitters of one query, without their deployments and with them: the size of a reply has a limit, and a deployment may have half a megabyte. */
@@ -140,6 +142,7 @@ export class EmitterDirectory {
   private workflowsAt = -Infinity;
   private readonly learning = new JointWrites<EmitterState, boolean>((states) => this.store(states), LEARNT_TOGETHER);
   private readonly configuring = new JointWrites<EmitterState, boolean>((states) => this.configure(states), CONFIGURED_TOGETHER);
+  private readonly ending = new Lanes({ concurrency: ENDED_AT_A_TIME });
   /** The states that are being stored, by emitter. */
   private readonly storing = new Map<string, { version: number; stored: Promise<boolean> }>();
   private readonly awaited = new Set<Awaited>();
@@ -292,7 +295,9 @@ export class EmitterDirectory {
     if (!stored) return this.learning.add(state);
     if (stored.version >= state.version) return false;
     if (isConfigured(stored, state) && (await this.configuring.add(state))) return true;
-    return (await this.store([state])).includes(true);
+    const store = async (): Promise<boolean> => (await this.store([state])).includes(true);
+    // one at a time of an account; the accounts take turns, and take no connection before
+    return mayTakeLong(state) ? this.ending.execute(state.owner_id, store) : store();
   }
 
   /**
@@ -319,8 +324,7 @@ export class EmitterDirectory {
             const first = newer.get(state.emitter_id);
             return first === undefined ? [] : [{ state, first }];
           });
-          // the events of a deleted emitter, or the runs that wait for one that is not active any more, may be many
-          if (changes.some(({ state }) => state.deleted || !state.active)) transaction.takeLong();
+          if (changes.some(({ state }) => mayTakeLong(state))) transaction.takeLong();
           if (changes.length > 0) await handler.emittersChanged(transaction, changes);
           return newer;
         })
@@ -398,6 +402,9 @@ const endOf = ({ id, kind, owner_id, version, created_at_ms }: Emitter): Emitter
   ...{ emitter_id: id as EmitterId, kind, owner_id, created_at_ms, version: version + 1 },
   ...{ active: false, deleted: true, name: '' },
 });
+
+/** Whether much may have to be deleted: the events of a deleted emitter, or the runs that wait for one that is not active any more. */
+const mayTakeLong = ({ deleted, active }: EmitterState): boolean => deleted || !active;
 
 /** Whether only its configuration has changed. */
 const isConfigured = (known: Emitter, { owner_id, active, deleted, created_at_ms }: EmitterState): boolean =>
