@@ -310,6 +310,16 @@ describe('running a component', () => {
     });
   });
 
+  it('takes changes of the db in any order that are within the limit together', async () => {
+    const large = (letter: string) => JSON.stringify(letter.repeat(4000));
+    // the first ones are sent at once, the others together
+    const outcome = await run(
+      'for (let n = 0; n < 20; n++) this.db.set("n", n); this.db.set("a", 1); this.db.set("b", undefined); this.db.set("a", "a".repeat(4000))',
+      { db: { b: large('b') } },
+    );
+    expect(outcome).toMatchObject({ status: 'ok', db: { n: '19', a: large('a'), b: null } });
+  });
+
   it('changes at most ten thousand keys of the db', async () => {
     const outcome = await run('for (let i = 0; i < 400_000; i++) this.db.set("k" + i, undefined)', { db: { k0: '1' } });
     expect(outcome).toMatchObject({ status: 'threw', error: { message: 'db.set: more than 10000 keys changed in one run' } });

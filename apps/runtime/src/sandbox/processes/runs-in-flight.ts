@@ -58,11 +58,12 @@ export class RunInFlight {
       else if (item[0] === 'log') this.addLog(item);
       else {
         this.countDb(item[1], item[2]);
-        if (this.dbBytes > this.limits.dbBytes) throw new TooMuchOutput(`more than ${this.limits.dbBytes} bytes in the db`);
         this.db.set(item[1], item[2]);
         if (this.db.size > this.limits.dbKeys) throw new TooMuchOutput(`more than ${this.limits.dbKeys} changed keys in the db`);
       }
     }
+    // of each key, the items have the last change only, so their order does not count
+    if (this.dbBytes > this.limits.dbBytes) throw new TooMuchOutput(`more than ${this.limits.dbBytes} bytes in the db`);
   }
 
   /** @throws ProtocolBroken */
