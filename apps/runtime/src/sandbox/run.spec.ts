@@ -310,6 +310,18 @@ describe('running a component', () => {
     });
   });
 
+  it('lets a db that overlapping runs have made too large shrink, but not grow', async () => {
+    const large = JSON.stringify('x'.repeat(4000));
+    const outcome = await run('this.db.set("a", "y".repeat(3900)); try { this.db.set("b", "z".repeat(4001)) } catch {}', {
+      db: { a: large, b: large },
+    });
+    expect(outcome).toMatchObject({
+      status: 'ok',
+      db: { a: JSON.stringify('y'.repeat(3900)) },
+      refused: [{ name: 'RangeError', message: 'db.set: with "b" the source\'s db would have 7907 bytes; the limit is 5000' }],
+    });
+  });
+
   it('takes changes of the db in any order that are within the limit together', async () => {
     const large = (letter: string) => JSON.stringify(letter.repeat(4000));
     // the first ones are sent at once, the others together

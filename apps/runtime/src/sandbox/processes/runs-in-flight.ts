@@ -24,6 +24,8 @@ export class RunInFlight {
   private readonly db = new Map<string, string | null>();
   private readonly storedBytes = new Map<string, number>();
   private dbBytes = 0;
+  /** Runs that overlap may have made it larger than the limit together. */
+  private readonly mostDbBytes: number;
   private outputTokens = 0;
   private outputPieces = 0;
   private emittedBytes = 0;
@@ -38,6 +40,7 @@ export class RunInFlight {
     this.alone = alone;
     this.settled = new Promise((settle) => (this.settle = settle));
     for (const [key, value] of Object.entries(job.db)) this.countDb(key, value);
+    this.mostDbBytes = Math.max(limits.dbBytes, this.dbBytes);
   }
 
   /** @throws TooMuchOutput */
@@ -63,7 +66,7 @@ export class RunInFlight {
       }
     }
     // of each key, the items have the last change only, so their order does not count
-    if (this.dbBytes > this.limits.dbBytes) throw new TooMuchOutput(`more than ${this.limits.dbBytes} bytes in the db`);
+    if (this.dbBytes > this.mostDbBytes) throw new TooMuchOutput(`more than ${this.mostDbBytes} bytes in the db`);
   }
 
   /** @throws ProtocolBroken */
