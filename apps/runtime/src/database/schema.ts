@@ -22,6 +22,7 @@ import { CountWaitingData1796947200009 } from './migrations/0008-count-waiting-d
 import { RunsAtATime1796947200010 } from './migrations/0009-runs-at-a-time.js';
 import { HoldQueuedRuns1796947200011 } from './migrations/0010-hold-queued-runs.js';
 import { WaitingSince1796947200012 } from './migrations/0011-waiting-since.js';
+import { RequestedAttempts1796947200013 } from './migrations/0012-requested-attempts.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -51,5 +52,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     RunsAtATime1796947200010,
     HoldQueuedRuns1796947200011,
     WaitingSince1796947200012,
+    RequestedAttempts1796947200013,
   ],
 });

@@ -59,6 +59,26 @@ describe('a failed run', () => {
     expect(await requested()).toEqual([request, request]);
   });
 
+  it('is not requested again if it has failed again, and waits for its next attempt', async () => {
+    await fail('r1');
+    await retried.release();
+    await fail('r1', next('r1', 3, 60));
+    expect(await retried.repeatLost()).toBe(0);
+    expect(await retried.release()).toBe(0);
+  });
+
+  it('is found by an index among many that wait, if its request may be lost', async () => {
+    await fresh.database.query(
+      `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request)
+       SELECT 'r' || n, 'dc_1', 'u_1', now() + interval '1 hour', '{}' FROM generate_series(1, 20000) AS n`,
+    );
+    await fresh.database.query('ANALYZE retried_run');
+    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(
+      'EXPLAIN UPDATE retried_run SET due_at = now() WHERE requested_at IS NOT NULL AND due_at > now()',
+    );
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('retried_run_requested');
+  });
+
   it('is pending until an attempt succeeds or is the last one', async () => {
     await fail('r1');
     await fail('r2');

@@ -10,6 +10,7 @@ import { DueRows, msToFirst } from '#due-work';
 @Index('retried_run_due', ['due_at'])
 @Index('retried_run_source', ['source_id'])
 @Index('retried_run_turn', ['account_id', 'due_at'])
+@Index('retried_run_requested', ['first_run_id'], { where: 'requested_at IS NOT NULL' })
 export class RetriedRun {
   @PrimaryColumn(BYTEWISE_TEXT)
   first_run_id!: string;
@@ -20,6 +21,10 @@ export class RetriedRun {
   /** When the next attempt is requested; while it is in progress: when it is requested again. */
   @Column('timestamptz')
   due_at!: Date;
+
+  /** null: the next attempt has not been requested. */
+  @Column('timestamptz', { nullable: true })
+  requested_at!: Date | null;
 
   /** The next attempt. */
   @Column('jsonb')
@@ -82,7 +87,7 @@ export class RetriedRunsRepository extends DueRows {
              SELECT r.first_run_id, r.source_id, r.request->>'owner_id', to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request, octet_length(r.request::text)
              FROM unnest($1::text[], $2::text[], $3::jsonb[]) AS r (first_run_id, source_id, request)
              WHERE EXISTS (SELECT FROM deployment d WHERE d.source_id = r.source_id AND d.active) ORDER BY first_run_id
-             ON CONFLICT (first_run_id) DO UPDATE SET due_at = excluded.due_at, request = excluded.request, bytes = excluded.bytes`,
+             ON CONFLICT (first_run_id) DO UPDATE SET due_at = excluded.due_at, requested_at = NULL, request = excluded.request, bytes = excluded.bytes`,
       values: [
         failed.map(({ firstRunId }) => firstRunId),
         failed.map(({ sourceId }) => sourceId),
@@ -118,7 +123,7 @@ export class RetriedRunsRepository extends DueRows {
     const { rows } = await this.database.query<{ released: number }>({
       name: 'retries-release',
       text: `WITH released AS (
-               UPDATE retried_run SET due_at = now() + interval '${GIVE_UP}' WHERE first_run_id IN (
+               UPDATE retried_run SET due_at = now() + interval '${GIVE_UP}', requested_at = now() WHERE first_run_id IN (
                  SELECT first_run_id FROM retried_run WHERE first_run_id = ANY ($1) AND due_at <= now() FOR UPDATE SKIP LOCKED
                ) RETURNING request, account_id
              ), record AS (
@@ -137,7 +142,9 @@ export class RetriedRunsRepository extends DueRows {
   /** Requests attempts again that have been requested, have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
   async repeatLost(): Promise<number> {
     const { rowCount } = await this.database.query(
-      `UPDATE retried_run SET due_at = now() WHERE due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
+      // the requests of attempts that wait are not read, because they may be gigabytes. The previous version does not reset `requested_at`: their time decides
+      `UPDATE retried_run SET due_at = now() WHERE requested_at IS NOT NULL
+         AND due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
          AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')`,
     );
     return rowCount ?? 0;
