@@ -52,7 +52,12 @@ describe('the hooks of a change', () => {
   ])('%s', (_, before, after, expected) => expect(hooks(before, after)).toEqual(expected));
 
   it('are final when the source is deleted, and have an id of the change', () => {
-    expect(hookRuns(state(3), undefined, propsOf)).toMatchObject([{ run_id: 'dc_1.deleted.deactivate', hook: { final: true } }]);
+    expect(hookRuns(state(3), undefined, propsOf)).toMatchObject([{ run_id: 'dc_1.3.deleted.deactivate', hook: { final: true } }]);
     expect(hookRuns(undefined, state(1), propsOf).map(({ run_id }) => run_id)).toEqual(['dc_1.1.deploy', 'dc_1.1.activate']);
+  });
+
+  it('run again when a source is deleted that was deleted before, and has been restored with the catalog', () => {
+    const [first, second] = [3, 5].map((version) => hookRuns(state(version), undefined, propsOf)[0]?.run_id);
+    expect(second).not.toBe(first);
   });
 });

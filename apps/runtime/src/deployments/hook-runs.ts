@@ -23,12 +23,13 @@ type PropsOf = (state: DeployedState) => Record<string, unknown>;
  *   deleted ─► deactivate (as it was), even if the component does not define it: after the last run, it deletes the source's state
  */
 export function hookRuns(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): RunRequest[] {
-  const version = after ? after.version : 'deleted';
+  // a source can be deleted again, after a restore of the catalog
+  const change = after ? after.version : `${before?.version}.deleted`;
   return dueHooks(before, after, propsOf)
     .filter(([method, { deployment }]) => !after || (deployment.hooks?.includes(method) ?? true))
     .map(([method, state]) => ({
       // a hook runs once per change, even if the fact arrives twice
-      run_id: `${state.source_id}.${version}.${method}`,
+      run_id: `${state.source_id}.${change}.${method}`,
       owner_id: state.owner_id,
       source_id: state.source_id,
       trigger: 'hook',
