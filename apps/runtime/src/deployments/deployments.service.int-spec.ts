@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Deployment, EmitterState, SourceId, UserId } from '#contracts';
 import { SecretBox } from '#secrets';
 import { type FreshDatabase, freshDatabase, untilLocked } from '#testing';
@@ -146,6 +146,15 @@ describe('changes of several sources in one transaction', () => {
     });
     await deletion;
     expect((await database.query('SELECT FROM retried_run')).rows).toEqual([]);
+  });
+
+  it('set timers by the clock of the database', async () => {
+    jest.useFakeTimers({ now: Date.now() + 86_400_000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout', 'performance'] });
+    await apply([state('dc_5', 1, { schedules: EVERY_MINUTE })], () => true).finally(() => void jest.useRealTimers());
+    const { rows } = await db.database.query(
+      "SELECT FROM timer WHERE source_id = 'dc_5' AND next_run_at BETWEEN now() - interval '1 minute' AND now() + interval '1 minute'",
+    );
+    expect(rows).toHaveLength(1);
   });
 
   it('are not of workflows, which are not deployed', async () => {

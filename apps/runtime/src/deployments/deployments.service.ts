@@ -96,10 +96,9 @@ export class DeploymentsService extends EmitterChangeHandler {
   /** Sets the timers of a deployed source, and queues the runs of its hooks. */
   private async finish(transaction: Transaction, { before, after }: Applied): Promise<void> {
     const { source_id: sourceId, active, deployment } = after;
-    const now = new Date();
     const schedules = active ? deployment.schedules : {};
     if ([schedules, before?.deployment.schedules ?? {}].some((each) => Object.keys(each).length > 0))
-      await this.timers.put(transaction, sourceId, schedules, (prop, schedule) => firstTick(schedule, phaseOf(sourceId, prop), now));
+      await this.timers.put(transaction, sourceId, schedules, (prop, schedule, now) => firstTick(schedule, phaseOf(sourceId, prop), now));
     await this.runHooks(transaction, before, after);
   }
 

@@ -29,7 +29,7 @@ export function firstTick(schedule: Schedule, phase: number, now: Date): Date | 
  * @param last its previous tick
  */
 export function nextTick(schedule: Schedule, phase: number, last: Date, now: Date): Date | null {
-  // the clock that found the tick due may be ahead of the local one; the same tick must not be returned again
+  // the clock may have been set back; the same tick must not be returned again
   if (schedule.cron !== null) return nextCronTick(schedule, phase, now > last ? now : last);
   const interval = schedule.interval_seconds * 1000;
   const missed = Math.max(0, Math.floor((now.getTime() - last.getTime()) / interval));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { FullAccount, RunRequest, UserId } from '#contracts';
 import { createLog } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
@@ -24,6 +24,8 @@ beforeEach(async () => {
   await fresh.database.query('TRUNCATE deployment, timer, outbox CASCADE');
   full = [];
 });
+
+afterEach(() => void jest.useRealTimers());
 
 /** A timer of this account that ticks each minute and has been due for this many seconds. */
 async function set(owner: UserId, secondsAgo: number): Promise<void> {
@@ -58,5 +60,14 @@ describe('a due timer', () => {
     expect(ticks.map(({ owner_id }) => owner_id)).toEqual([BOB, ALICE]);
     await resume(ALICE, ticks[1]!);
     expect(await ticker.handleDue()).toBe(0);
+  });
+
+  it('ticks again in its rhythm although the clock of this process is a day ahead', async () => {
+    await set(ALICE, 1);
+    jest.useFakeTimers({ now: Date.now() + 86_400_000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout', 'performance'] });
+    await ticker.handleDue();
+    const [tick] = await requested();
+    await resume(ALICE, tick!);
+    expect(await ticker.msToNext()).toBeLessThan(60_000);
   });
 });

@@ -29,8 +29,7 @@ export class Ticker extends DueWork {
   }
 
   handleDue(): Promise<number> {
-    return this.timers.claimDue(BATCH, this.full(), async (transaction, due) => {
-      const now = new Date();
+    return this.timers.claimDue(BATCH, this.full(), async (transaction, due, now) => {
       await addToOutbox(
         transaction,
         due.map((timer) => ({ ...recordOf(executeRun, tickRun(timer), timer.owner_id), account: timer.owner_id })),

@@ -40,25 +40,27 @@ export class TimersRepository extends DueRows {
   }
 
   /**
-   * Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns the number of due timers.
+   * Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns the number of due timers. `now` is the time
+   * by which they are due: the clock of this process may show another one.
    *
    * @param without accounts whose timers do not tick now
    */
   async claimDue(
     limit: number,
     without: UserId[],
-    tick: (transaction: Transaction, due: DueTimer[]) => Promise<(Date | null)[]>,
+    tick: (transaction: Transaction, due: DueTimer[], now: Date) => Promise<(Date | null)[]>,
   ): Promise<number> {
     return this.database.transaction(async (transaction) => {
-      const { rows } = await transaction.query<DueTimer>({
+      const { rows } = await transaction.query<DueTimer & { now: Date }>({
         name: 'timers-due',
-        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(${LAST_TICK}, t.next_run_at) AS next_run_at
+        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(${LAST_TICK}, t.next_run_at) AS next_run_at, now() AS now
                FROM timer t JOIN deployment d USING (source_id)
                WHERE t.next_run_at <= now() AND d.owner_id <> ALL ($2) ORDER BY t.next_run_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
         values: [limit, without],
       });
-      if (rows.length === 0) return 0;
-      const next = await tick(transaction, rows);
+      const [first] = rows;
+      if (!first) return 0;
+      const next = await tick(transaction, rows, first.now);
       await transaction.query({
         name: 'timers-next',
         text: `UPDATE timer t SET next_run_at = now() + interval '${GIVE_UP}', resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id
@@ -71,17 +73,19 @@ export class TimersRepository extends DueRows {
   }
 
   /**
-   * Sets the timers: one whose schedule has not changed keeps its next tick. `next` returns the first tick of a new one. SQL, for the condition of the
-   * upsert.
+   * Sets the timers: one whose schedule has not changed keeps its next tick. `next` returns the first tick of a new one that is set
+   * `now`. SQL, for the condition of the upsert, and for the clock by which timers are due.
    */
   async put(
     transaction: Transaction,
     sourceId: SourceId,
     schedules: Record<string, Schedule>,
-    next: (prop: string, schedule: Schedule) => Date | null,
+    next: (prop: string, schedule: Schedule, now: Date) => Date | null,
   ): Promise<void> {
+    const { rows } = await transaction.query<{ now: Date }>('SELECT clock_timestamp() AS now');
+    const { now } = rows[0]!;
     const timers = Object.entries(schedules).flatMap(([prop, schedule]) => {
-      const at = next(prop, schedule);
+      const at = next(prop, schedule, now);
       return at ? [{ prop, schedule: JSON.stringify(schedule), at }] : [];
     });
     const props = timers.map(({ prop }) => prop);
@@ -97,7 +101,7 @@ export class TimersRepository extends DueRows {
        WHERE timer.schedule::jsonb <> excluded.schedule::jsonb`,
       [sourceId, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
     );
-    this.scheduled(transaction, Math.min(...timers.map(({ at }) => at.getTime())) - Date.now());
+    this.scheduled(transaction, Math.min(...timers.map(({ at }) => at.getTime())) - now.getTime());
   }
 
   /** Resumes the timer when the run of its tick has ended, or was skipped. A timer that was set again in the meantime is not changed. */
