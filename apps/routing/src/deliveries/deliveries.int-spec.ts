@@ -504,6 +504,26 @@ describe('recovering', () => {
 });
 
 describe('sweeping', () => {
+  beforeEach(() => routing.database.query('DELETE FROM parked_delivery'));
+
+  it('reads the events of few webhooks at a time, and gives up the deliveries of all', async () => {
+    const webhooks = await Promise.all(Array.from({ length: 50 }, () => routing.webhook(owner)));
+    for (const webhookId of webhooks) await park(LONG, delivery({ webhookId }));
+    const [read, givenUp]: [number[], number[]] = [[], []];
+    for (let more = true; more;) {
+      const expired = await parked.findExpired(-1000);
+      read.push(expired.length);
+      const result = await parked.giveUpExpired(
+        -1000,
+        expired.map(({ webhookId }) => webhookId),
+      );
+      givenUp.push(result.count);
+      more = result.more;
+    }
+    expect(read).toEqual([20, 20, 10, 0]);
+    expect(givenUp).toEqual(read);
+  });
+
   it('gives up what has waited too long, and shows an example of each webhook', async () => {
     const other = await routing.webhook(owner);
     const places = [await park(LONG), await park(LONG)];

@@ -42,8 +42,12 @@ const IS_KEPT = "(parked_delivery.body <> '')";
 const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
+/** Webhooks whose deliveries are given up together: an example of each is read into memory, whose event may have a mebibyte. */
+const EXPIRED_WEBHOOKS = 20;
 /** `$1`: after how many ms. */
 const HAS_EXPIRED = `due_at IS NOT NULL AND parked_at < now() - $1 * ${MS} AND coalesce(in_flight_until, '-infinity') < now()`;
+/** Those that have waited longest, at most `$2`. */
+const OLDEST_EXPIRED = `SELECT webhook_id, ms, seq FROM parked_delivery WHERE ${HAS_EXPIRED} ORDER BY parked_at LIMIT $2`;
 const WAS_SUSPENDED = `(
   SELECT suspended OR coalesce(resumed_at > now() - $1 * ${MS}, false) FROM webhook WHERE id = parked_delivery.webhook_id
 )`;
@@ -424,15 +428,17 @@ export class ParkedDeliveriesRepository {
   }
 
   /**
-   * The newest delivery to each webhook, of those whose first attempt was longer ago than this, or that were parked longer ago without one. `wasSuspended`:
-   * the account of the webhook is or was suspended within this time.
+   * The newest delivery to each of some webhooks, of those whose first attempt was longer ago than this, or that were parked longer ago without one.
+   * `wasSuspended`: the account of the webhook is or was suspended within this time.
    */
   async findExpired(olderThanMs: number): Promise<ExpiredDelivery[]> {
     const { rows } = await this.database.query<ExpiredRow>(
-      `SELECT DISTINCT ON (webhook_id) *, ${WAS_SUSPENDED} AS was_suspended FROM (
-         SELECT webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts FROM parked_delivery WHERE ${HAS_EXPIRED} LIMIT $2
-       ) AS parked_delivery ORDER BY webhook_id, ms DESC, seq DESC`,
-      [olderThanMs, AT_ONCE],
+      `WITH example AS MATERIALIZED (
+         SELECT DISTINCT ON (webhook_id) * FROM (${OLDEST_EXPIRED}) AS oldest ORDER BY webhook_id, ms DESC, seq DESC LIMIT $3
+       )
+       SELECT webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts, ${WAS_SUSPENDED} AS was_suspended
+       FROM example JOIN parked_delivery USING (webhook_id, ms, seq)`,
+      [olderThanMs, AT_ONCE, EXPIRED_WEBHOOKS],
     );
     return rows.map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts, was_suspended }) => ({
       webhookId: webhook_id,
@@ -454,8 +460,8 @@ export class ParkedDeliveriesRepository {
     const { rows } = await this.database.query<{ count: number; looked_at: number }>(
       `WITH batch AS MATERIALIZED (
          SELECT webhook_id, ms, seq, ${WAS_SUSPENDED} AS was_suspended FROM parked_delivery
-         WHERE ${HAS_EXPIRED} AND webhook_id = ANY($3)
-         LIMIT $2 FOR UPDATE SKIP LOCKED
+         WHERE (webhook_id, ms, seq) IN (SELECT * FROM (${OLDEST_EXPIRED}) AS oldest WHERE webhook_id = ANY($3)) AND ${HAS_EXPIRED}
+         FOR UPDATE SKIP LOCKED
        ), renewed AS (
          UPDATE parked_delivery SET parked_at = now() FROM batch WHERE ${IS_IN_BATCH} AND was_suspended
        ), expired AS (
