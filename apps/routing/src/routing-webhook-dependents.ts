@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
 import type { Transaction } from '#database';
 import { deleteStatsOf } from '#stats';
 import { deleteDelivered } from './deliveries/history/delivered.repository.js';
@@ -25,10 +25,10 @@ export class RoutingWebhookDependents extends WebhookDependents {
     return cancelReplaysTo(transaction, id);
   }
 
-  async webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void> {
+  async webhookDeleted(transaction: Transaction, ownerId: UserId, id: WebhookId): Promise<void> {
     await deleteSubscriptionsTo(transaction, id);
     await deleteAutoSubscriptionsTo(transaction, id);
-    await deleteParkedDeliveries(transaction, id);
+    await deleteParkedDeliveries(transaction, ownerId, id);
     await deleteBacklog(transaction, id);
     await deleteDelivered(transaction, id);
     await deleteStatsOf(transaction, [id]);

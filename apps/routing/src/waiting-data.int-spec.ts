@@ -121,6 +121,24 @@ describe('the parked deliveries of an account', () => {
     expect(await entriesOf(webhook)).toBe(0);
   });
 
+  it('count until they are deleted in batches, if their webhook is deleted', async () => {
+    const [other, theirs] = [await routing.webhook(owner), await routing.webhook(newId('user'))];
+    for (const id of [webhook, other, theirs]) await store.spill(id, null);
+    await store.parkFresh(
+      webhook,
+      Array.from({ length: 2500 }, () => delivery(20)),
+    );
+    for (const webhookId of [other, theirs]) await store.parkFresh(webhookId, [delivery(20, { webhookId })]);
+    const rows = async () => (await has())[0];
+    await routing.webhooks.delete(owner, webhook);
+    expect(await rows()).toBe(1501);
+    expect([await parked.deleteOfDeletedWebhooks(), await rows()]).toEqual([true, 501]);
+    expect([await parked.deleteOfDeletedWebhooks(), await rows()]).toEqual([true, 1]);
+    expect([await parked.deleteOfDeletedWebhooks(), await rows()]).toEqual([false, 1]);
+    expect(await parked.count(owner, other, [])).toBe(1);
+    expect((await routing.database.query('SELECT FROM parked_delivery WHERE webhook_id = $1', [theirs])).rowCount).toBe(1);
+  });
+
   it('become one entry, which later changes are added to', async () => {
     for (let n = 0; n < 5; n++) await fail(delivery(100));
     expect(await entriesOf(webhook)).toBe(5);

@@ -5,7 +5,7 @@ import { statsSchema } from '#stats';
 import { waitingSchema } from '#waiting-data';
 import { Delivered } from '../deliveries/history/delivered.repository.js';
 import { Backlog } from '../deliveries/store/backlogs.repository.js';
-import { ParkedDelivery } from '../deliveries/store/parked-delivery.entity.js';
+import { DeletedWebhook, ParkedDelivery } from '../deliveries/store/parked-delivery.entity.js';
 import { ReplayRow } from '../replays/replays.repository.js';
 import { AutoSubscriptionRow } from '../subscriptions/auto-subscriptions.repository.js';
 import { PostponedEventRow } from '../routes/postponed-events.repository.js';
@@ -30,6 +30,7 @@ import { NoteFailures1797811200003 } from './migrations/0015-note-failures.js';
 import { KeepClocksOfReplays1797897600000 } from './migrations/0016-keep-clocks-of-replays.js';
 import { KnowSuspendedAccounts1797897600002 } from './migrations/0017-know-suspended-accounts.js';
 import { NoteSwitchesOfWebhooks1797897600004 } from './migrations/0018-note-switches-of-webhooks.js';
+import { DeleteWebhooksInBatches1797984000010 } from './migrations/0019-delete-webhooks-in-batches.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -39,6 +40,7 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     SubscriptionRow,
     AutoSubscriptionRow,
     ParkedDelivery,
+    DeletedWebhook,
     Backlog,
     Delivered,
     ReplayRow,
@@ -68,5 +70,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     KeepClocksOfReplays1797897600000,
     KnowSuspendedAccounts1797897600002,
     NoteSwitchesOfWebhooks1797897600004,
+    DeleteWebhooksInBatches1797984000010,
   ],
 });

@@ -5,6 +5,7 @@ import type { DeletedRange, EmittedEvent, EventPlace } from '#events';
 import type { RecordedEvents } from './history/recorded-events.js';
 import { createLog, metrics } from '#observability';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
+import { RoutingWebhookDependents } from '../routing-webhook-dependents.js';
 import { DeliveredLog, DeliveredRepository, KEPT } from './history/delivered.repository.js';
 import { DeliveriesService } from './history/deliveries.service.js';
 import type { Attempt, Delivery } from './delivery.js';
@@ -500,6 +501,33 @@ describe('recovering', () => {
     expect(await due()).toEqual(places.map((place) => place.seq));
     expect(woken).toEqual([0]);
     expect(await service.recover({ owner_id: owner, webhook_id: webhook, since_ms: 0 })).toEqual({ count: 0 });
+  });
+});
+
+describe('deliveries of a webhook that is deleted', () => {
+  const backlogs = async () => (await routing.database.query('SELECT FROM backlog WHERE webhook_id = $1', [webhook])).rowCount;
+
+  it.each<[string, (place: EventPlace) => Promise<unknown>]>([
+    ['retried', (place) => parked.retry(owner, webhook, place)],
+    ['recovered', () => parked.recover(owner, webhook, 0)],
+  ])('are not %s meanwhile', async (_, change) => {
+    const places: EventPlace[] = [];
+    for (let n = 0; n < 1001; n++) places.push(await park(null));
+    const isWaiting = async () =>
+      (await routing.database.query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"))
+        .rowCount;
+    let changed: Promise<unknown> | undefined;
+    await routing.database.transaction(async (transaction) => {
+      await transaction.query('DELETE FROM webhook WHERE id = $1', [webhook]);
+      await new RoutingWebhookDependents(routing.backlogs).webhookDeleted(transaction, owner, webhook);
+      let ended = false;
+      changed = change(places.at(-1)!).finally(() => (ended = true));
+      while (!ended && !(await isWaiting()));
+    });
+    await changed;
+    expect([await backlogs(), await due()]).toEqual([0, []]);
+    while (await parked.deleteOfDeletedWebhooks());
+    expect((await routing.database.query('SELECT FROM parked_delivery WHERE webhook_id = $1', [webhook])).rowCount).toBe(0);
   });
 });
 

@@ -84,7 +84,7 @@ export class AutoSubscriptionsRepository {
 
   /**
    * Those that cover emitters created until this time, and since when. Learning of an emitter and creating an auto-subscription take turns, so that none
-   * falls between the two. Without those of a webhook that is being deleted, which may take minutes; the others stay until the transaction ends, so that
+   * falls between the two. Without those of a webhook that is being deleted; the others stay until the transaction ends, so that
    * their deletion finds the new subscriptions. Prepared SQL: it runs for new emitters.
    */
   async covering(transaction: Transaction, ownerId: UserId, createdAtMs: number): Promise<CoveringSubscription[]> {

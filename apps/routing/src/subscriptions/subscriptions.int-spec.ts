@@ -243,7 +243,7 @@ it('a webhook that is deleted leaves no subscription, also if a source is create
   const [begun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const deletion = routing.database.transaction(async (transaction) => {
     await transaction.rows(WebhookRow).delete({ id: webhook });
-    await new RoutingWebhookDependents(routing.backlogs).webhookDeleted(transaction, webhook);
+    await new RoutingWebhookDependents(routing.backlogs).webhookDeleted(transaction, owner, webhook);
     begun.resolve();
     await end.promise;
   });

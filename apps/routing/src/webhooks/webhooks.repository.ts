@@ -16,8 +16,8 @@ export abstract class WebhookDependents {
   abstract webhookChanged(transaction: Transaction, id: WebhookId): Promise<void>;
   /** Runs in the transaction that disables a webhook because its receiver fails: waiting deliveries are given up. */
   abstract webhookDisabled(transaction: Transaction, id: WebhookId): Promise<void>;
-  /** Runs in the transaction that deletes a webhook: deletes everything that belongs to it. */
-  abstract webhookDeleted(transaction: Transaction, id: WebhookId): Promise<void>;
+  /** Runs in the transaction that deletes a webhook: deletes everything that belongs to it, or arranges for it. */
+  abstract webhookDeleted(transaction: Transaction, ownerId: UserId, id: WebhookId): Promise<void>;
 }
 
 const spills = counter('webhooks_spilled_total', 'Changes of a webhook to delivery from its backlog.', ['reason']);
@@ -157,15 +157,15 @@ export class WebhooksRepository {
     });
   }
 
-  /** Deletes the webhook and everything that belongs to it. False if the owner has no such webhook. */
+  /** Deletes the webhook and everything that belongs to it; most deliveries of a large backlog later. False if the owner has no such webhook. */
   async delete(ownerId: UserId, id: WebhookId): Promise<boolean> {
     const deleted = await this.database.transaction(async (transaction) => {
       const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
       if (affected !== 1) return false;
       await transaction.rows(PreviousSecret).delete({ webhook_id: id });
-      // its backlog may have millions of deliveries
+      // it may have very many subscriptions
       transaction.takeLong();
-      await this.dependents.webhookDeleted(transaction, id);
+      await this.dependents.webhookDeleted(transaction, ownerId, id);
       return true;
     });
     this.changed(id);
@@ -304,8 +304,7 @@ export class WebhooksRepository {
   }
 
   /**
-   * The receivers have responded, this many ms ago, so they are not failing, unless they have failed since. Does not wait for the deletion of a webhook, which
-   * may take minutes.
+   * The receivers have responded, this many ms ago, so they are not failing, unless they have failed since. Does not wait for the deletion of a webhook.
    */
   async markResponding(ages: Map<WebhookId, number>): Promise<void> {
     await this.database.query(

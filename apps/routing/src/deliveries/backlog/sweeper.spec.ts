@@ -14,9 +14,14 @@ const example = (webhookId: string, statuses: number[] = []) =>
   ({ webhookId, attempts: statuses.map((status_code) => ({ status_code })) }) as ExpiredDelivery;
 
 /** A sweeper, with the batches of deliveries that have waited too long, the sizes of those that were given up long ago, and how long Sluice was down. */
-function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}, unusedMs = 0) {
+function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}, unusedMs = 0, deletedWebhooks: boolean[] = []) {
   const [waitedMs, keptMs, reported]: [number[], number[], string[]] = [[], [], []];
   const parked = {
+    deleteOfDeletedWebhooks: async () => {
+      const left = deletedWebhooks.shift() ?? false;
+      if (left) reported.push('deleted');
+      return left;
+    },
     findExpired: async (ms: number) => {
       waitedMs.push(ms);
       onBatch();
@@ -55,6 +60,12 @@ describe('a sweep', () => {
     // the jitter of the schedule, and the time until a delivery is swept
     expect(waitedMs[0]).toBe(scheduleLength(config.retrySchedule) * 1.25 + 60_000);
     expect(keptMs).toEqual([config.failedKeptMs, config.failedKeptMs, config.failedKeptMs]);
+  });
+
+  it('deletes the deliveries of deleted webhooks in batches', async () => {
+    const { sweeper, reported } = sweeping([[example('wh_1')]], [], undefined, 0, [true, true, false]);
+    await sweeper.sweep();
+    expect(reported).toEqual(['deleted', 'deleted', 'wh_1', '1 given up']);
   });
 
   it('does not count the time for which Sluice was down', async () => {

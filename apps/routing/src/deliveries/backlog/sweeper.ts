@@ -14,7 +14,7 @@ const GRACE = 1.25;
 
 const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sweep of old deliveries.');
 
-/** Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago. */
+/** Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago or whose webhook was deleted. */
 @Injectable()
 export class Sweeper implements OnApplicationShutdown {
   private stopping = false;
@@ -42,6 +42,7 @@ export class Sweeper implements OnApplicationShutdown {
 
   private async run(): Promise<void> {
     try {
+      while (!this.stopping && (await this.parked.deleteOfDeletedWebhooks()));
       const workedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
       // while Sluice was down, nothing could be attempted
       const waitedMs = workedMs + (await this.restores.unusedMs(workedMs));

@@ -5,7 +5,7 @@ import { Database, type Session, type Transaction } from '#database';
 import { counter } from '#observability';
 import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
-import { ParkedDelivery } from './parked-delivery.entity.js';
+import { DeletedWebhook } from './parked-delivery.entity.js';
 import type { Parked, Probe, Settlement } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
@@ -36,12 +36,16 @@ const LISTED = 'ms, seq, emitter_id, stream, attempts, due_at';
 /** While the receiver is failing, a delivery waits at least for the next probe. */
 const EXPECTED_AT = `CASE WHEN due_at IS NOT NULL THEN greatest(due_at, (SELECT next_due FROM backlog WHERE webhook_id = $2 AND failed_probes IS NOT NULL)) END`;
 const OWNED = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2)';
+/** The same, and the webhook is not deleted meanwhile: nothing would delete a backlog that is woken then. */
+const HELD = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR KEY SHARE)';
 /** A delivery whose event was deleted has no body: it is not attempted again. JSON has at least one byte. */
 const IS_KEPT = "(parked_delivery.body <> '')";
 /** A delivery that was given up begins a new retry schedule. */
 const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
+/** Deliveries of a deleted webhook that are deleted at once: other statements about the webhook wait for the first of them, each with a connection. */
+const DELETED_AT_ONCE = 1000;
 /** Webhooks whose deliveries are given up together: an example of each is read into memory, whose event may have a mebibyte. */
 const EXPIRED_WEBHOOKS = 20;
 /** `$1`: after how many ms. */
@@ -107,13 +111,17 @@ async function inBatches(after: Key, change: (after: Key) => Promise<Batch | und
   return count;
 }
 
-/** Deletes the parked deliveries of a deleted webhook. */
-export async function deleteParkedDeliveries(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-  await transaction.rows(ParkedDelivery).delete({ webhook_id: webhookId });
+/** Deletes the parked deliveries of a deleted webhook: the first of them at once, and the others when the sweeper finds it. */
+export async function deleteParkedDeliveries(transaction: Transaction, ownerId: UserId, webhookId: WebhookId): Promise<void> {
+  const { rowCount } = await transaction.query(
+    `DELETE FROM parked_delivery WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM parked_delivery WHERE webhook_id = $1 LIMIT $2)`,
+    [webhookId, DELETED_AT_ONCE],
+  );
+  if (rowCount === DELETED_AT_ONCE) await transaction.rows(DeletedWebhook).insert({ webhook_id: webhookId, owner_id: ownerId });
 }
 
 /**
- * The only writer of the table `parked_delivery`. A webhook's owner reads and retries deliveries by its methods with an owner; the others serve all
+ * The only writer of the tables `parked_delivery` and `deleted_webhook`. A webhook's owner reads and retries deliveries by its methods with an owner; the others serve all
  * owners, because routing's own subscriptions name their webhooks. SQL: batches and range updates on the hot path, and one statement that parks a
  * delivery and wakes its backlog.
  */
@@ -345,7 +353,7 @@ export class ParkedDeliveriesRepository {
   /** Makes a delivery due now. Undefined if it is not parked. */
   async retry(ownerId: UserId, webhookId: WebhookId, { ms, seq }: EventPlace): Promise<ListedDelivery | undefined> {
     const { rows } = await this.database.query<ListedDelivery>(
-      `WITH due AS (UPDATE parked_delivery SET ${DUE_NOW} WHERE ${OWNED} AND ${IS_KEPT} AND ms = $3 AND seq = $4 RETURNING webhook_id, ${LISTED}), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
+      `WITH due AS (UPDATE parked_delivery SET ${DUE_NOW} WHERE ${HELD} AND ${IS_KEPT} AND ms = $3 AND seq = $4 RETURNING webhook_id, ${LISTED}), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
        SELECT ${LISTED} FROM due`,
       [ownerId, webhookId, ms, seq],
     );
@@ -387,7 +395,7 @@ export class ParkedDeliveriesRepository {
     return inBatches({ webhook_id: webhookId, ms: -1, seq: -1 }, async ({ ms, seq }) => {
       const { rows } = await this.database.query<Batch>(
         `WITH batch AS MATERIALIZED (
-           SELECT webhook_id, ms, seq FROM parked_delivery WHERE ${OWNED} AND (ms, seq) > ($3, $4) ORDER BY ms, seq LIMIT ${AT_ONCE}
+           SELECT webhook_id, ms, seq FROM parked_delivery WHERE ${HELD} AND (ms, seq) > ($3, $4) ORDER BY ms, seq LIMIT ${AT_ONCE}
          ), due AS (
            UPDATE parked_delivery SET ${DUE_NOW} FROM batch
            WHERE ${IS_IN_BATCH} AND ${IS_KEPT} AND due_at IS NULL AND failed_at >= to_timestamp($5::float8 / 1000)
@@ -484,6 +492,34 @@ export class ParkedDeliveriesRepository {
          SELECT webhook_id, ms, seq FROM parked_delivery WHERE due_at IS NULL AND failed_at < now() - $1 * interval '1 ms' LIMIT $2 FOR UPDATE SKIP LOCKED
        )`,
       [olderThanMs, AT_ONCE],
+    );
+    return rowCount ?? 0;
+  }
+
+  /** Deletes some deliveries of deleted webhooks: of one webhook of each account. False if none is left, or other replicas delete them. */
+  async deleteOfDeletedWebhooks(): Promise<boolean> {
+    const { rows } = await this.database.query<DeletedWebhook>(
+      'SELECT DISTINCT ON (owner_id) webhook_id FROM deleted_webhook ORDER BY owner_id, webhook_id',
+    );
+    let count = 0;
+    for (const { webhook_id } of rows) count += await this.deleteSome(webhook_id);
+    return count > 0;
+  }
+
+  /** Of a deleted webhook: nothing is added to its deliveries. Returns 0 if they are deleted elsewhere. */
+  private async deleteSome(webhookId: WebhookId): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `WITH hook AS MATERIALIZED (
+         SELECT webhook_id FROM deleted_webhook WHERE webhook_id = $1 FOR UPDATE SKIP LOCKED
+       ), batch AS MATERIALIZED (
+         SELECT webhook_id, ms, seq FROM hook JOIN parked_delivery USING (webhook_id) LIMIT $2
+       ), deleted AS (
+         DELETE FROM parked_delivery USING batch WHERE ${IS_IN_BATCH}
+       ), ended AS (
+         DELETE FROM deleted_webhook WHERE webhook_id IN (SELECT webhook_id FROM hook) AND (SELECT count(*) FROM batch) < $2
+       )
+       SELECT FROM hook`,
+      [webhookId, DELETED_AT_ONCE],
     );
     return rowCount ?? 0;
   }

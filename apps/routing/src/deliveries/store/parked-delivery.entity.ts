@@ -1,5 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { WebhookId } from '#contracts';
+import type { UserId, WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 
 /** A delivery that could not be made at once, with everything needed to make it later. */
@@ -67,4 +67,14 @@ export class ParkedDelivery {
 
   @Column('timestamptz', { nullable: true })
   failed_at!: Date | null;
+}
+
+/** A deleted webhook of which parked deliveries are left, which are deleted in batches. */
+@Entity('deleted_webhook')
+export class DeletedWebhook {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  webhook_id!: WebhookId;
+
+  @Column(BYTEWISE_TEXT)
+  owner_id!: UserId;
 }
