@@ -12,22 +12,32 @@ import {
   type RotatedWebhookSecret,
   RotateWebhookSecret,
   rotateWebhookSecret,
+  TooManyRequests,
   UpdateWebhook,
   updateWebhook,
+  type UserId,
   type Webhook,
   WebhookReference,
   type WebhookSecret,
 } from '#contracts';
+import { QueuePerKey } from '#limits';
 import { Handles } from '#messaging';
 import { WebhooksService } from './webhooks.service.js';
 
+/** Commands of one account that proceed at a time: each has a connection to the database, also while it waits for a lock of another one. */
+const AT_ONCE = 8;
+/** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
+const MAX_WAITING = 64;
+
 @Controller()
 export class WebhooksController {
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+
   constructor(private readonly webhooks: WebhooksService) {}
 
   @Handles(createWebhook)
   create(@Payload() command: CreateWebhook): Promise<Webhook> {
-    return this.webhooks.create(command);
+    return this.inTurn(command.owner_id, () => this.webhooks.create(command));
   }
 
   @Handles(getWebhook)
@@ -42,12 +52,12 @@ export class WebhooksController {
 
   @Handles(updateWebhook)
   update(@Payload() command: UpdateWebhook): Promise<Webhook> {
-    return this.webhooks.update(command);
+    return this.inTurn(command.owner_id, () => this.webhooks.update(command));
   }
 
   @Handles(deleteWebhook)
   delete(@Payload() reference: WebhookReference): Promise<void> {
-    return this.webhooks.delete(reference);
+    return this.inTurn(reference.owner_id, () => this.webhooks.delete(reference));
   }
 
   @Handles(getWebhookSecret)
@@ -57,6 +67,17 @@ export class WebhooksController {
 
   @Handles(rotateWebhookSecret)
   rotateSecret(@Payload() command: RotateWebhookSecret): Promise<RotatedWebhookSecret> {
-    return this.webhooks.rotateSecret(command);
+    return this.inTurn(command.owner_id, () => this.webhooks.rotateSecret(command));
+  }
+
+  private async inTurn<Result>(ownerId: UserId, work: () => Promise<Result>): Promise<Result> {
+    const place = this.turns.join(ownerId);
+    if (!place) throw new TooManyRequests('too many changes of webhooks of this account are waiting');
+    try {
+      await place.turn;
+      return await work();
+    } finally {
+      place.leave();
+    }
   }
 }

@@ -11,10 +11,12 @@ import {
   type RecoverDeliveries,
   SluiceError,
   unixSeconds,
+  type UserId,
   type WebhookDelivery,
   type WebhookId,
 } from '#contracts';
 import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace } from '#events';
+import { LimitPerKey } from '#limits';
 import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
@@ -23,9 +25,14 @@ import { deliveryIdOf, placeOfDelivery } from '../delivery-id.js';
 import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 
+/** Recoveries of one account at a time: with millions of deliveries, each occupies a connection to the database for minutes. */
+const RECOVERED_AT_ONCE = 4;
+
 /** A webhook's deliveries, as its owner lists and retries them. */
 @Injectable()
 export class DeliveriesService {
+  private readonly recoveries = new LimitPerKey<UserId>(RECOVERED_AT_ONCE);
+
   constructor(
     private readonly webhooks: WebhooksRepository,
     private readonly parked: ParkedDeliveriesRepository,
@@ -85,7 +92,9 @@ export class DeliveriesService {
 
   async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
-    return { count: await this.parked.recover(owner_id, webhook_id, since_ms) };
+    const recover = () => this.parked.recover(owner_id, webhook_id, since_ms);
+    const refusal = `the deliveries of at most ${RECOVERED_AT_ONCE} webhooks of an account are recovered at a time`;
+    return { count: await this.recoveries.run(owner_id, refusal, recover) };
   }
 }
 

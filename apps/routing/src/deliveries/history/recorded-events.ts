@@ -1,12 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC, findEvent, isNotFound, type StoredEvent, type UserId } from '#contracts';
 import { deletedBy, type EmittedEvent, type EventPlace, eventIdOf, logPlaceOf, readEventRecord } from '#events';
+import { LimitPerKey } from '#limits';
 import { LogReader, Messages } from '#messaging';
 import { RoutingConfig } from '../../routing.config.js';
+
+/** Events of one account that are read from the log at a time: each takes a consumer, for up to 25 seconds. */
+const READ_PER_ACCOUNT = 4;
 
 /** Events of the past: from the log, which has all of what their producers stated, or else from the store. */
 @Injectable()
 export class RecordedEvents {
+  private readonly reads = new LimitPerKey<UserId>(READ_PER_ACCOUNT);
+
   constructor(
     private readonly messages: Messages,
     private readonly reader: LogReader,
@@ -18,7 +24,7 @@ export class RecordedEvents {
     const known = await this.inStore(ownerId, emitterId, place);
     if (!known) return undefined;
     const { deletions } = known;
-    const event = (await this.inLog(emitterId, place)) ?? eventOf(emitterId, place, known);
+    const event = (await this.inLog(ownerId, emitterId, place)) ?? eventOf(emitterId, place, known);
     return event && !deletedBy(deletions)(event.stream, place) ? event : undefined;
   }
 
@@ -26,7 +32,7 @@ export class RecordedEvents {
   async look(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
     const known = await this.inStore(ownerId, emitterId, place, { may_lag: true });
     if (!known) return undefined;
-    const event = eventOf(emitterId, place, known) ?? (await this.inLog(emitterId, place));
+    const event = eventOf(emitterId, place, known) ?? (await this.inLog(ownerId, emitterId, place));
     return event && !deletedBy(known.deletions)(event.stream, place) ? event : undefined;
   }
 
@@ -51,7 +57,12 @@ export class RecordedEvents {
     }
   }
 
-  private async inLog(emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
+  private inLog(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
+    const refusal = `at most ${READ_PER_ACCOUNT} events of an account are read from the log at a time`;
+    return this.reads.run(ownerId, refusal, () => this.readLog(emitterId, place));
+  }
+
+  private async readLog(emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
     const { partition, offset } = logPlaceOf(place);
     const bounds = (await this.reader.bounds(EVENTS_TOPIC)).get(partition);
     if (!bounds || offset < bounds.from || offset >= bounds.to) return undefined;
