@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { newId, type UserId } from '#contracts';
 import { ReplayRow, ReplaysRepository } from '../replays/replays.repository.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
@@ -98,6 +98,32 @@ describe('the replays of an emitter', () => {
     expect(found.map(({ id }) => id)).toEqual([added[1]!.id, added[0]!.id]);
     expect(found[0]).toEqual({ id: added[1]!.id, listener_id: workflow, stream: '', from_id: '1-1', to_id: '2-2', offsets: {} });
   });
+});
+
+it('finds the last delivery of an event to each webhook, and reads no other', async () => {
+  const [emitter, webhooks] = [await routing.source(owner), [await routing.webhook(owner), await routing.webhook(owner)]];
+  const attempts = (body: string) => [{ ts: 5, status_code: 200, duration_ms: 1, error: null, response_body: body }];
+  const [misleading, large] = ['},{"ms":7,"seq":7,"emitter_id":"x"}]', 'x'.repeat(10_000)];
+  const add = (webhook: string, ...entries: [seq: number, body: string][]) =>
+    routing.database.query('INSERT INTO delivered (webhook_id, count, deliveries) VALUES ($1, $2, $3)', [
+      ...[webhook, entries.length],
+      Buffer.from(JSON.stringify(entries.map(([seq, body]) => ({ ms: 7, seq, emitter_id: emitter, attempts: attempts(body) })))),
+    ]);
+  await add(webhooks[0]!, [6, large], [7, 'first'], [8, large], [7, misleading], [9, large]);
+  await add(webhooks[1]!, [7, 'a'], [6, large]);
+  await add(webhooks[1]!, [6, large], [7, 'b']);
+  await add(webhooks[1]!, [6, large]);
+  const query = jest.spyOn(routing.database, 'query');
+  try {
+    const found = await repository.deliveries(owner, emitter, { ms: 7, seq: 7 });
+    const of = (id: string) => found.filter(({ webhook_id }) => webhook_id === id).map((delivery) => delivery.attempts);
+    expect([of(webhooks[0]!), of(webhooks[1]!)]).toEqual([[attempts(misleading)], [attempts('a'), attempts('b')]]);
+    await repository.beyond(owner, emitter, { ms: 7, seq: 7 });
+    const read = await Promise.all(query.mock.results.map(({ value }) => value as Promise<{ rows: object[] }>));
+    expect(JSON.stringify(read.map(({ rows }) => rows)).length).toBeLessThan(large.length);
+  } finally {
+    query.mockRestore();
+  }
 });
 
 it('finds the webhooks to which later events of the emitter were delivered lately', async () => {

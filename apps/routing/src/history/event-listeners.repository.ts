@@ -4,7 +4,7 @@ import type { EventPlace, Stream } from '#events';
 import { EVERY_STREAM } from '#events';
 import { Database } from '#database';
 import type { Attempt } from '../deliveries/delivery.js';
-import { beginOfEntry, entryAt, hasLater } from '../deliveries/history/delivered.repository.js';
+import { beginOfEntry, type DeliveredEntry, hasLater, lastEntry } from '../deliveries/history/delivered.repository.js';
 import type { ReplayRow } from '../replays/replays.repository.js';
 
 /** A delivery of an event that is stored. */
@@ -46,32 +46,32 @@ export class EventListenersRepository {
                FROM webhook JOIN parked_delivery p ON p.webhook_id = webhook.id AND p.ms = $2 AND p.seq = $3 WHERE webhook.owner_id = $1`,
         values: [ownerId, ms, seq],
       }),
-      // a row holds many deliveries as JSON: those of other events are not parsed
-      this.database.query<{ webhook_id: WebhookId; deliveries: Buffer }>({
+      // a row has many deliveries, with the responses, and the account may have many webhooks: only the entries of the event are read
+      this.database.query<{ webhook_id: WebhookId; entry: string }>({
         name: 'event-delivered',
-        text: `SELECT d.webhook_id, d.deliveries FROM webhook JOIN delivered d ON d.webhook_id = webhook.id
-               WHERE webhook.owner_id = $1 AND position(convert_to($2, 'UTF8') IN d.deliveries) > 0`,
+        text: `SELECT webhook_id, ${lastEntry('$2')} AS entry FROM webhook JOIN delivered ON webhook_id = webhook.id
+               WHERE owner_id = $1 AND position(convert_to($2, 'UTF8') IN deliveries) > 0 ORDER BY delivered.id`,
         values: [ownerId, `${beginOfEntry({ ms, seq })}"emitter_id":"${emitterId}"`],
       }),
     ]);
-    const succeeded = delivered.rows.flatMap(({ webhook_id, deliveries }): StoredDelivery[] => {
-      const entry = entryAt(deliveries, { ms, seq });
-      return entry ? [{ webhook_id, status: 'succeeded', attempts: entry.attempts }] : [];
+    const succeeded = delivered.rows.map(({ webhook_id, entry }): StoredDelivery => {
+      const { attempts } = JSON.parse(entry) as DeliveredEntry;
+      return { webhook_id, status: 'succeeded', attempts };
     });
     return [...succeeded, ...parked.rows];
   }
 
   /** The webhooks to which later events of the emitter were delivered lately: each gets the events of an emitter in order. */
-  async beyond(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<Set<WebhookId>> {
-    const { rows } = await this.database.query<{ webhook_id: WebhookId; deliveries: Buffer }>({
+  async beyond(ownerId: UserId, emitterId: EmitterId, { ms, seq }: EventPlace): Promise<Set<WebhookId>> {
+    const { rows } = await this.database.query<{ webhook_id: WebhookId }>({
       name: 'event-beyond',
-      text: `SELECT last.webhook_id, last.deliveries FROM webhook CROSS JOIN LATERAL (
+      text: `SELECT webhook_id FROM webhook CROSS JOIN LATERAL (
                SELECT webhook_id, deliveries FROM delivered
                WHERE webhook_id = webhook.id AND position(convert_to($2, 'UTF8') IN deliveries) > 0 ORDER BY id DESC LIMIT 1
-             ) AS last WHERE webhook.owner_id = $1`,
-      values: [ownerId, `"emitter_id":"${emitterId}"`],
+             ) AS last WHERE webhook.owner_id = $1 AND ${hasLater('$3::text', '$4', '$5')}`,
+      values: [ownerId, `"emitter_id":"${emitterId}"`, emitterId, ms, seq],
     });
-    return new Set(rows.filter(({ deliveries }) => hasLater(deliveries, emitterId, place)).map(({ webhook_id }) => webhook_id));
+    return new Set(rows.map(({ webhook_id }) => webhook_id));
   }
 
   /** Whether the event waits for capacity: then its listeners are those that it will have. */

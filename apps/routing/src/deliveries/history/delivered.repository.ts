@@ -61,14 +61,17 @@ function lastOf(entries: StoredEntry[], place: EventPlace): DeliveredEntry | und
   return entry && entryOf(entry);
 }
 
-/** The last delivery of an event in a row. */
-export const entryAt = (deliveries: Buffer, place: EventPlace): DeliveredEntry | undefined => lastOf(storedEntries(deliveries), place);
+/** SQL: the last entry that begins like this, in a row that has one. An entry ends with a brace. */
+export const lastEntry = (begin: string): string =>
+  `rtrim(${begin} || split_part(split_part(convert_from(deliveries, 'UTF8'), ${begin}, -1), ',{"ms":', 1), ']')`;
 
-/** Whether a row holds a delivery of a later event of the emitter. */
-export const hasLater = (deliveries: Buffer, emitterId: EmitterId, place: EventPlace): boolean =>
-  storedEntries(deliveries).some(
-    (entry) => comparePlaces(entry, place) > 0 && entry.json.startsWith(`${beginOfEntry(entry)}"emitter_id":"${emitterId}"`),
-  );
+/** SQL: whether a row has an entry of an event of the emitter behind this place. */
+export const hasLater = (emitterId: string, ms: string, seq: string): string =>
+  `EXISTS (
+     SELECT FROM string_to_table(convert_from(deliveries, 'UTF8'), '{"ms":') AS entry
+     WHERE CASE WHEN split_part(entry, ',', 3) = '"emitter_id":"' || ${emitterId} || '"'
+       THEN (split_part(entry, ',', 1)::bigint, split_part(split_part(entry, ',', 2), ':', 2)::bigint) > (${ms}, ${seq}) END
+   )`;
 
 /** How long ago its receiver responded, in ms. */
 function ageOf(entry: DeliveredEntry | undefined): number {
