@@ -304,13 +304,53 @@ describe('the store', () => {
         return (await transaction.query<{ count: number }>(text)).rows[0]!.count;
       };
       const before = await rowsRead();
-      await new AppendRepository(db.database).removeRange(transaction, only, []);
+      await new AppendRepository(db.database).removeRanges(transaction, EMITTER, [only], []);
       return (await rowsRead()) - before;
     });
     expect(read).toBeLessThan(500);
     expect((await kept('s7')).length).toBe(99);
     const { rows } = await db.database.query<{ count: number }>('SELECT count(*)::int AS count FROM event');
     expect(rows[0]!.count).toBe(19_999);
+  });
+
+  it('deletes any number of ranges of an emitter in a batch with two statements', async () => {
+    for (const stream of ['', '$in', '$errors', 'x', 'y']) await append(events(1, 90).map((each) => ({ ...each, stream })));
+    const statements: unknown[] = [];
+    const repository = new AppendRepository(db.database);
+    const transaction = repository.transaction.bind(repository);
+    jest.spyOn(repository, 'transaction').mockImplementation((work) =>
+      transaction((session) => {
+        const query = jest.spyOn(session, 'query');
+        return work(session).finally(() =>
+          statements.push(...query.mock.calls.map(([statement]) => (statement as { name?: string }).name)),
+        );
+      }),
+    );
+    service = new AppendService(repository, new TrimCounter());
+    // each stream has the places of its batch: the n-th event of the k-th stream is at 90 k + n - 1
+    const one = (at: number, stream?: string) => deletion({ start: place(at), end: place(at), stream });
+    const reversed = deletion({ start: place(9), end: place(5) });
+    await append([
+      ...Array.from({ length: 30 }, (_, n) => one(10 * n)),
+      one(1, '*'),
+      one(91, '*'),
+      one(272, 'x'),
+      one(273, 'x'),
+      one(274, 'y'),
+      reversed,
+    ]);
+    expect(statements.filter((name) => String(name).startsWith('event-remove'))).toEqual(['event-remove-of-many', 'event-remove-of-named']);
+    const tenths = names(1, 90).filter((_, index) => index % 10 === 0);
+    const deletedOf = new Map([
+      ['', [...tenths, 'e2']],
+      ['$in', tenths],
+      ['$errors', tenths],
+      ['x', ['e1', 'e11', 'e21', 'e3', 'e4']],
+      ['y', []],
+    ]);
+    for (const [stream, gone] of deletedOf)
+      expect([stream, await kept(stream)]).toEqual([stream, names(1, 90).filter((name) => !gone.includes(name))]);
+    expect(await withdrawn()).toEqual(tenths.toSorted());
   });
 
   it('takes an event from $in when it comes due, and no other', async () => {

@@ -38,10 +38,20 @@ export const KEPT_STREAMS = 1000;
 /** At a time, more than were added: the transaction that removes them holds up its partition. */
 const REMOVED_STREAMS = 1000;
 
-/** The streams with events in a range: the index finds these in all streams, by their times. */
-const STREAMS_OF_RANGE = `($2::text IS NULL OR stream NOT LIKE '$%') AND stream = ANY (ARRAY(
-                 SELECT DISTINCT stream FROM event WHERE emitter_id = $1 AND ms >= $4 AND ms <= $6 AND (ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7)
-               ))`;
+/** More than any `seq`: a place is a number in ranges of places, with which PostgreSQL finds one among thousands. */
+const SEQS = 10n ** 16n;
+/** SQL: the place of an event as a number. */
+const PLACE = `(ms * ${SEQS}::numeric + seq)`;
+/** SQL: the events of many streams that are meant ($3: in reserved streams, $4: in the others). */
+const MEANT = `CASE WHEN stream LIKE '$%' THEN $3::nummultirange ELSE $4::nummultirange END @> ${PLACE}`;
+/** Reads only streams that have such events: the index finds these in all streams, by their times. */
+const NEWEST_OF_MANY = `
+  SELECT ctid, stream, emit_id, ${MEANT} AS meant, row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
+  FROM event WHERE emitter_id = $1 AND stream <> ALL ($2)
+    AND stream = ANY (ARRAY(SELECT DISTINCT stream FROM event WHERE emitter_id = $1 AND ms >= $5 AND ms <= $6 AND ${MEANT}))`;
+const NEWEST_OF_NAMED = `
+  SELECT event.ctid, event.stream, emit_id, places @> ${PLACE} AS meant, row_number() OVER (PARTITION BY event.stream ORDER BY ms DESC, seq DESC) AS nth
+  FROM unnest($2::text[], $3::nummultirange[]) AS deleted (stream, places) JOIN event ON emitter_id = $1 AND event.stream = deleted.stream`;
 
 /** An emit waits at most a year, and the runtime may be late. */
 const WITHDRAWN_KEPT = '400 days';
@@ -222,25 +232,48 @@ export class AppendRepository {
   }
 
   /**
-   * Deletes a range of the kept events from the emitter's streams, except those of `except`. Also deletes the events beyond the last 100, which would
-   * otherwise reappear in place of the deleted ones. Reads only streams that have events in the range: an emitter can have a thousand others. Returns the
-   * emit ids of the events deleted from `$in`.
+   * Deletes ranges of the kept events from the streams of one emitter, except those of `except`. Also deletes the events beyond the last 100, which would
+   * otherwise reappear in place of the deleted ones. However many ranges there are, the emitter's events are read once: it can have a thousand streams.
+   * Returns the emit ids of the events deleted from `$in`.
+   *
+   * @param ranges those of one stream are not of `except`
    */
-  async removeRange(transaction: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
-    const [start, end] = [range.start ?? BEFORE_ALL, range.end ?? AFTER_ALL];
-    const isOfOne = range.stream !== null && range.stream !== EVERY_STREAM;
+  async removeRanges(transaction: Transaction, emitterId: EmitterId, ranges: DeletedRange[], except: Stream[]): Promise<string[]> {
+    const byStream = Map.groupBy(ranges, ({ stream }) => stream);
+    const [ofAll, ofEvery] = [byStream.get(null) ?? [], byStream.get(EVERY_STREAM) ?? []];
+    byStream.delete(null);
+    byStream.delete(EVERY_STREAM);
+    const many = [...ofAll, ...ofEvery];
+    const removed: string[] = [];
+    if (many.length > 0) {
+      const starts = many.map(({ start }) => (start ?? BEFORE_ALL).ms);
+      const ends = many.map(({ end }) => (end ?? AFTER_ALL).ms);
+      const values = [
+        except,
+        placesOf(ofAll),
+        placesOf(many),
+        starts.reduce((a, b) => Math.min(a, b)),
+        ends.reduce((a, b) => Math.max(a, b)),
+      ];
+      removed.push(...(await this.removeMeant(transaction, 'event-remove-of-many', NEWEST_OF_MANY, [emitterId, ...values])));
+    }
+    if (byStream.size > 0) {
+      const values = [[...byStream.keys()], [...byStream.values()].map(placesOf)];
+      removed.push(...(await this.removeMeant(transaction, 'event-remove-of-named', NEWEST_OF_NAMED, [emitterId, ...values])));
+    }
+    return removed;
+  }
+
+  /** `newest` selects the events of streams: which are meant, and the how many-th newest each is. */
+  private async removeMeant(transaction: Transaction, name: string, newest: string, values: unknown[]): Promise<string[]> {
     const { rows } = await transaction.query<{ emit_id: string }>({
-      name: `event-remove-range-of-${isOfOne ? 'one' : 'many'}`,
+      name,
       // by ctid, because the planner may choose a bad plan for a join of the table with itself
-      text: `WITH newest AS MATERIALIZED (
-               SELECT ctid, stream, emit_id, (ms, seq) >= ($4, $5) AND (ms, seq) <= ($6, $7) AS meant,
-                      row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
-               FROM event WHERE emitter_id = $1 AND stream <> ALL($3) AND ${isOfOne ? 'stream = $2' : STREAMS_OF_RANGE}
-             ), removed AS (
+      text: `WITH newest AS MATERIALIZED (${newest}), removed AS (
                DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM newest WHERE nth > ${KEPT_EVENTS} OR meant))
              )
              SELECT emit_id FROM newest WHERE stream = '${WAITING_STREAM}' AND nth <= ${KEPT_EVENTS} AND meant`,
-      values: [range.emitterId, range.stream, except, start.ms, start.seq, end.ms, end.seq],
+      values,
     });
     return rows.map((row) => row.emit_id);
   }
@@ -311,6 +344,14 @@ export class AppendRepository {
     await this.database.query('DELETE FROM withdrawn_emit WHERE withdrawn_at < now() - $1::interval', [WITHDRAWN_KEPT]);
   }
 }
+
+/** SQL: the places of these ranges. One that ends before it starts has none. */
+const placesOf = (ranges: Pick<DeletedRange, 'start' | 'end'>[]): string => {
+  const spans = ranges.map(({ start, end }) =>
+    [start ?? BEFORE_ALL, end ?? AFTER_ALL].map(({ ms, seq }) => BigInt(ms) * SEQS + BigInt(seq)),
+  );
+  return `{${spans.flatMap(([first, last]) => (first! <= last! ? `[${first},${last}]` : [])).join()}}`;
+};
 
 const keyArrays = (streams: StreamKey[]): [string[], string[]] => [
   streams.map(({ emitterId }) => emitterId),

@@ -145,7 +145,7 @@ export class AppendService {
         added.push(...result.added);
         removed.push(...result.removed.map((event) => ({ emitterId, ...event })));
         repeated += result.repeated;
-        const elsewhere = await this.removeElsewhere(transaction, operations);
+        const elsewhere = await this.removeElsewhere(transaction, emitterId, operations);
         withdrawn.push(...[...result.withdrawn, ...elsewhere].map((emitId) => ({ emitterId, emitId })));
       }
       await this.events.remove(transaction, removed);
@@ -155,14 +155,12 @@ export class AppendService {
   }
 
   /** The deletions, in the streams to which nothing is added in this batch. Returns the emit ids of the events that were deleted from `$in`. */
-  private async removeElsewhere(transaction: Transaction, operations: Operation[]): Promise<string[]> {
+  private removeElsewhere(transaction: Transaction, emitterId: EmitterId, operations: Operation[]): Promise<string[]> {
     const replayed = streamsOf(operations);
-    const withdrawn: string[] = [];
-    for (const operation of operations) {
-      if (operation.kind === 'delete' && (operation.stream === null || !replayed.includes(operation.stream)))
-        withdrawn.push(...(await this.events.removeRange(transaction, operation, replayed)));
-    }
-    return withdrawn;
+    const ranges = operations
+      .filter((operation) => operation.kind === 'delete')
+      .filter(({ stream }) => stream === null || !replayed.includes(stream));
+    return this.events.removeRanges(transaction, emitterId, ranges, replayed);
   }
 
   private async limitStreams(transaction: Transaction, events: EmittedEvent[]): Promise<Pick<Appended, 'crowded'>> {

@@ -202,9 +202,16 @@ export class MemoryAppendRepository extends AppendRepository {
     for (const event of events) this.removeRow(memory(handle), event);
   }
 
-  override async removeRange(handle: Transaction, range: DeletedRange, except: Stream[]): Promise<string[]> {
-    await this.step('remove range');
-    const transaction = memory(handle);
+  override async removeRanges(handle: Transaction, _: EmitterId, ranges: DeletedRange[], except: Stream[]): Promise<string[]> {
+    const withdrawn: string[] = [];
+    for (const range of ranges) {
+      await this.step('remove range');
+      withdrawn.push(...this.removeRange(memory(handle), range, except));
+    }
+    return withdrawn;
+  }
+
+  private removeRange(transaction: MemoryTransaction, range: DeletedRange, except: Stream[]): string[] {
     const withdrawn: string[] = [];
     const streams = new Set([...transaction.rows.values()].filter((row) => row.emitterId === range.emitterId).map((row) => row.stream));
     for (const stream of streams) {
