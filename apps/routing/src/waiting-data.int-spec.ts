@@ -108,7 +108,7 @@ describe('the parked deliveries of an account', () => {
 
   it('deliveries of a deleted event keep only their rows', async () => {
     await fail(delivery(LARGE));
-    await parked.withdraw({ emitterId: source, place: { ms: Date.now() + LONG, seq: 0 }, start: null, end: null, stream: null } as never);
+    await parked.withdraw([{ emitterId: source, place: { ms: Date.now() + LONG, seq: 0 }, start: null, end: null, stream: null } as never]);
     const [rows, bytes] = await has();
     expect([rows, bytes < ROW + 200]).toEqual([1, true]);
   });

@@ -4,6 +4,7 @@ import type { Task } from './lanes.js';
 import type { LogConsumer } from './log-consumer.js';
 import type { MissedRecords } from './log-continuity.js';
 import type { GroupPosition } from './restores.js';
+import type { Progress } from './watermark.js';
 
 /** The consumers of this process by group, for features that need more than their handlers. */
 export class Consumers {
@@ -79,8 +80,8 @@ export class Consumers {
     return this.laned.get(group)?.outstandingOf(tenant) ?? 0;
   }
 
-  /** The position of a group in each of its partitions that are assigned to this process: every record below it is done. */
-  positionsOf(group: string): GroupPosition[] {
+  /** The progress of a group in each of its partitions that are assigned to this process. */
+  positionsOf(group: string): (GroupPosition & Progress)[] {
     return this.laned.get(group)?.positions() ?? [];
   }
 

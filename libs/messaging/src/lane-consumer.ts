@@ -1,7 +1,7 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
-import { committedProgress, type Position, progressMetadata } from './watermark.js';
+import { committedProgress, type Position, type Progress, progressMetadata } from './watermark.js';
 import { SESSION_MS, sleep, WatchedConsumer } from './consumer-life.js';
 import { eachSecond } from './each-second.js';
 import { Gathering } from './gathering.js';
@@ -117,9 +117,9 @@ export class LaneConsumer {
     return this.membership.isCertain ? this.positionsOf(this.intake.positions().filter(({ withheld }) => !withheld)) : [];
   }
 
-  /** The same, whether they are stored or not. */
-  positions(): GroupPosition[] {
-    return this.positionsOf(this.intake.positions());
+  /** The same, whether they are stored or not, and which records above them are done. */
+  positions(): (GroupPosition & Progress)[] {
+    return this.intake.positions().map((progress) => ({ ...this.name, ...progress }));
   }
 
   /** Returns to these positions, because the database has lost the effects of later records; without a position, to the beginning. */

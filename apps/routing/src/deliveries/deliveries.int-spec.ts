@@ -263,7 +263,7 @@ describe('what succeeded', () => {
 });
 
 const withdraw = (emitterId: EmitterId, change: Partial<DeletedRange> = {}) =>
-  parked.withdraw({ kind: 'delete', place: { ms: Date.now(), seq: 0 }, emitterId, start: null, end: null, stream: null, ...change });
+  parked.withdraw([{ kind: 'delete', place: { ms: Date.now(), seq: 0 }, emitterId, start: null, end: null, stream: null, ...change }]);
 
 describe('the deletion of events', () => {
   let emitter: EmitterId;
@@ -315,6 +315,25 @@ describe('the deletion of events', () => {
     await withdraw(emitter, range);
     const found = await states();
     expect(places.filter(([, place]) => found.get(idOf(place))?.[0] === 'failed').map(([stream]) => stream)).toEqual(expected);
+  });
+
+  it('needs few statements for many ranges of which few have deliveries', async () => {
+    const places = [];
+    for (let n = 0; n < 3; n++) places.push(await park(LONG, delivery({ emitterId: emitter })));
+    const range = (place: EventPlace): DeletedRange => ({
+      ...{ kind: 'delete', emitterId: emitter, place: { ms: Date.now(), seq: 0 }, stream: null },
+      ...{ start: place, end: place },
+    });
+    const others = Array.from({ length: 500 }, (_, n) => range({ ms: 5, seq: n }));
+    const query = jest.spyOn(routing.database, 'query');
+    try {
+      expect(await parked.withdraw([...others, range(places[2]!), range(places[0]!)])).toBe(2);
+      expect(query.mock.calls.length).toBeLessThan(10);
+    } finally {
+      query.mockRestore();
+    }
+    const found = await states();
+    expect(places.map((place) => found.get(idOf(place))?.[0])).toEqual(['failed', 'pending', 'failed']);
   });
 });
 

@@ -190,7 +190,7 @@ it('a replay does not deliver an event that was deleted meanwhile', async () => 
   const emitterId = newId('source');
   const delivery = { ...{ webhookId: webhook, place: { ms: 1, seq: 1 }, emitterId, stream: '', emitId: 'e', json: Buffer.from('1') } };
   await parked.parkFailed(routing.database, { delivery, delivered: false, attempts: [], tries: 2, pauseMs: 1000 });
-  await parked.withdraw({ kind: 'delete', place: { ms: 2, seq: 2 }, emitterId, start: null, end: null, stream: null });
+  await parked.withdraw([{ kind: 'delete', place: { ms: 2, seq: 2 }, emitterId, start: null, end: null, stream: null }]);
   expect(await parked.parkAgain(owner, delivery, { attempts: [], fresh: true })).toMatchObject({ due_at: null });
   expect((await parked.take(webhook, 10)).parked).toEqual([]);
   const { rows } = await routing.database.query('SELECT failed_at FROM parked_delivery WHERE webhook_id = $1', [webhook]);

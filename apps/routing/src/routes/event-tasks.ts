@@ -20,8 +20,11 @@ const loops = counter(
 /** The lane of an account's records to Kafka, and its tenant: not that of the deliveries, so that they do not wait for slow webhooks. */
 const laneOfTriggers = (account: UserId): string => `triggers ${account}`;
 
+/** The tenant of the deletions of an account's events, which must not wait for slow webhooks either. */
+export const tenantOfDeletions = (account: UserId): string => `deletions ${account}`;
+
 /** The tenants of the tasks of an account. */
-export const tenantsOf = (account: UserId): string[] => [account, laneOfTriggers(account)];
+export const tenantsOf = (account: UserId): string[] => [account, laneOfTriggers(account), tenantOfDeletions(account)];
 
 /** Makes the task count its event when it runs for the first time, and no sooner: tasks that a rebalance drops are made again elsewhere. */
 function counting(task: Task, count: () => void): Task {

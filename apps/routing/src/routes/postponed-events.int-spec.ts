@@ -134,7 +134,7 @@ describe('a postponed event', () => {
     await repository.add([postponed({ offset: 5, emitterId: 'dc_2' }), postponed({ offset: 6, stream: '$errors' })]);
     const withdraw = async (change: Partial<DeletedRange>) => {
       const place = postponed({ offset: 100 }).event.place;
-      await repository.withdraw({ ...{ kind: 'delete', place, emitterId: 'dc_1', start: null, end: null, stream: null }, ...change });
+      await repository.withdraw([{ ...{ kind: 'delete', place, emitterId: 'dc_1', start: null, end: null, stream: null }, ...change }]);
       return offsetsOf(await repository.next('u_1', everything, ALL));
     };
     expect(await withdraw({ place: postponed({ offset: 1 }).event.place })).toEqual([1, 2, 3, 4, 5, 6]);
@@ -142,6 +142,16 @@ describe('a postponed event', () => {
     expect(await withdraw({ end: postponed({ offset: 1 }).event.place })).toEqual([3, 4, 5, 6]);
     expect(await withdraw({ start: postponed({ offset: 4 }).event.place, stream: '*' })).toEqual([3, 5, 6]);
     expect(await withdraw({})).toEqual([5]);
+  });
+
+  it('is withdrawn with others by several deletions', async () => {
+    await repository.add([1, 2, 3, 4].map((offset) => postponed({ offset })));
+    const deletion = (offset: number): DeletedRange => {
+      const { place } = postponed({ offset }).event;
+      return { kind: 'delete', emitterId: 'dc_1', place: postponed({ offset: 100 }).event.place, start: place, end: place, stream: null };
+    };
+    expect(await repository.withdraw([deletion(2), deletion(4), deletion(4)])).toBe(2);
+    expect(offsetsOf(await repository.next('u_1', everything, ALL))).toEqual([1, 3]);
   });
 });
 

@@ -2,8 +2,9 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { EmitterId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, packedBytes, unpackedBytes } from '#database';
-import { type DeletedRange, type EmittedEvent, type EventLogRecord, type EventPlace, EVERY_STREAM, logPlaceOf, PARTITIONS } from '#events';
+import { type DeletedRange, type EmittedEvent, type EventLogRecord, type EventPlace, logPlaceOf, PARTITIONS } from '#events';
 import type { LogRecord } from '#messaging';
+import { DELETED, deletedValues, isDeleted } from '../deliveries/store/deleted-ranges.js';
 
 /** An event whose listeners are found and get it later, with its record. */
 @Entity('postponed_event')
@@ -171,15 +172,13 @@ export class PostponedEventsRepository {
     });
   }
 
-  /** Deletes those of a deleted range. Returns how many there were. */
-  async withdraw({ emitterId, place, start, end, stream }: DeletedRange): Promise<number> {
-    const [first, last] = [start ?? { ms: 0, seq: 0 }, end ?? place];
-    const { rowCount } = await this.database.query(
-      `DELETE FROM postponed_event
-       WHERE emitter_id = $1 AND (ms, seq) >= ($2, $3) AND (ms, seq) < ($4, $5) AND (ms, seq) <= ($6, $7)
-         AND ($8::text IS NULL OR stream = $8 OR ($8 = '${EVERY_STREAM}' AND NOT starts_with(stream, '$')))`,
-      [emitterId, first.ms, first.seq, place.ms, place.seq, last.ms, last.seq, stream],
-    );
+  /** Deletes those of deleted ranges. Returns how many there were. */
+  async withdraw(ranges: DeletedRange[]): Promise<number> {
+    const { rowCount } = await this.database.query({
+      name: 'postponed-withdraw',
+      text: `DELETE FROM postponed_event USING ${DELETED} WHERE ${isDeleted('postponed_event')}`,
+      values: deletedValues(ranges),
+    });
     return rowCount ?? 0;
   }
 }

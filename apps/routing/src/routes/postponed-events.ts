@@ -153,9 +153,9 @@ export class PostponedEvents implements BeforeApplicationShutdown {
     for (const { ownerId } of events) this.start(ownerId);
   }
 
-  /** Deletes those of a deleted range. Returns how many there were. */
-  withdraw(range: DeletedRange): Promise<number> {
-    return this.repository.withdraw(range);
+  /** Deletes those of deleted ranges of an emitter. Returns how many there were. */
+  withdraw(ranges: DeletedRange[]): Promise<number> {
+    return this.repository.withdraw(ranges);
   }
 
   /** Whether events of an emitter are in progress here that are before this one in their partition. */

@@ -37,7 +37,7 @@ let isRemoved: (id: string) => boolean;
 /** The emitters whose owners were looked up together. */
 let lookedUp: EmitterId[][];
 /** The deletions of events. */
-let withdrawn: DeletedRange[];
+let withdrawn: (DeletedRange & { owner: UserId | undefined })[];
 /** The number of records in each request to Kafka. */
 let requests: number[];
 let kafkaIsAway: boolean;
@@ -104,7 +104,10 @@ beforeEach(() => {
   };
   const stats = { countEvent: (id: EmitterId) => void counted.push(id) } as unknown as Stats;
   const withdrawals = {
-    task: (range: DeletedRange): Task => ({ lane: `deleted ${range.emitterId}`, run: async () => void withdrawn.push(range) }),
+    task: (range: DeletedRange, owner?: UserId): Task => ({
+      lane: `deleted ${range.emitterId}`,
+      run: async () => void withdrawn.push({ ...range, owner }),
+    }),
   } as unknown as Withdrawals;
   const emitters = {
     find: async (ids: EmitterId[]) => {
@@ -112,7 +115,7 @@ beforeEach(() => {
       lookedUp.push(ids);
       return new Map(ids.flatMap((id) => (unknown.has(id) ? [] : [[id, { owner_id: owners[id] ?? OWNER }]])));
     },
-    known: async () => new Map(),
+    known: async (ids: EmitterId[]) => new Map(ids.flatMap((id) => (owners[id] ? [[id, { owner_id: owners[id] }]] : []))),
   } as unknown as EmitterDirectory;
   const log = createLog('test', 'silent');
   const tasks = new EventTasks(log, publisher, dispatcher as unknown as Dispatcher, stats);
@@ -172,7 +175,16 @@ it('the deletion of events withdraws their deliveries', async () => {
   await run(await router.plan([record('dc_1', value.toString(), headers)]));
   const unsigned = record('dc_1', value.toString(), { ...headers, ce_sluicesignature: 'x' });
   await run(await router.plan([unsigned]));
-  expect(withdrawn).toMatchObject([{ emitterId: 'dc_1', start: null, end: { ms: 1_700_000_000_000, seq: 5 }, stream: 'x' }]);
+  expect(withdrawn).toMatchObject([
+    { emitterId: 'dc_1', owner: undefined, start: null, end: { ms: 1_700_000_000_000, seq: 5 }, stream: 'x' },
+  ]);
+});
+
+it('the deletion of events belongs to the account of their emitter', async () => {
+  owners.dc_owned = 'u_2';
+  const { headers, value } = deletionRecord({ emitterId: 'dc_owned' }, box);
+  await run(await router.plan([record('dc_owned', value.toString(), headers)]));
+  expect(withdrawn.map(({ owner }) => owner)).toEqual(['u_2']);
 });
 
 describe('an event that is postponed', () => {

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EVENTS_TOPIC, isId, OUTBOX_HEADER } from '#contracts';
-import { type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
+import { EVENTS_TOPIC, isId, OUTBOX_HEADER, type UserId } from '#contracts';
+import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { deadLetterRecord, isOutage, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
 import { isTransient } from '#database';
@@ -74,6 +74,7 @@ export class Router {
     const introduce = this.introduction(
       matches.flatMap((match, index) => (match && !match.isRemoved ? [] : [events[index] as EmittedEvent])),
     );
+    const ownerOf = await this.ownersOf(reads.filter((read) => read?.kind === 'delete'));
     const emitters = this.emittersOf(reads.filter((read) => read?.kind === 'malformed'));
     const decider = this.postponed.decider();
     const steps: (() => Task[])[] = [];
@@ -92,7 +93,7 @@ export class Router {
         steps.push(() => (waits ? [] : this.tasksOfRead(read, match, introduce)));
       } else if (read?.kind === 'malformed') {
         steps.push(() => this.tasksOfMalformed(record, read, emitters));
-      } else steps.push(() => (read ? [this.withdrawals.task(read)] : []));
+      } else steps.push(() => (read ? [this.withdrawals.task(read, ownerOf(read))] : []));
     }
     // if this fails, the records are planned again: none has begun yet
     if (postponed.length > 0) await this.postponed.add(postponed);
@@ -130,6 +131,13 @@ export class Router {
     // separately: the catalog may have to read their registrations first
     const ofWorkflows = matchesOf(byKind.get(true));
     return async (event) => (await (isOfWorkflow(event) ? ofWorkflows() : ofSources())).get(event);
+  }
+
+  /** The owners of the emitters of deletions, as far as they are known. */
+  private async ownersOf(deletions: DeletedRange[]): Promise<(range: DeletedRange) => UserId | undefined> {
+    const known =
+      deletions.length === 0 ? new Map<string, Emitter>() : await this.emitters.known(deletions.map(({ emitterId }) => emitterId));
+    return ({ emitterId }) => known.get(emitterId)?.owner_id;
   }
 
   /** Looks up the emitters of all malformed records of a batch at once, when the first report is sent; again after a failure. */

@@ -1,8 +1,10 @@
-import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { type DeletedRange, eventPlace } from '#events';
-import type { Consumers } from '#messaging';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { EmitterId } from '#contracts';
+import { type DeletedRange, eventPlace, logPlaceOf } from '#events';
+import { type Consumers, Lanes } from '#messaging';
 import { createLog } from '#observability';
 import type { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
+import { tenantsOf } from './event-tasks.js';
 import type { PostponedEvents } from './postponed-events.js';
 import { Withdrawals } from './withdrawals.js';
 
@@ -31,8 +33,8 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
   };
   const consumers = {
     positionsOf: () => [
-      { topic: 'events', partition: PARTITION + 1, offset: 1_000_000 },
-      ...(state.isOurs ? [{ topic: 'events', partition: PARTITION, offset: state.offset }] : []),
+      { topic: 'events', partition: PARTITION + 1, offset: 1_000_000, ended: [] },
+      ...(state.isOurs ? [{ topic: 'events', partition: PARTITION, offset: state.offset, ended: [] }] : []),
     ],
     isStopping: () => state.isStopping,
   } as unknown as Consumers;
@@ -95,4 +97,84 @@ it('a deletion is left to the next owner of its partition if routing stops befor
   state.isStopping = true;
   await later();
   expect(state.outcome).toBe('left');
+});
+
+describe('several deletions of a partition', () => {
+  const deletion = (offset: number, emitterId: EmitterId = 'dc_1'): DeletedRange => ({
+    ...RANGE,
+    emitterId,
+    place: eventPlace({ clock: 1, partition: PARTITION, offset }),
+  });
+
+  /** Begins them in their lanes. `done`: the offsets of other records that are done, from 99 on. */
+  function deleting(deletions: DeletedRange[], done: number[] = []) {
+    const looks: number[][] = [];
+    const ended: number[] = [];
+    const offsetOf = ({ place }: DeletedRange) => logPlaceOf(place).offset;
+    const position = () => {
+      const above = [...done, ...ended].sort((a, b) => a - b);
+      let offset = 99;
+      while (above.includes(offset)) offset += 1;
+      return { offset, ended: above.filter((each) => each > offset).map((from) => ({ from, to: from + 1 })) };
+    };
+    const consumers = {
+      positionsOf: () => [{ topic: 'events', partition: PARTITION, ...position() }],
+      isStopping: () => false,
+    } as unknown as Consumers;
+    const parked = {
+      withdraw: async (ranges: DeletedRange[]) => {
+        looks.push(ranges.map(offsetOf));
+        return 0;
+      },
+    };
+    const postponed = { withdraw: async () => 0, isInProgress: () => false } as unknown as PostponedEvents;
+    const withdrawals = new Withdrawals(createLog('test', 'silent'), postponed, parked as never, consumers);
+    const lanes = new Lanes({ concurrency: 10 });
+    const tasks = deletions.map((range) => withdrawals.task(range, 'u_1'));
+    for (const [index, task] of tasks.entries()) lanes.push(task, () => ended.push(offsetOf(deletions[index]!)));
+    return { looks, ended, tasks, done, later: () => jest.advanceTimersByTimeAsync(5000) };
+  }
+
+  it('do not wait for each other, but for the event before them', async () => {
+    const { looks, ended, done, later } = deleting([deletion(100), deletion(101, 'dc_2'), deletion(102, 'dc_3')]);
+    await later();
+    expect(ended).toEqual([]);
+    looks.length = 0;
+    done.push(99);
+    await later();
+    expect(ended.toSorted()).toEqual([100, 101, 102]);
+    expect(looks).toHaveLength(3);
+  });
+
+  it('wait for an event between them', async () => {
+    const { ended, done, later } = deleting([deletion(100), deletion(101, 'dc_2'), deletion(103, 'dc_3')], [99]);
+    await later();
+    expect(ended).toEqual([100, 101]);
+    done.push(102);
+    await later();
+    expect(ended).toEqual([100, 101, 103]);
+  });
+
+  it('wait for an event before them, also if later ones are done', async () => {
+    const { ended, done, later } = deleting([deletion(100), deletion(103, 'dc_3')], [101, 102]);
+    await later();
+    expect(ended).toEqual([]);
+    done.push(99);
+    await later();
+    expect(ended).toEqual([100, 103]);
+  });
+
+  it('share each look if they have the same emitter', async () => {
+    const { looks, ended, done, later } = deleting([deletion(100), deletion(101), deletion(102)]);
+    await jest.advanceTimersByTimeAsync(0);
+    expect(looks).toEqual([[100, 101, 102]]);
+    done.push(99);
+    await later();
+    expect([looks.length, ended]).toEqual([2, [100, 101, 102]]);
+  });
+
+  it('are tasks of the account of their emitter', () => {
+    const { tasks } = deleting([deletion(100)]);
+    expect(tenantsOf('u_1')).toContain(tasks[0]!.tenant);
+  });
 });

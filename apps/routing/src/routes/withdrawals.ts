@@ -1,18 +1,31 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EVENTS_TOPIC } from '#contracts';
-import { type DeletedRange, logPlaceOf } from '#events';
+import { type EmitterId, EVENTS_TOPIC, type UserId } from '#contracts';
+import { type DeletedRange, logPlaceOf, PARTITIONS } from '#events';
 import { Consumers, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
+import { tenantOfDeletions } from './event-tasks.js';
 import { EVENTS_GROUP } from './events-group.js';
 import { PostponedEvents } from './postponed-events.js';
 
 /** Until the next look: the first pause and the longest. */
 const LOOK_MS = { first: 20, longest: 2000 };
 
+/** A deletion whose events may not be done yet. */
+interface Withdrawal {
+  range: DeletedRange;
+  /** The position of its partition at the last look. */
+  reached: number;
+}
+
 /** Deleted events are not delivered by retries. */
 @Injectable()
 export class Withdrawals {
+  /** By emitter. */
+  private readonly waiting = new Map<EmitterId, Set<Withdrawal>>();
+  /** The deletions whose records are not done, by `seq`: they do not wait for each other, because a deletion parks nothing. */
+  private readonly records = new Set<number>();
+
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly postponed: PostponedEvents,
@@ -22,40 +35,83 @@ export class Withdrawals {
 
   /**
    * Withdraws what waits of the deleted events at once, and again until each event before the deletion is done: first attempts that are in progress or wait
-   * for their lanes may still fail, and are parked then. A crash meanwhile repeats the deletion.
+   * for their lanes may still fail, and are parked then. A crash meanwhile repeats the deletion. Each look is for all deletions of the emitter that wait.
+   *
+   * @param owner of the emitter, if it is known
    */
-  task(range: DeletedRange): Task {
+  task(range: DeletedRange, owner?: UserId): Task {
+    const { emitterId, place } = range;
+    const withdrawal = { range, reached: 0 };
+    const others = this.waiting.get(emitterId);
+    if (others) others.add(withdrawal);
+    else this.waiting.set(emitterId, new Set([withdrawal]));
+    this.records.add(place.seq);
+    const end = () => {
+      this.forget(withdrawal);
+      this.records.delete(place.seq);
+    };
     return {
-      lane: `deleted ${range.emitterId}`,
+      lane: `deleted ${emitterId}`,
+      ...(owner && { group: tenantOfDeletions(owner), tenant: tenantOfDeletions(owner) }),
+      drop: end,
       run: async (release) => {
-        let [events, deliveries] = [0, 0];
-        const isComplete = this.progressBefore(range);
-        for (let pause = LOOK_MS.first; ; pause = Math.min(2 * pause, LOOK_MS.longest)) {
-          // before: what is parked after it would be missed
-          const isLast = isComplete();
-          events += await this.postponed.withdraw(range);
-          deliveries += await this.parked.withdraw(range);
-          if (isLast) break;
+        for (let pause = LOOK_MS.first; this.isWaiting(withdrawal); pause = Math.min(2 * pause, LOOK_MS.longest)) {
+          await this.look(emitterId);
+          if (!this.isWaiting(withdrawal)) break;
           release();
           await new Promise((resolve) => setTimeout(resolve, pause));
           // the record stays undone, and its next owner repeats the deletion
           if (this.consumers.isStopping(EVENTS_GROUP)) throw new Error('routing stops before the events that were deleted are done');
         }
-        if (events + deliveries > 0) this.log.info({ emitter_id: range.emitterId, events, deliveries }, 'deliveries.withdrawn');
+        end();
       },
     };
   }
 
-  /** Returns whether the events before the deletion are done here, each time it is called. */
-  private progressBefore({ emitterId, place }: DeletedRange): () => boolean {
-    const { partition, offset } = logPlaceOf(place);
-    let reached = 0;
-    return () => {
-      const position = this.consumers.positionsOf(EVENTS_GROUP).find((each) => each.topic === EVENTS_TOPIC && each.partition === partition);
+  private isWaiting(withdrawal: Withdrawal): boolean {
+    return this.waiting.get(withdrawal.range.emitterId)?.has(withdrawal) ?? false;
+  }
+
+  private forget(withdrawal: Withdrawal): void {
+    const { emitterId } = withdrawal.range;
+    const left = this.waiting.get(emitterId);
+    left?.delete(withdrawal);
+    if (left?.size === 0) this.waiting.delete(emitterId);
+  }
+
+  private async look(emitterId: EmitterId): Promise<void> {
+    const withdrawals = [...(this.waiting.get(emitterId) ?? [])];
+    // before: what is parked after it would be missed
+    const complete = this.completeOf(withdrawals);
+    const ranges = withdrawals.map(({ range }) => range);
+    const [events, deliveries] = [await this.postponed.withdraw(ranges), await this.parked.withdraw(ranges)];
+    for (const withdrawal of complete) this.forget(withdrawal);
+    if (events + deliveries > 0) this.log.info({ emitter_id: emitterId, events, deliveries }, 'deliveries.withdrawn');
+  }
+
+  /** Those before which every event is done here. */
+  private completeOf(withdrawals: Withdrawal[]): Withdrawal[] {
+    const positions = this.consumers.positionsOf(EVENTS_GROUP).filter(({ topic }) => topic === EVENTS_TOPIC);
+    const partitions = new Map(positions.map((position) => [position.partition, { ...position, undone: this.firstUndone(position) }]));
+    return withdrawals.filter((withdrawal) => {
+      const { emitterId, place } = withdrawal.range;
+      const { partition, offset } = logPlaceOf(place);
+      const position = partitions.get(partition);
       // another replica has the partition, or it is read again from an earlier position: so is the deletion
-      if (!position || position.offset < reached) return true;
-      reached = position.offset;
-      return position.offset >= offset && !this.postponed.isInProgress(emitterId, place);
-    };
+      if (!position || position.offset < withdrawal.reached) return true;
+      withdrawal.reached = position.offset;
+      return offset <= position.undone && !this.postponed.isInProgress(emitterId, place);
+    });
+  }
+
+  /** The offset of the first record of a partition that is neither done nor a deletion. */
+  private firstUndone({ partition, offset, ended }: { partition: number; offset: number; ended: { from: number; to: number }[] }): number {
+    let next = offset;
+    for (const { from, to } of [...ended, { from: Infinity, to: Infinity }]) {
+      while (next < from && this.records.has(next * PARTITIONS + partition)) next += 1;
+      if (next < from) break;
+      next = to;
+    }
+    return next;
   }
 }
