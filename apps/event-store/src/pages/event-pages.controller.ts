@@ -49,8 +49,8 @@ export class EventPagesController {
   }
 
   @Handles(findEmittersBetween)
-  emittersBetween(@Payload() part: FindEmittersBetween): Promise<EmitterEvents[]> {
-    return this.repository.emittersBetween(part);
+  emittersBetween(@Payload() part: FindEmittersBetween, @Ctx() record: LogRecord): Promise<EmitterEvents[]> {
+    return this.repository.emittersBetween(part, deadlineOf(record));
   }
 
   /** Returns which waiting emits are withdrawn. The runtime queries it before it emits them. */

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type EmitterId, Invalid } from '#contracts';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { type EmitterId, Invalid, TimedOut } from '#contracts';
 import { BEFORE_ALL, type EventPlace } from '#events';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
@@ -58,11 +58,35 @@ describe('a page of events', () => {
       [emitter, partition],
     );
     const between = (from_offset: number, to_offset: number, since_ms = 0) =>
-      pages.emittersBetween({ partition, from_offset, to_offset, since_ms });
+      pages.emittersBetween({ partition, from_offset, to_offset, since_ms }, Infinity);
     expect(await between(2, 7)).toEqual([{ emitter_id: emitter, events: 4 }]);
     expect(await between(2, 7, 1004)).toEqual([{ emitter_id: emitter, events: 2 }]);
     expect(await between(10, 100)).toEqual([]);
+    await expect(pages.emittersBetween({ partition, from_offset: 0, to_offset: 9, since_ms: 0 }, 0)).rejects.toBeInstanceOf(TimedOut);
     await db.database.query('DELETE FROM event WHERE emitter_id = $1', [emitter]);
+  });
+
+  it('has few emitters looked at with one statement to find those of a part of the log', async () => {
+    const partition = 5;
+    await db.database.query(
+      `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)
+       SELECT 1000 + n, n * 4096 + $1, 'dc_z' || lpad(emitter::text, 3, '0'), '', n, '1' FROM generate_series(1, 250) AS emitter, generate_series(emitter, emitter + 1) AS n`,
+      [partition],
+    );
+    const query = jest.spyOn(db.database, 'query');
+    try {
+      const found = await pages.emittersBetween({ partition, from_offset: 90, to_offset: 220, since_ms: 0 }, Infinity);
+      expect(query.mock.calls.length).toBeGreaterThan(2);
+      expect(found).toHaveLength(131);
+      expect([found[0], found[1], found.at(-1)]).toEqual([
+        { emitter_id: 'dc_z089', events: 1 },
+        { emitter_id: 'dc_z090', events: 2 },
+        { emitter_id: 'dc_z219', events: 1 },
+      ]);
+    } finally {
+      query.mockRestore();
+      await db.database.query("DELETE FROM event WHERE emitter_id LIKE 'dc_z%'");
+    }
   });
 
   it('has the deletions that include a place between two places', async () => {

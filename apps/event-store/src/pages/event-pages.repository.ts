@@ -6,6 +6,7 @@ import {
   type EventDeletion,
   FIND_WITHDRAWN_WITHIN_MS,
   type FindEmittersBetween,
+  TimedOut,
   type WaitingEmit,
   type WaitingEmitKey,
 } from '#contracts';
@@ -29,6 +30,9 @@ export interface ShownPage {
   /** Whether more events are in the window, within the limit, than fit into `maxBytes`. */
   cut: boolean;
 }
+
+/** Emitters whose events are counted with one statement: together they may have ten million. */
+const COUNTED_AT_ONCE = 100;
 
 type Row = { total: number } & ((ShownEvent & { cut: boolean }) | { ms: null });
 
@@ -119,14 +123,42 @@ export class EventPagesRepository {
     return rows[0];
   }
 
-  /** The emitters whose kept events have these offsets of the partition. Reads the whole table: this is rare. */
-  async emittersBetween({ partition, from_offset, to_offset, since_ms }: FindEmittersBetween): Promise<EmitterEvents[]> {
+  /**
+   * The emitters whose kept events have these offsets of the partition. Reads the whole table, a few emitters at a time: this is rare. Throws TimedOut at
+   * the deadline, in ms.
+   */
+  async emittersBetween(part: FindEmittersBetween, deadline: number): Promise<EmitterEvents[]> {
+    const affected: EmitterEvents[] = [];
+    for (let after: string | undefined = ''; after !== undefined;) {
+      if (Date.now() > deadline) throw new TimedOut('the emitters were not found in time');
+      const counts = await this.countBetween(part, after);
+      affected.push(...counts.filter(({ events }) => events > 0));
+      after = counts.at(-1)?.emitter_id;
+    }
+    return affected;
+  }
+
+  /** The counts of the next emitters. */
+  private async countBetween(
+    { partition, from_offset, to_offset, since_ms }: FindEmittersBetween,
+    after: string,
+  ): Promise<EmitterEvents[]> {
     const { rows } = await this.database.query<EmitterEvents>({
       name: 'emitters-between',
-      text: `SELECT emitter_id, count(*) AS events FROM event
-             WHERE ms >= $1 AND seq % ${PARTITIONS} = $2 AND seq / ${PARTITIONS} >= $3 AND seq / ${PARTITIONS} < $4 AND stream NOT LIKE '$%'
-             GROUP BY emitter_id ORDER BY emitter_id`,
-      values: [since_ms, partition, from_offset, to_offset],
+      // steps from emitter to emitter, because DISTINCT would read every event
+      text: `WITH RECURSIVE walk AS (
+               (SELECT emitter_id FROM event WHERE emitter_id > $5 ORDER BY emitter_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT emitter_id FROM event WHERE emitter_id > walk.emitter_id ORDER BY emitter_id LIMIT 1)
+               FROM walk WHERE walk.emitter_id IS NOT NULL
+             ), next AS MATERIALIZED (
+               SELECT emitter_id FROM walk WHERE emitter_id IS NOT NULL LIMIT ${COUNTED_AT_ONCE}
+             )
+             SELECT emitter_id, (
+               SELECT count(*) FROM event WHERE event.emitter_id = next.emitter_id
+                 AND ms >= $1 AND seq % ${PARTITIONS} = $2 AND seq / ${PARTITIONS} >= $3 AND seq / ${PARTITIONS} < $4 AND stream NOT LIKE '$%'
+             ) AS events FROM next ORDER BY emitter_id`,
+      values: [since_ms, partition, from_offset, to_offset, after],
     });
     return rows;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween, Unavailable } from '#contracts';
+import { type EmitterEvents, EVENTS_TOPIC, findEmittersBetween, SluiceError, TimedOut, Unavailable } from '#contracts';
 import type { EmitterDirectory } from '#emitters';
 import type { Messages, OutgoingRecord, Publisher } from '#messaging';
 import { createLog } from '#observability';
@@ -8,10 +8,15 @@ import { MissedEvents } from './missed-events.js';
 
 const missed = { partition: 2, from: 10, to: 30, since: 1_763_715_600_000 };
 
-function setUp(reply: () => EmitterEvents[]) {
+function setUp(reply: () => EmitterEvents[], requests: number[] = []) {
   const sent: OutgoingRecord[] = [];
   const messages = new FakeMessages().replyTo(findEmittersBetween, reply);
-  const publisher = { send: async (records: OutgoingRecord[]) => void sent.push(...records) } as unknown as Publisher;
+  const publisher = {
+    send: async (records: OutgoingRecord[]) => {
+      requests.push(records.length);
+      sent.push(...records);
+    },
+  } as unknown as Publisher;
   const emitters = { find: async () => new Map([['dc_1', { owner_id: 'u_1' }]]) } as unknown as EmitterDirectory;
   return { sent, messages, events: new MissedEvents(messages as unknown as Messages, publisher, emitters, createLog('test', 'silent')) };
 }
@@ -38,15 +43,36 @@ describe('events that retention has deleted', () => {
     expect(sent[3]?.headers?.ce_id).not.toBe(sent[0]?.headers?.ce_id);
   });
 
+  it.each([
+    ['takes too long', new TimedOut('too long')],
+    ['fails', new SluiceError('unprocessable', 'too large')],
+  ])('are not reported if the store %s several times', async (_, error) => {
+    const { sent, messages, events } = setUp(() => {
+      throw error;
+    });
+    const { run } = events.task(missed);
+    await expect(run(() => {})).rejects.toThrow(error.message);
+    await expect(run(() => {})).rejects.toThrow(error.message);
+    await run(() => {});
+    expect([messages.requests.length, sent.length]).toEqual([3, 0]);
+  });
+
+  it('are reported in batches', async () => {
+    const requests: number[] = [];
+    const { sent, events } = setUp(() => Array.from({ length: 2500 }, (_, n) => ({ emitter_id: `dc_${n}` as const, events: 1 })), requests);
+    await events.task(missed).run(() => {});
+    expect([sent.length, requests]).toEqual([2500, [1000, 1000, 500]]);
+  });
+
   it('are reported by the next try of the task if the store is down', async () => {
     let tries = 0;
     const { sent, events } = setUp(() => {
-      if (++tries < 2) throw new Unavailable('down');
+      if (++tries < 6) throw new Unavailable('down');
       return [{ emitter_id: 'dc_1', events: 3 }];
     });
     const { run } = events.task(missed);
-    await expect(run(() => {})).rejects.toThrow('down');
+    for (let n = 0; n < 5; n++) await expect(run(() => {})).rejects.toThrow('down');
     await run(() => {});
-    expect([tries, sent.length]).toEqual([2, 1]);
+    expect([tries, sent.length]).toEqual([6, 1]);
   });
 });
