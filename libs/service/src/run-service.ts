@@ -85,7 +85,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
     await openStores(options, { kafka: kafkaWithoutRetries, box, deadline, readiness, log });
     readiness.starting('its consumers to join');
     const shared = await connect(name, config, box, log);
-    const { kafka, publisher, messages, restores } = shared;
+    const { kafka, publisher, messages } = shared;
     const app = await startApp(options, shared);
     const stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, TopicsConfig.read(), log);
     const database = app.get(Database, { strict: false });
