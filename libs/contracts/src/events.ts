@@ -67,7 +67,10 @@ export class ListDeletions extends EmitterReference {
   @IsOptional() @IsString() from_id?: string;
   @IsOptional() @IsString() to_id?: string;
 }
-/** The deletions that the log may still contain, with each that was acknowledged before the request. */
+/**
+ * The deletions that the log may still contain, with each that was acknowledged before the request; of those of the same range, the last one. `unprocessable`:
+ * there are too many.
+ */
 export const listDeletions = query<EventDeletion[]>()('event-store.event.deletions', ListDeletions);
 
 /** A part of a partition of the topic `events`. */

@@ -93,9 +93,12 @@ describe('a page of events', () => {
     await db.database.query(`
       INSERT INTO deleted_range (emitter_id, ms, seq, start_id, end_id) VALUES
         ('dc_8', 5, 1, NULL, NULL), ('dc_8', 5, 2, NULL, NULL), ('dc_8', 90, 0, '10-2', '10-4'), ('dc_8', 90, 1, '9-7', NULL), ('dc_8', 90, 2, NULL, '10-1')`);
-    const between = async (from: EventPlace, to: EventPlace) => (await pages.deletions('dc_8', from, to)).map(({ at_id }) => at_id);
+    const between = async (from: EventPlace, to: EventPlace) =>
+      (await pages.deletions('dc_8', from, to, 100)).map(({ at_id }) => at_id).sort();
     const at = (ms: number, seq: number) => ({ ms, seq });
-    expect(await between(BEFORE_ALL, at(1000, 0))).toEqual(['5-1', '5-2', '90-0', '90-1', '90-2']);
+    // of two deletions of the same range, the last one
+    expect(await between(BEFORE_ALL, at(1000, 0))).toEqual(['5-2', '90-0', '90-1', '90-2']);
+    expect(await pages.deletions('dc_8', BEFORE_ALL, at(1000, 0), 3)).toHaveLength(3);
     expect(await between(at(5, 1), at(5, 1))).toEqual(['5-2', '90-2']);
     expect(await between(at(10, 1), at(10, 1))).toEqual(['90-1', '90-2']);
     expect(await between(at(10, 3), at(10, 9))).toEqual(['90-0', '90-1']);

@@ -163,15 +163,19 @@ export class EventPagesRepository {
     return rows;
   }
 
-  /** The deletions that include a place between these two, both inclusive. One that precedes the first in the log does not. */
-  async deletions(emitterId: EmitterId, from: EventPlace, to: EventPlace): Promise<EventDeletion[]> {
+  /**
+   * The deletions that include a place between these two, both inclusive, at most `limit`. One that precedes the first in the log does not. Of deletions of the
+   * same range, only the last is returned, which deletes what the others do.
+   */
+  async deletions(emitterId: EmitterId, from: EventPlace, to: EventPlace, limit: number): Promise<EventDeletion[]> {
     const { rows } = await this.database.query<EventDeletion>({
       name: 'event-deletions',
-      text: `SELECT stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range
+      text: `SELECT DISTINCT ON (stream, start_id, end_id) stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range
              WHERE emitter_id = $1 AND (ms, seq) > ($2, $3)
                AND (start_id IS NULL OR (split_part(start_id, '-', 1)::bigint, split_part(start_id, '-', 2)::bigint) <= ($4, $5))
-               AND (end_id IS NULL OR (split_part(end_id, '-', 1)::bigint, split_part(end_id, '-', 2)::bigint) >= ($2, $3))`,
-      values: [emitterId, from.ms, from.seq, to.ms, to.seq],
+               AND (end_id IS NULL OR (split_part(end_id, '-', 1)::bigint, split_part(end_id, '-', 2)::bigint) >= ($2, $3))
+             ORDER BY stream, start_id, end_id, ms DESC, seq DESC LIMIT $6`,
+      values: [emitterId, from.ms, from.seq, to.ms, to.seq, limit],
     });
     return rows;
   }

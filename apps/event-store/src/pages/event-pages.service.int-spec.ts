@@ -17,7 +17,9 @@ describe('listing events', () => {
     db = await freshDatabase(schema);
     const nobody = { request: async () => [] } as unknown as Messages;
     const directory = new EmitterDirectory(db.database, nobody);
-    service = new EventPagesService(directory, new EventPagesRepository(db.database), {} as StoreProgress);
+    service = new EventPagesService(directory, new EventPagesRepository(db.database), {
+      reachEnd: async () => {},
+    } as unknown as StoreProgress);
     const state: Omit<EmitterState, 'emitter_id' | 'deleted'> = {
       kind: 'source',
       owner_id: 'u_1',
@@ -68,6 +70,16 @@ describe('listing events', () => {
       page_info: { total_count: 0, count: 0, start_cursor: null, end_cursor: null },
       items: [],
     });
+  });
+
+  it('refuses to list more deletions than a reply can have', async () => {
+    await db.database.query(
+      `INSERT INTO deleted_range (emitter_id, ms, seq, start_id, end_id)
+       SELECT 'dc_1', 2e12, n, 1.7e12::bigint + n || '-1', 1.7e12::bigint + n || '-1' FROM generate_series(0, 50000) AS n`,
+    );
+    const deletions = (from: number) => service.deletions({ owner_id: 'u_1', emitter_id: 'dc_1', from_id: `${1.7e12 + from}-0` }, Infinity);
+    await expect(deletions(0)).rejects.toMatchObject({ code: 'unprocessable' });
+    expect(await deletions(1)).toHaveLength(50_000);
   });
 
   it.each<[string, EmitterId, UserId]>([

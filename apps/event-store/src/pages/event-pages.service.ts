@@ -14,6 +14,7 @@ import {
   NotFound,
   pageOf,
   type PageRequest,
+  SluiceError,
   type StoredEvent,
   type UserId,
 } from '#contracts';
@@ -24,6 +25,8 @@ import { EventPagesRepository, type PageWindow } from './event-pages.repository.
 
 /** A reply is one message, in which a JSON text can grow to twice its size; it has to stay below the topic's limit. */
 const PAGE_BYTES = 1024 * 1024;
+/** In one reply: about 8 MiB. */
+const MOST_DELETIONS = 50_000;
 
 /** Returns pages of an emitter's last events. */
 @Injectable()
@@ -48,7 +51,7 @@ export class EventPagesService {
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
     await this.requireOwned(owner_id, emitter_id);
     if (!may_lag) await this.progress.reachEnd(deadline, [emitter_id]);
-    const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.pages.deletions(emitter_id, place, place)]);
+    const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.deletionsBetween(emitter_id, place, place)]);
     return {
       event: found ? { stream: found.stream, emit_id: found.emit_id, json: found.event.toString('utf8') } : null,
       deletions,
@@ -59,12 +62,19 @@ export class EventPagesService {
   async deletions({ owner_id, emitter_id, from_id = '', to_id = '' }: ListDeletions, deadline: number): Promise<EventDeletion[]> {
     await this.requireOwned(owner_id, emitter_id);
     await this.progress.reachEnd(deadline, [emitter_id]);
-    return this.pages.deletions(emitter_id, parseEventId(from_id) ?? BEFORE_ALL, parseEventId(to_id) ?? AFTER_ALL);
+    return this.deletionsBetween(emitter_id, parseEventId(from_id) ?? BEFORE_ALL, parseEventId(to_id) ?? AFTER_ALL);
   }
 
   async streams({ owner_id, emitter_id }: EmitterReference): Promise<EmitterStream[]> {
     await this.requireOwned(owner_id, emitter_id);
     return this.pages.streams(emitter_id);
+  }
+
+  private async deletionsBetween(emitterId: EmitterId, from: EventPlace, to: EventPlace): Promise<EventDeletion[]> {
+    const deletions = await this.pages.deletions(emitterId, from, to, MOST_DELETIONS + 1);
+    if (deletions.length > MOST_DELETIONS)
+      throw new SluiceError('unprocessable', `more than ${MOST_DELETIONS} different deletions concern events of this range`);
+    return deletions;
   }
 
   private async requireOwned(ownerId: UserId, emitterId: EmitterId): Promise<void> {

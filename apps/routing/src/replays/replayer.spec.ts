@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from '@jest/globals';
-import { NotFound } from '#contracts';
+import { NotFound, SluiceError } from '#contracts';
 import { createLog } from '#observability';
 import { Replayer } from './replayer.js';
 import type { ReplayRow } from './replays.repository.js';
@@ -88,8 +88,11 @@ it('delivers, counts the outcome and is done', async () => {
   expect(saved).toEqual({ status: 'done', delivered: 1, failed: 0, restMs: 0 });
 });
 
-it('a replay is cancelled if its emitter was deleted', async () => {
-  const { saved } = await turnOf({ read: () => Promise.reject(new NotFound('source', 'dc_1')) });
+it.each([
+  ['its emitter was deleted', new NotFound('source', 'dc_1')],
+  ['too many deletions concern its events', new SluiceError('unprocessable', 'too many')],
+])('a replay is cancelled if %s', async (_, error) => {
+  const { saved } = await turnOf({ read: () => Promise.reject(error) });
   expect(saved).toMatchObject({ status: 'cancelled', restMs: 0 });
 });
 

@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isId, isNotFound, type ReplayId } from '#contracts';
+import { isId, isNotFound, type ReplayId, SluiceError } from '#contracts';
 import { type EmittedEvent, eventIdOf, type EventPlace, logPlaceOf } from '#events';
 import { Publisher, sendOrSetAside } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -170,9 +170,9 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     return this.full.isFull(owner_id) || (isId('webhook', listener_id) && (await this.replays.hasDue(listener_id)));
   }
 
-  /** False if the emitter was deleted, which the fact of its deletion may have missed: the replay was being created. */
+  /** False if the replay cannot be continued. */
   private async readOn(work: Work): Promise<boolean> {
-    const chunk = await this.log.next({ ...work.row, ...work.behind }, CHUNK).catch(ifDeleted);
+    const chunk = await this.log.next({ ...work.row, ...work.behind }, CHUNK).catch(this.ifImpossible(work.row));
     if (!chunk) return false;
     const { events, offsets, clocks, last } = chunk;
     work.ahead = events.map((event) => ({ event, ...logPlaceOf(event.place) }));
@@ -181,9 +181,20 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     return true;
   }
 
-  /** The events that were not deleted since the log was read, which may be a turn ago. Undefined if the emitter was deleted. */
+  /** The events that were not deleted since the log was read, which may be a turn ago. Undefined if the replay cannot be continued. */
   private kept(row: ReplayRow, events: EmittedEvent[]): Promise<EmittedEvent[] | undefined> {
-    return this.log.withoutDeleted(row, events).catch(ifDeleted);
+    return this.log.withoutDeleted(row, events).catch(this.ifImpossible(row));
+  }
+
+  /**
+   * Handles an error after which the replay cannot be continued: its emitter was deleted, which the fact of its deletion may have missed, because the replay was
+   * being created; or more deletions concern its events than can be considered. Throws any other error.
+   */
+  private ifImpossible({ id }: ReplayRow): (error: unknown) => undefined {
+    return (error) => {
+      if (!isNotFound(error) && !(error instanceof SluiceError && error.code === 'unprocessable')) throw error;
+      this.logger.warn({ replay_id: id, err: error }, 'replay.impossible');
+    };
   }
 
   private async deliver(row: ReplayRow, events: EmittedEvent[]): Promise<void> {
@@ -219,8 +230,3 @@ export const replayRunId = (id: ReplayId, place: EventPlace): string => `${id}-$
 const isOverdue = ({ cancelled_at }: ReplayRow): boolean => cancelled_at !== null && Date.now() - cancelled_at.getTime() > COUNTED_FOR_MS;
 
 const isRunning = ({ status }: ReplayRow): boolean => status === 'running';
-
-/** Undefined if the emitter does not exist. */
-function ifDeleted(error: unknown): undefined {
-  if (!isNotFound(error)) throw error;
-}
