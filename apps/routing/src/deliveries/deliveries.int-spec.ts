@@ -746,25 +746,25 @@ describe('the owner', () => {
 describe('parking while the backlog ends', () => {
   it('loses nothing, and leaves nothing behind', async () => {
     let [parked, direct, settled] = [0, 0, 0];
-    const end = Date.now() + 2000;
+    const isEnough = () => parked > 200 && direct > 5;
     const arrive = async () => {
-      while (Date.now() < end) {
+      while (!isEnough()) {
         const mode = await store.parkFresh(webhook, [delivery()]);
         if (mode === 'spilled') parked += 1;
         else if (mode === 'direct') direct += 1;
       }
     };
     const spill = async () => {
-      while (Date.now() < end) {
+      while (!isEnough()) {
         await store.spill(webhook, null);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     };
     const drain = async () => {
-      for (;;) {
+      for (let idle = 0; ;) {
         const [claim] = (await store.claim(1000, `lease ${(seq += 1)}`, LONG, UNSHARED)).filter(({ webhookId }) => webhookId === webhook);
         if (!claim) {
-          if (Date.now() > end + 200) return;
+          if (isEnough() && (idle += 1) > 100) return;
           await new Promise((resolve) => setTimeout(resolve, 2));
           continue;
         }
@@ -782,8 +782,6 @@ describe('parking while the backlog ends', () => {
     };
     await Promise.all([arrive(), arrive(), arrive(), spill(), drain(), drain()]);
     expect(settled).toBe(parked);
-    expect(parked).toBeGreaterThan(50);
-    expect(direct).toBeGreaterThan(5);
     expect((await store.findTargets([webhook]))[0]?.mode).toBe('direct');
     expect((await routing.database.query('SELECT FROM backlog WHERE webhook_id = $1', [webhook])).rowCount).toBe(0);
   });

@@ -77,7 +77,7 @@ describe('a message of a runner process', () => {
     ['with a ts that is not an integer', { t: 'out', id: 'a', out: [['emit', '1', { ts: 1.5 }]] }],
     ['with an id of an event that is a number', { t: 'out', id: 'a', out: [['emit', '1', { id: 1 }]] }],
     ['with a long id of an event', { t: 'out', id: 'a', out: [['emit', '1', { id: 'x'.repeat(4097) }]] }],
-    ['with a long stream name', { t: 'out', id: 'a', out: [['emit', '1', { name: 'x'.repeat(129) }]] }],
+    ['with a long stream name', { t: 'out', id: 'a', out: [['emit', '1', { name: 'x'.repeat(257) }]] }],
     ['with an invalid log time', { t: 'out', id: 'a', out: [['log', 'log', null, 'm', null]] }],
     ['with log arguments that are not JSON', { t: 'out', id: 'a', out: [['log', 'log', 1, 'm', '{']] }],
     ['with a db value that is not JSON', { t: 'out', id: 'a', out: [['db', 'k', 'x']] }],
