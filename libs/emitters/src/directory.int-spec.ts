@@ -231,6 +231,19 @@ describe('the directory of emitters', () => {
     expect(ending).toHaveLength(8);
   });
 
+  it('applies an announced change also if that takes longer than the caller waits', async () => {
+    await directory.learn(state('dc_1'));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    mayEnd = promise;
+    const end = { ...state('dc_1', 2), active: false, deleted: true };
+    await expect(directory.learnAnnounced(end, Date.now() + 10)).rejects.toThrow('not applied yet');
+    const learnt = directory.learnt('dc_1');
+    resolve();
+    await learnt;
+    expect((await directory.known(['dc_1'])).get('dc_1')).toMatchObject({ deleted: true, version: 2 });
+    expect(await directory.learnAnnounced(end, Date.now() + 10_000)).toBe(false);
+  });
+
   it('needs no reply of the catalog for emitters whose facts arrive meanwhile', async () => {
     const [asked, silent] = [Promise.withResolvers<void>(), Promise.withResolvers<EmitterState[]>()];
     messages.replyTo(findEmitters, (() => {

@@ -112,6 +112,8 @@ const ASKED_TOGETHER = 500;
 const ASKED_WITH_DEPLOYMENTS = 20;
 /** For all queries of a call. The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
+/** More than the caller of any announcement waits. */
+const ANNOUNCED_WITHIN_MS = 30_000;
 
 type AskOptions = Pick<FindEmitters, 'up_to_date' | 'with_removed'> & { timeoutMs?: number };
 
@@ -222,6 +224,18 @@ export class EmitterDirectory {
     } finally {
       this.storing.delete(emitter_id);
     }
+  }
+
+  /**
+   * As `learn`, for an announcement. Throws Unavailable at the deadline, in ms since the epoch, when nobody waits any more: the change is applied later, and
+   * meanwhile the request must not occupy the service.
+   */
+  learnAnnounced(state: EmitterState, deadline: number): Promise<boolean> {
+    return within(
+      Math.min(deadline - Date.now(), ANNOUNCED_WITHIN_MS),
+      this.learn(state),
+      () => new Unavailable('the change is not applied yet'),
+    );
   }
 
   /** Resolves when no state of the emitter is being stored by this process; others may see a state before its handler has ended. */

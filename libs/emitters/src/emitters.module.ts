@@ -1,7 +1,7 @@
 import { Controller, type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { Ctx, Payload } from '@nestjs/microservices';
 import { emitterChanged, EmitterState } from '#contracts';
-import { Consumes, ignored, LogRecord, type Outcome } from '#messaging';
+import { Consumes, deadlineOf, ignored, LogRecord, type Outcome } from '#messaging';
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 import { LostFacts } from './lost-facts.js';
 
@@ -13,11 +13,11 @@ class EmitterFactsController {
   constructor(private readonly directory: EmitterDirectory) {}
 
   @Consumes(emitterChanged, undefined, SETTINGS)
-  async changed(@Payload() state: EmitterState, @Ctx() { topic }: LogRecord): Promise<Outcome | void> {
+  async changed(@Payload() state: EmitterState, @Ctx() record: LogRecord): Promise<Outcome | void> {
     // the catalog announces what it has just stored
-    const isAnnounced = topic !== emitterChanged.topic;
-    if (!(await (isAnnounced ? this.directory.learn(state) : this.directory.learnFromTopic(state))))
-      return ignored('a state as new is known');
+    const isAnnounced = record.topic !== emitterChanged.topic;
+    const isNew = isAnnounced ? this.directory.learnAnnounced(state, deadlineOf(record)) : this.directory.learnFromTopic(state);
+    if (!(await isNew)) return ignored('a state as new is known');
   }
 }
 

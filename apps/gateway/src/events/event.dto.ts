@@ -3,7 +3,7 @@ import { IsOptional, IsString } from 'class-validator';
 import type * as contracts from '#contracts';
 import type * as events from '#events';
 import { ANY_JSON, EVENT_ID, READABLE_EVENT_NAME } from '../http/api-docs.js';
-import { PageQuery } from '../http/page.dto.js';
+import { PageParameters } from '../http/page.dto.js';
 import { IsEventId, IsReadableStream } from './event-validators.js';
 
 export class EventMetadata {
@@ -34,7 +34,7 @@ export class EmitterStream implements contracts.EmitterStream {
   @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) last_event_at!: number;
 }
 
-export class StreamPageQuery extends PageQuery {
+export class StreamPageQuery extends PageParameters {
   @ApiPropertyOptional({ description: '`event`: return whole events; by default, events over 1 KB are truncated.' })
   @IsOptional()
   @IsString({ message: 'expand must be a string' })

@@ -2,10 +2,11 @@ import { expect, it } from '@jest/globals';
 import { plainToInstance } from 'class-transformer';
 import { validate } from 'class-validator';
 import { cursorOf } from '#contracts';
+import { EventPageQuery } from '../events/event.dto.js';
 import { PageQuery } from './page.dto.js';
 
-const fieldsOf = async (query: object): Promise<string[]> =>
-  (await validate(plainToInstance(PageQuery, query))).map(({ property }) => property);
+const fieldsOf = async (query: object, type: new () => object = PageQuery): Promise<string[]> =>
+  (await validate(plainToInstance(type, query))).map(({ property }) => property);
 
 it('a list names all bad parameters at once', async () => {
   expect((await fieldsOf({ limit: '0', after: '!', before: ['a', 'b'] })).sort()).toEqual(['after', 'before', 'limit']);
@@ -13,4 +14,9 @@ it('a list names all bad parameters at once', async () => {
 
 it('the cursors of a list may be empty', async () => {
   expect(await fieldsOf({ after: '', before: cursorOf('dc_1') })).toEqual([]);
+});
+
+it('the cursors of a list of events are event ids', async () => {
+  expect(await fieldsOf({ after: '1700000000000-0', before: '' }, EventPageQuery)).toEqual([]);
+  expect(await fieldsOf({ after: cursorOf('dc_1') }, EventPageQuery)).toEqual(['after']);
 });

@@ -13,16 +13,23 @@ const IsCursor = (): PropertyDecorator =>
     },
   });
 
-/** The parameters of a list. */
-export class PageQuery extends PageRequest {
+/** The parameters of a list, without the form of its cursors. */
+export class PageParameters extends PageRequest {
   @ApiPropertyOptional({ type: 'integer', minimum: 1, maximum: 100, default: 10, description: 'The number of items per page.' })
   override limit!: number;
 
   @ApiPropertyOptional({ description: 'A cursor: return only items after it, that is, older ones. An empty one counts as absent.' })
-  @IsCursor()
   override after?: string;
 
   @ApiPropertyOptional({ description: 'A cursor: return only items before it, that is, newer ones. An empty one counts as absent.' })
+  override before?: string;
+}
+
+/** The parameters of a list. */
+export class PageQuery extends PageParameters {
+  @IsCursor()
+  override after?: string;
+
   @IsCursor()
   override before?: string;
 }
