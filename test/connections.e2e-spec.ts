@@ -50,6 +50,7 @@ describe('a connection', () => {
     ['a mask without a value', { app: 'chat', credentials: { key: MASK } }],
     ['no app', { credentials: { key: 'a' } }],
     ['an empty app', { app: '', credentials: { key: 'a' } }],
+    ['1001 credentials', { app: 'chat', credentials: Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`k${n}`, 1])) }],
   ])('is refused with %s', async (_, body) => {
     expect((await api.post('/connections', body)).status).toBe(400);
   });

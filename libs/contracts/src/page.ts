@@ -53,7 +53,7 @@ export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => s
 /** The opaque cursor of a list's item: the unpadded base64url of its id. */
 export const cursorOf = (id: string): string => Buffer.from(id, 'utf8').toString('base64url');
 
-/** The id in a text that may be a cursor; undefined if it is none. */
+/** The id in a text that may be a cursor; undefined if the text is not a cursor. */
 export function decodedCursor(text: string): string | undefined {
   const id = Buffer.from(text, 'base64url').toString('utf8');
   // encoded again for comparison, because the decoder skips characters that are not base64url

@@ -1,3 +1,5 @@
+import { TooManyRequests } from '#contracts';
+
 /** The place in a queue of one that it has accepted. */
 export interface Place {
   /** Resolves when it may begin; never if it leaves before. */
@@ -43,6 +45,18 @@ export class QueuePerKey<Key> {
     else if (queue.waiting.size < this.maxWaiting) queue.waiting.add(begin);
     else return undefined;
     return { turn, leave };
+  }
+
+  /** Works when it is its turn. @throws TooManyRequests with this sentence if as many of the key wait as may wait */
+  async run<Result>(key: Key, refusal: string, work: () => Promise<Result>): Promise<Result> {
+    const place = this.join(key);
+    if (!place) throw new TooManyRequests(refusal);
+    try {
+      await place.turn;
+      return await work();
+    } finally {
+      place.leave();
+    }
   }
 
   private queueOf(key: Key): Queue {

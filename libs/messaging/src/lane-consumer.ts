@@ -114,11 +114,12 @@ export class LaneConsumer {
     if (!this.options.restores || this.hasLeft) return [];
     // the caller's timer may be the first to run after the process stood still
     this.noticeStandstill();
-    return this.membership.isCertain ? this.positionsOf(this.intake.positions().filter(({ withheld }) => !withheld)) : [];
+    if (!this.membership.isCertain) return [];
+    return this.positions().flatMap(({ withheld, ended: _, ...position }) => (withheld ? [] : [position]));
   }
 
   /** The same, whether they are stored or not, and which records above them are done. */
-  positions(): (GroupPosition & Progress)[] {
+  positions(): (GroupPosition & Progress & { withheld: boolean })[] {
     return this.intake.positions().map((progress) => ({ ...this.name, ...progress }));
   }
 
@@ -191,17 +192,6 @@ export class LaneConsumer {
     await this.commit();
     this.hasLeft = true;
     await this.watched.stop();
-  }
-
-  private positionsOf(partitions: PartitionProgress[]): GroupPosition[] {
-    return partitions.map(({ topic, partition, offset, clock, timestamp }) => ({
-      ...this.name,
-      topic,
-      partition,
-      offset,
-      clock,
-      timestamp,
-    }));
   }
 
   private pause(): void {

@@ -60,7 +60,7 @@ class AssignedPartition {
     /** The progress that the group has committed: records that are done there are not repeated. */
     public committed: Progress,
     /** The progress in the log before, which has been lost. Until the first commit, it is that of the group. */
-    public inLostLog?: Progress,
+    public progressInLostLog?: Progress,
   ) {
     this.watermark = new Watermark(committed);
     this.continuity = new LogContinuity(committed);
@@ -81,7 +81,7 @@ class AssignedPartition {
   }
 
   markCommitted(finished: number, databaseMs: number): void {
-    this.inLostLog = undefined;
+    this.progressInLostLog = undefined;
     this.isLaterTimeDue = finished > this.finishedAtCommit;
     this.finishedAtCommit = finished;
     this.databaseMsAtCommit = databaseMs;
@@ -168,7 +168,7 @@ export class LaneIntake {
       const key = partitionKey(topic, partition);
       const before = this.partitions.get(key);
       // tasks that have started here continue, unless another process has owned the partition meanwhile and advanced it, or this progress is that of a lost log
-      if (before && !before.inLostLog && before.watermark.next >= committed.offset) {
+      if (before && !before.progressInLostLog && before.watermark.next >= committed.offset) {
         Object.assign(before, { committed, finishedAtCommit: -1 });
         before.continuity.reverify();
       } else {
@@ -277,7 +277,7 @@ export class LaneIntake {
 
   private replace(topic: string, partition: number): void {
     const before = this.partitionOf(topic, partition);
-    const lost = before.inLostLog ?? before.progress();
+    const lost = before.progressInLostLog ?? before.progress();
     this.partitions.set(partitionKey(topic, partition), new AssignedPartition(topic, partition, { offset: 0, clock: 0, ended: [] }, lost));
   }
 
@@ -373,12 +373,13 @@ export class LaneIntake {
   /**
    * The progress since the last commit. `databaseMs`: the time of the database (restores.ts). A commit is repeated once with a later time, because a backup
    * that was made at its own time need not contain its effects. `all`: of every partition, changed or not, to find out whether the group accepts a commit.
+   * A partition that is withheld is committed at its position in the lost log.
    */
   uncommitted(databaseMs = 0, all = false): Uncommitted[] {
     if (!this.isAssigned) return [];
     return [...this.partitions.values()].flatMap((assigned) => {
-      const { topic, partition, watermark, withheld, inLostLog } = assigned;
-      if (withheld) return all && inLostLog ? [{ topic, partition, ...inLostLog, done: () => {} }] : [];
+      const { topic, partition, watermark, withheld, progressInLostLog } = assigned;
+      if (withheld) return all && progressInLostLog ? [{ topic, partition, ...progressInLostLog, done: () => {} }] : [];
       if (!all && !assigned.isUncommitted(databaseMs)) return [];
       const { finished } = watermark;
       return [{ topic, partition, ...assigned.progress(), done: () => assigned.markCommitted(finished, databaseMs) }];

@@ -136,16 +136,21 @@ describe('a log intake', () => {
     expect(store.clocks).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  it.each([true, false])('reports another log unless its positions are those of another consumer: %p', async (ownGroup) => {
-    const log = createLog('test', 'silent');
-    const errors: unknown[] = [];
-    log.error = (...[, name]: unknown[]) => void errors.push(name);
-    const positions = async () => new Map([[0, { offset: 5, clock: 5, timestamp: 5 }]]);
-    const intake = new LogIntake(log, { topic: 'events', ownGroup, positions, handle: async () => {} }, () => {});
-    await intake.assign([0]);
-    intake.endsEarly(0, 0, 5);
-    expect(errors).toEqual(ownGroup ? [] : ['log.replaced']);
-  });
+  it.each([true, false])(
+    'reports lost records and another log unless its positions are those of another consumer: %p',
+    async (ownGroup) => {
+      const log = createLog('test', 'silent');
+      const errors: unknown[] = [];
+      log.error = (...[, name]: unknown[]) => void errors.push(name);
+      const positions = async () => new Map([[0, { offset: 5, clock: 5, timestamp: 5 }]]);
+      const intake = new LogIntake(log, { topic: 'events', ownGroup, positions, handle: async () => {} }, () => {});
+      await intake.assign([0]);
+      // retention has deleted the records from 5 to 8
+      intake.take({ partition: 0, messages: [message(8)], records: [message(8)], fetchedOffset: 8, highWatermark: 9, logStart: 8 });
+      intake.endsEarly(0, 0, 5);
+      expect(errors).toEqual(ownGroup ? [] : ['log.records-missed', 'log.replaced']);
+    },
+  );
 
   it('verifies the log again after a silence of the broker', async () => {
     const store = new Store();

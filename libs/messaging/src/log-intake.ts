@@ -13,7 +13,7 @@ export interface LogIntakeOptions {
   topic: string;
   /** Of the consumer, for the log. */
   group?: string;
-  /** The group belongs to this consumer alone. Its positions are those of another one, which reports lost records. */
+  /** The group belongs to this consumer alone and is deleted at the end. It begins at the positions of another group, whose consumer reports lost records. */
   ownGroup?: boolean;
   /** Returns the stored positions of the partitions; a partition without one is read from the beginning. */
   positions(partitions: number[]): Promise<Map<number, Position>>;

@@ -23,7 +23,7 @@ export interface Restores {
   storedPosition(at: { group: string; topic: string; partition: number }): Promise<Position | undefined>;
   /**
    * The consumer is about to commit for the last time and to leave its group: stores its positions, and makes the time of the database a later one than that
-   * of their effects. Does not throw, and takes a few seconds at most.
+   * of their effects. Does not throw, and takes a second at most.
    */
   beforeLeaving(): Promise<void>;
   /** All consumers have left their groups: the period of the process ends. */

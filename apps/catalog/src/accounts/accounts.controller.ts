@@ -32,6 +32,7 @@ export class AccountsController {
 
   @Handles(suspendEmitters)
   async suspend(@Payload() { owner_id, suspended }: AccountSuspension): Promise<SuspendedEmitters> {
+    // all of them are announced within the time of the command
     const sources = await this.sources.suspend(owner_id, suspended, CHANGED_TOGETHER);
     const workflows = await this.workflows.suspend(owner_id, suspended);
     await announceChanges(this.messages, [...sources, ...workflows], 'switched');

@@ -57,7 +57,10 @@ export class SourceRow {
   @Column('json')
   configured_props!: StoredProps;
 
-  /** The encrypted credentials of the connections that it uses, by id; null: none. Large: TypeORM reads them on request. */
+  /**
+   * The encrypted credentials of the connections that it uses, by id; null: none. Large: rows of a list have only those of inline connections, and rows that
+   * TypeORM reads have none unless they are requested.
+   */
   @Column('jsonb', { nullable: true, select: false })
   credentials!: UsedCredentials | null;
 

@@ -31,6 +31,15 @@ it('a workflow keeps its owner, grows its version with each change, and publishe
   expect([...new Set(versions)].sort()).toEqual(versions);
 });
 
+it('the last state of a removed workflow is found on request', async () => {
+  const workflows = new WorkflowsRepository(db.database, db.database.rows(WorkflowRow));
+  const id = newId('workflow');
+  await workflows.put(id, newId('user'), 'Mail', true);
+  await workflows.remove(id, Date.now());
+  expect(await workflows.states([id])).toEqual([]);
+  expect(await workflows.states([id], { withRemoved: true })).toMatchObject([{ emitter_id: id, deleted: true, active: false }]);
+});
+
 it('the workflows of an account are suspended, resumed and removed together', async () => {
   const workflows = new WorkflowsRepository(db.database, db.database.rows(WorkflowRow));
   const [owner, other] = [newId('user'), newId('user')];

@@ -136,7 +136,7 @@ export class WorkflowsRepository {
     return changed.length;
   }
 
-  /** The states of the existing workflows among these ids, of any account. Only for other services: users must not see them. */
+  /** The states of the existing workflows among these ids, and with `withRemoved` the last states of removed ones; of any account. Only for other services: users must not see them. */
   async states(ids: string[], { withRemoved = false } = {}): Promise<EmitterState[]> {
     const rows = await this.workflows.findBy({ id: In(ids), ...(!withRemoved && { deleted: false }) });
     return rows.map(workflowState);

@@ -236,7 +236,7 @@ export class AppendRepository {
    * otherwise reappear in place of the deleted ones. However many ranges there are, the emitter's events are read once: it can have a thousand streams.
    * Returns the emit ids of the events deleted from `$in`.
    *
-   * @param ranges those of one stream are not of `except`
+   * @param ranges no range names a stream of `except`
    */
   async removeRanges(transaction: Transaction, emitterId: EmitterId, ranges: DeletedRange[], except: Stream[]): Promise<string[]> {
     const byStream = Map.groupBy(ranges, ({ stream }) => stream);
@@ -264,7 +264,7 @@ export class AppendRepository {
     return removed;
   }
 
-  /** `newest` selects the events of streams: which are meant, and the how many-th newest each is. */
+  /** `newest`: SQL that selects events with `meant` (whether a deletion covers it) and `nth` (its rank in its stream, newest first). */
   private async removeMeant(transaction: Transaction, name: string, newest: string, values: unknown[]): Promise<string[]> {
     const { rows } = await transaction.query<{ emit_id: string }>({
       name,

@@ -66,7 +66,7 @@ describe('a page of events', () => {
     await db.database.query('DELETE FROM event WHERE emitter_id = $1', [emitter]);
   });
 
-  it('has few emitters looked at with one statement to find those of a part of the log', async () => {
+  it('finds the emitters of a part of the log in several statements, each for at most 100 emitters', async () => {
     const partition = 5;
     await db.database.query(
       `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)

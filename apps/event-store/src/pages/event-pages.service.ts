@@ -73,7 +73,7 @@ export class EventPagesService {
   private async deletionsBetween(emitterId: EmitterId, from: EventPlace, to: EventPlace): Promise<EventDeletion[]> {
     const deletions = await this.pages.deletions(emitterId, from, to, MOST_DELETIONS + 1);
     if (deletions.length > MOST_DELETIONS)
-      throw new SluiceError('unprocessable', `more than ${MOST_DELETIONS} different deletions concern events of this range`);
+      throw new SluiceError('unprocessable', `more than ${MOST_DELETIONS} different deletions concern these events`);
     return deletions;
   }
 

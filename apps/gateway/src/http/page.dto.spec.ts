@@ -20,3 +20,8 @@ it('the cursors of a list of events are event ids', async () => {
   expect(await fieldsOf({ after: '1700000000000-0', before: '' }, EventPageQuery)).toEqual([]);
   expect(await fieldsOf({ after: cursorOf('dc_1') }, EventPageQuery)).toEqual(['after']);
 });
+
+it('the message about a stream that cannot be read names the reserved streams', async () => {
+  const [error] = await validate(plainToInstance(EventPageQuery, { event_name: '$x' }));
+  expect(Object.values(error?.constraints ?? {})).toEqual(['event_name may begin with $ only as $errors, $logs or $in']);
+});

@@ -8,12 +8,12 @@ export interface Stream {
 
 /** Of the frames that the streams of one account hold, with the objects for them. They must not fill the memory. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Bytes of the objects for a frame, however many streams hold it. An event can have 200 bytes: its objects need more memory than its frame. */
-const FRAME_OBJECTS = 256;
-/** Bytes of the entries for a frame in the queue and the map of each stream that holds it. */
-const STREAM_ENTRIES = 64;
-/** Bytes of Node's objects for a frame that was written and not yet sent. */
-const WRITE_OBJECTS = 384;
+/** Of the objects for a frame, however many streams hold it. An event can have 200 bytes: its objects need more memory than its frame. */
+const FRAME_OBJECT_BYTES = 256;
+/** Of the entries for a frame in the queue and the map of each stream that holds it. */
+const STREAM_ENTRY_BYTES = 64;
+/** Of Node's objects for a frame that was written and not yet sent. */
+const WRITE_OBJECT_BYTES = 384;
 /** Of the frames that are written for one account in one turn of the event loop: about a millisecond of the main thread. */
 const BYTES_PER_TURN = 1024 * 1024;
 /** A frame costs as much in addition to its bytes. */
@@ -42,9 +42,9 @@ export class AccountStreams {
   hold(stream: Stream, frame: Buffer): void {
     const times = this.frames.get(frame) ?? 0;
     this.frames.set(frame, times + 1);
-    if (times === 0) this.bytes += frame.length + FRAME_OBJECTS;
+    if (times === 0) this.bytes += frame.length + FRAME_OBJECT_BYTES;
     this.holders.set(stream, (this.holders.get(stream) ?? 0) + 1);
-    this.add(STREAM_ENTRIES);
+    this.add(STREAM_ENTRY_BYTES);
   }
 
   /** The stream has sent a frame that it held, or has dropped it. */
@@ -53,9 +53,9 @@ export class AccountStreams {
     if (times > 0) this.frames.set(frame, times);
     else {
       this.frames.delete(frame);
-      this.bytes -= frame.length + FRAME_OBJECTS;
+      this.bytes -= frame.length + FRAME_OBJECT_BYTES;
     }
-    this.bytes -= STREAM_ENTRIES;
+    this.bytes -= STREAM_ENTRY_BYTES;
     const held = this.holders.get(stream)! - 1;
     // it becomes the last one
     this.holders.delete(stream);
@@ -64,12 +64,12 @@ export class AccountStreams {
 
   /** A stream has written a frame that it holds. May cut off streams. */
   wrote(): void {
-    this.add(WRITE_OBJECTS);
+    this.add(WRITE_OBJECT_BYTES);
   }
 
   /** Streams have sent this number of frames that they wrote, or never will. */
   sent(frames: number): void {
-    this.bytes -= frames * WRITE_OBJECTS;
+    this.bytes -= frames * WRITE_OBJECT_BYTES;
   }
 
   /** Whether a frame may be written at once; otherwise `writeNext` is called when it is the stream's turn. */

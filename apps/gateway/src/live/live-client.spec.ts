@@ -199,10 +199,16 @@ describe('recent emits', () => {
     expect(add('quiet', 'first')).toBe(false);
   });
 
-  it('are not those of any number of streams: the streams that came first are forgotten', () => {
+  it('are forgotten of the streams that have emitted least recently, if there are too many', () => {
     for (let n = 0; n < 500; n++) add(`stream ${n}`, 'same');
     const isNew = (n: number) => add(`stream ${n}`, 'same');
     expect([isNew(499), isNew(400), isNew(0)]).toEqual([false, false, true]);
+  });
+
+  it('are not forgotten of the stream that has just emitted, however early it began', () => {
+    add('first', 'begin');
+    for (let n = 0; n < 166; n++) add(`stream ${n}`, 'same');
+    expect([add('first', 'new'), add('first', 'new')]).toEqual([true, false]);
   });
 
   it('are those of nine streams if each has more than a hundred', () => {

@@ -144,7 +144,7 @@ const STREAM_COST = 5;
 
 /**
  * The last emit ids of each stream that a client received, so that a producer's retry, which appends an emit to the log twice, is sent once. If there are
- * too many streams, those that came first are forgotten.
+ * too many streams, those that have emitted least recently are forgotten.
  */
 export class RecentEmits {
   /** The places of the events by emit id, by stream. */
@@ -155,6 +155,9 @@ export class RecentEmits {
   add({ stream, emitId, place }: Emit): boolean {
     const ids = this.streams.get(stream) ?? this.begin(stream);
     if (ids.has(emitId)) return false;
+    // it becomes the last one
+    this.streams.delete(stream);
+    this.streams.set(stream, ids);
     ids.set(emitId, place);
     this.cost++;
     if (ids.size > REMEMBERED) this.remove(ids, firstOf(ids));

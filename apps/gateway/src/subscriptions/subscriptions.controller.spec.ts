@@ -38,6 +38,19 @@ it.each([{}, { event_name: '' }])('refuses a new auto-subscription with the even
   });
 });
 
+it('names all bad parameters of a subscription at once', async () => {
+  const parameters = new RequestPipe().transform({ event_name: '$x' }, { type: 'query', metatype: SubscriptionParameters });
+  await expect(parameters).rejects.toMatchObject({
+    details: {
+      errors: expect.arrayContaining([
+        { field: 'event_name', message: 'event_name may begin with $ only as $errors or $logs' },
+        expect.objectContaining({ field: 'emitter_id' }),
+        expect.objectContaining({ field: 'listener_id' }),
+      ]),
+    },
+  });
+});
+
 it.each([
   [SubscriptionParameters, 'emitter_id'],
   [SubscriptionParameters, 'listener_id'],

@@ -173,6 +173,15 @@ describe('several deletions of a partition', () => {
     expect([looks.length, ended]).toEqual([2, [100, 101, 102]]);
   });
 
+  it('are left to another replica that has got their partition', async () => {
+    const { looks, tasks, later } = deleting([deletion(100), deletion(101)]);
+    await jest.advanceTimersByTimeAsync(0);
+    tasks[0]!.drop!();
+    looks.length = 0;
+    await later();
+    expect(looks[0]).toEqual([101]);
+  });
+
   it('are tasks of the account of their emitter', () => {
     const { tasks } = deleting([deletion(100)]);
     expect(tenantsOf('u_1')).toContain(tasks[0]!.tenant);

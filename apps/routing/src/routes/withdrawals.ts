@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC, type UserId } from '#contracts';
-import { type DeletedRange, logPlaceOf, PARTITIONS } from '#events';
+import { type DeletedRange, eventPlace, logPlaceOf } from '#events';
 import { Consumers, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
@@ -18,13 +18,13 @@ interface Withdrawal {
   reached: number;
 }
 
-/** Deleted events are not delivered by retries. */
+/** Cancels what waits of deleted events: postponed events and parked deliveries. */
 @Injectable()
 export class Withdrawals {
   /** By emitter. */
   private readonly waiting = new Map<EmitterId, Set<Withdrawal>>();
   /** The deletions whose records are not done, by `seq`: they do not wait for each other, because a deletion parks nothing. */
-  private readonly records = new Set<number>();
+  private readonly undoneDeletions = new Set<number>();
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -45,10 +45,10 @@ export class Withdrawals {
     const others = this.waiting.get(emitterId);
     if (others) others.add(withdrawal);
     else this.waiting.set(emitterId, new Set([withdrawal]));
-    this.records.add(place.seq);
+    this.undoneDeletions.add(place.seq);
     const end = () => {
       this.forget(withdrawal);
-      this.records.delete(place.seq);
+      this.undoneDeletions.delete(place.seq);
     };
     return {
       lane: `deleted ${emitterId}`,
@@ -92,7 +92,7 @@ export class Withdrawals {
   /** Those before which every event is done here. */
   private completeOf(withdrawals: Withdrawal[]): Withdrawal[] {
     const positions = this.consumers.positionsOf(EVENTS_GROUP).filter(({ topic }) => topic === EVENTS_TOPIC);
-    const partitions = new Map(positions.map((position) => [position.partition, { ...position, undone: this.firstUndone(position) }]));
+    const partitions = new Map(positions.map((position) => [position.partition, { ...position, undone: this.firstUndoneEvent(position) }]));
     return withdrawals.filter((withdrawal) => {
       const { emitterId, place } = withdrawal.range;
       const { partition, offset } = logPlaceOf(place);
@@ -105,10 +105,18 @@ export class Withdrawals {
   }
 
   /** The offset of the first record of a partition that is neither done nor a deletion. */
-  private firstUndone({ partition, offset, ended }: { partition: number; offset: number; ended: { from: number; to: number }[] }): number {
+  private firstUndoneEvent({
+    partition,
+    offset,
+    ended,
+  }: {
+    partition: number;
+    offset: number;
+    ended: { from: number; to: number }[];
+  }): number {
     let next = offset;
     for (const { from, to } of [...ended, { from: Infinity, to: Infinity }]) {
-      while (next < from && this.records.has(next * PARTITIONS + partition)) next += 1;
+      while (next < from && this.undoneDeletions.has(eventPlace({ clock: 0, offset: next, partition }).seq)) next += 1;
       if (next < from) break;
       next = to;
     }

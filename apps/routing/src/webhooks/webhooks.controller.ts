@@ -12,7 +12,6 @@ import {
   type RotatedWebhookSecret,
   RotateWebhookSecret,
   rotateWebhookSecret,
-  TooManyRequests,
   UpdateWebhook,
   updateWebhook,
   type UserId,
@@ -70,14 +69,7 @@ export class WebhooksController {
     return this.inTurn(command.owner_id, () => this.webhooks.rotateSecret(command));
   }
 
-  private async inTurn<Result>(ownerId: UserId, work: () => Promise<Result>): Promise<Result> {
-    const place = this.turns.join(ownerId);
-    if (!place) throw new TooManyRequests('too many changes of webhooks of this account are waiting');
-    try {
-      await place.turn;
-      return await work();
-    } finally {
-      place.leave();
-    }
+  private inTurn<Result>(ownerId: UserId, work: () => Promise<Result>): Promise<Result> {
+    return this.turns.run(ownerId, 'too many changes of webhooks of this account are waiting', work);
   }
 }

@@ -163,7 +163,7 @@ export class QueuedRunsRepository {
   }
 
   /**
-   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, and NEXT_BYTES or one, without
+   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, and at most NEXT_BYTES before the last one, without
    * those in `taken`, and without sources of which another replica holds a run. An account may have many sources with waiting runs: it looks at WALKED of them, in the order of
    * their ids, from the one behind `after` on.
    *

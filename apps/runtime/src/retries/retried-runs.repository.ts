@@ -50,6 +50,15 @@ export interface EndedAttempt {
 }
 
 /**
+ * SQL: requests attempts again that have been requested, have not ended and wait nowhere. Reads no requests of attempts that wait, because they may be
+ * gigabytes. The previous version does not reset `requested_at`, so the time of the attempt decides, too.
+ */
+export const REPEAT_LOST = `
+  UPDATE retried_run SET due_at = now()
+  WHERE requested_at IS NOT NULL AND due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
+    AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')`;
+
+/**
  * The only writer of the table `retried_run`: runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts
  * are claimed by SKIP LOCKED.
  */
@@ -141,12 +150,7 @@ export class RetriedRunsRepository extends DueRows {
 
   /** Requests attempts again that have been requested, have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
   async repeatLost(): Promise<number> {
-    const { rowCount } = await this.database.query(
-      // the requests of attempts that wait are not read, because they may be gigabytes. The previous version does not reset `requested_at`: their time decides
-      `UPDATE retried_run SET due_at = now() WHERE requested_at IS NOT NULL
-         AND due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
-         AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')`,
-    );
+    const { rowCount } = await this.database.query(REPEAT_LOST);
     return rowCount ?? 0;
   }
 

@@ -31,13 +31,15 @@ let queued: RunRequest[];
 let bytes: number;
 /** The lanes of the runs from the database. */
 let pushed: string[];
+/** Ends the runs from the database, without executing them. */
+let drops: (() => void)[];
 /** The runs that were held for longer, or no longer. */
 let held: [string[], number][];
 let queue: RunQueue;
 
 beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
-  [queued, pushed, held] = [[], [], []];
+  [queued, pushed, held, drops] = [[], [], [], []];
   bytes = 100;
   [unknown, find] = [[], undefined];
   [inactive, dropped] = [[], []];
@@ -66,7 +68,11 @@ beforeEach(() => {
     find(ids);
   };
   const directory = { find: look } as unknown as EmitterDirectory;
-  const consumers = { isStopping: () => false, push: (_: string, { lane }: Task) => void pushed.push(lane) } as unknown as Consumers;
+  const push = (_: string, { lane, drop }: Task) => {
+    pushed.push(lane);
+    if (drop) drops.push(drop);
+  };
+  const consumers = { isStopping: () => false, push } as unknown as Consumers;
   const own = { isFullOf: (table: string, id: UserId) => fullOfEmits && table === 'waiting_emit' && id === ALICE } as WaitingData;
   const full = {
     isFullIn: ({ name }, id) =>
@@ -143,7 +149,14 @@ it('takes large runs in several statements, and one of each account while those 
   wait('u_dave');
   await queue.look();
   await settled();
-  expect(pushed).toHaveLength(1);
+  expect(pushed.splice(0)).toHaveLength(1);
+  queued = [];
+  for (const drop of drops.splice(0)) drop();
+  await settled();
+  wait('u_erin');
+  await queue.look();
+  await settled();
+  expect(pushed).toHaveLength(32);
 });
 
 it('a run in progress that is queued is held as long as it is in progress here', async () => {

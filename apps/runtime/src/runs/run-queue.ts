@@ -34,7 +34,7 @@ const dropped = counter('runs_dropped_total', 'Runs of sources that were deleted
 interface Account {
   /** Runs from Kafka, whose records are not committed yet. */
   direct: Map<string, RunRequest>;
-  /** Runs of the database, and direct ones that were written there before those that came after them. With the bytes that were read for each. */
+  /** Runs of the database, and direct ones that were written there before those that came after them. With the bytes that each adds to `readyBytes`: 0 for direct ones. */
   stored: Map<string, number>;
   /** With fewer runs than this left, the lanes are filled up from the database; 0: nothing waits there. */
   refillBelow: number;

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
-import { type DeletedRange, type EventContext, type EventPlace, EVERY_STREAM } from '#events';
+import type { DeletedRange, EventContext, EventPlace } from '#events';
 import { Database, type Session, type Transaction } from '#database';
 import { counter } from '#observability';
 import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
-import { DELETED, deletedValues, isInRange } from './deleted-ranges.js';
+import { coversStreamOf, DELETED, deletedValues, hasDeletedPlace } from './deleted-ranges.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { DeletedWebhook } from './parked-delivery.entity.js';
 import type { Parked, Probe, Settlement } from './delivery-store.js';
@@ -415,7 +415,7 @@ export class ParkedDeliveriesRepository {
     // however many have no deliveries, they cost one statement
     const { rows } = await this.database.query<{ nth: number }>({
       name: 'delivery-withdrawn-ranges',
-      text: `SELECT nth FROM ${DELETED} WHERE EXISTS (SELECT FROM parked_delivery WHERE ${IS_KEPT} AND ${isInRange('parked_delivery')} OFFSET 0)`,
+      text: `SELECT nth FROM ${DELETED} WHERE EXISTS (SELECT FROM parked_delivery WHERE ${IS_KEPT} AND ${hasDeletedPlace('parked_delivery')} OFFSET 0)`,
       values: deletedValues(ranges),
     });
     let count = 0;
@@ -438,7 +438,7 @@ export class ParkedDeliveriesRepository {
          ), given_up AS (
            UPDATE parked_delivery SET due_at = NULL, in_flight_until = NULL, failed_at = now(), body = '', context = NULL, attempts = attempts || $10::jsonb
            FROM batch
-           WHERE ${IS_IN_BATCH} AND ${IS_KEPT} AND ($9::text IS NULL OR stream = $9 OR ($9 = '${EVERY_STREAM}' AND NOT starts_with(stream, '$')))
+           WHERE ${IS_IN_BATCH} AND ${IS_KEPT} AND ${coversStreamOf('parked_delivery', '$9::text')}
            RETURNING 1
          )
          SELECT *, (SELECT count(*)::int FROM given_up) AS count FROM batch ORDER BY ms DESC, seq DESC, webhook_id DESC LIMIT 1`,
@@ -514,13 +514,13 @@ export class ParkedDeliveriesRepository {
     const { rows } = await this.database.query<DeletedWebhook>(
       'SELECT DISTINCT ON (owner_id) webhook_id FROM deleted_webhook ORDER BY owner_id, webhook_id',
     );
-    let count = 0;
-    for (const { webhook_id } of rows) count += await this.deleteSome(webhook_id);
-    return count > 0;
+    let any = false;
+    for (const { webhook_id } of rows) any = (await this.deleteSome(webhook_id)) || any;
+    return any;
   }
 
-  /** Of a deleted webhook: nothing is added to its deliveries. Returns 0 if they are deleted elsewhere. */
-  private async deleteSome(webhookId: WebhookId): Promise<number> {
+  /** Of a deleted webhook: nothing is added to its deliveries. False if another replica deletes them. */
+  private async deleteSome(webhookId: WebhookId): Promise<boolean> {
     const { rowCount } = await this.database.query(
       `WITH hook AS MATERIALIZED (
          SELECT webhook_id FROM deleted_webhook WHERE webhook_id = $1 FOR UPDATE SKIP LOCKED
@@ -534,7 +534,7 @@ export class ParkedDeliveriesRepository {
        SELECT FROM hook`,
       [webhookId, DELETED_AT_ONCE],
     );
-    return rowCount ?? 0;
+    return rowCount === 1;
   }
 
   private async hasInFlight(webhookId: WebhookId): Promise<boolean> {
