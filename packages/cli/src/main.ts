@@ -3,12 +3,15 @@ import { program } from './program.js';
 import { EXIT, exitCodeOf, explain } from './session/errors.js';
 import { styled } from './session/output.js';
 
-// the reader of a pipe has ended: sluice events … | head
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0);
+  // the reader of a pipe has ended, as in `sluice apply … | head`: a command does the rest of its work without output
+  if (error.code === 'EPIPE') return;
   process.stderr.write(`sluice: standard output cannot be written: ${error.message}\n`);
   process.exit(EXIT.failed);
 });
+
+// nothing can report that standard error cannot be written
+process.stderr.on('error', () => {});
 
 // as a shell reports a process that Ctrl-C has ended
 process.once('SIGINT', () => process.exit(EXIT.interrupted));

@@ -47,6 +47,7 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   session.note(`${first.outcome} ${slug} (${id}); watching ${work.component.files.length} file(s), Ctrl-C ends`);
   await work.report(first.source);
 
+  session.endWithReader();
   const show = async (eventName: string): Promise<void> => {
     const onState = connectionNotes(session, ` (${eventName})`);
     const events = session.sluice.events(id, { eventName, after: newest.get(eventName), parse: parseExactly, onState });

@@ -66,6 +66,13 @@ export class Session {
     process.stdout.write(text);
   }
 
+  /** For a command without an end: exits when nobody reads standard output any more. */
+  endWithReader(): void {
+    process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EPIPE') process.exit(0);
+    });
+  }
+
   /** A remark for people: on standard error, because a program may be reading standard output. */
   note(text: string): void {
     process.stderr.write(`${styled('dim', text, process.stderr)}\n`);

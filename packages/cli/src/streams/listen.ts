@@ -43,6 +43,7 @@ export async function listen(session: Session, target: string | undefined, optio
   const url = target === undefined ? undefined : targetUrl(target);
   const found = await Promise.all(options.source.map(async (name) => ({ name, id: await findEmitter(session.sluice, name) })));
   const emitters = found.filter(({ id }, n) => found.findIndex((each) => each.id === id) === n);
+  session.endWithReader();
   const handle = url === undefined ? printing(session, emitters) : await posting(session, url, options);
   await Promise.all(
     emitters.map(async ({ name, id }) => {

@@ -39,6 +39,7 @@ async function readEvents(session: Session, text: string, { number = '10', follo
   if (!follow && ['json', 'yaml'].includes(session.format)) return session.print(itemText(shown, session.format));
   for (const event of shown) session.printStyled(lineOf(event));
   if (!follow) return;
+  session.endWithReader();
   const following = session.sluice.events(emitter, {
     eventName: stream,
     after: last[0]?.id ?? '0-0',
