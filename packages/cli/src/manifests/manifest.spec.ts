@@ -113,9 +113,10 @@ describe('resolved', () => {
 
   it.each([
     [{ valueFrom: { env: 'NONE' } }, 'all.yaml, document 1: the environment variable NONE is not set'],
+    [{ valueFrom: { env: 'EMPTY' } }, 'all.yaml, document 1: the environment variable EMPTY is not set, or empty'],
     [{ valueFrom: { file: 'none' } }, 'there is no file'],
     [{ valueFrom: {} }, 'valueFrom must have env or file'],
   ])('refuses %j', (value, message) => {
-    expect(() => resolved(value, manifest(), {})).toThrow(message);
+    expect(() => resolved(value, manifest(), { EMPTY: '' })).toThrow(message);
   });
 });

@@ -159,7 +159,7 @@ export function resolved(value: unknown, { folder, origin }: Manifest, env: Reco
     if (!isObject(part)) return part;
     if (!isFromElsewhere(part)) return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, inside(each)]));
     const { env: variable, file } = part.valueFrom;
-    if (typeof variable === 'string') return env[variable] ?? bad(`the environment variable ${variable} is not set`);
+    if (typeof variable === 'string') return env[variable] || bad(`the environment variable ${variable} is not set, or empty`);
     if (typeof file !== 'string') return bad('valueFrom must have env or file');
     try {
       return fileText(relative(process.cwd(), resolve(folder, file)));

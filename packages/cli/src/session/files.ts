@@ -22,8 +22,12 @@ export function utf8(bytes: Buffer, name: string): string {
 /** The text of a file without the line break at its end. */
 export const fileText = (file: string): string => readText(file).replace(/\r?\n$/, '');
 
-/** A secret in a file. */
-export const secretIn = (file: string): string => readText(file).trim();
+/** A secret in a file. Throws a usage error if there is none. */
+export function secretIn(file: string): string {
+  const secret = readText(file).trim();
+  if (secret === '') throw usageError(`${file} is empty`);
+  return secret;
+}
 
 /** Carries out what writes to the path. Throws a usage error if the path cannot be written. */
 export function writeTo(path: string, write: () => void): void {

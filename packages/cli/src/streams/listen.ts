@@ -101,7 +101,7 @@ async function signingSecret(session: Session, { webhook, secretFile }: ListenOp
     const { data } = await session.sluice.getWebhookSecret({ path: { id } });
     return { value: data.secret, shown: `the secret of ${id}` };
   }
-  const given = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET : secretIn(secretFile);
+  const given = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET || undefined : secretIn(secretFile);
   if (given !== undefined)
     return { value: given, shown: secretFile === undefined ? 'SLUICE_WEBHOOK_SECRET' : `the secret in ${secretFile}` };
   const value = `whsec_${randomBytes(24).toString('base64')}`;

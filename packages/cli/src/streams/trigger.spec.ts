@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { UnreachableError } from '@sluice/client';
@@ -8,11 +8,12 @@ import { trigger } from './trigger.js';
 let server: Server;
 let session: Session;
 let received: string;
+let receivedHeaders: IncomingHttpHeaders;
 let respond: (response: ServerResponse) => void;
 
 beforeAll(async () => {
   server = createServer((request, response) => {
-    received = '';
+    [received, receivedHeaders] = ['', request.headers];
     request.setEncoding('utf8').on('data', (text: string) => (received += text));
     request.on('end', () => respond(response));
   });
@@ -41,8 +42,16 @@ it('reports an endpoint whose response breaks off as unreachable', async () => {
   await expect(trigger(session, 'orders', { data: '1' })).rejects.toBeInstanceOf(UnreachableError);
 });
 
-it('refuses a secret that cannot be read', async () => {
-  await expect(trigger(session, 'orders', { fixture: 'json', secretFile: '/none' })).rejects.toMatchObject({
-    ...{ code: 2, message: 'there is no file /none' },
-  });
+it('does not sign if SLUICE_FIXTURE_SECRET is empty', async () => {
+  respond = (response) => response.writeHead(401).end();
+  const empty = { ...session, env: { SLUICE_FIXTURE_SECRET: '' } } as unknown as Session;
+  await expect(trigger(empty, 'orders', { fixture: 'github.push' })).rejects.toThrow('the request was not signed');
+  expect(receivedHeaders['x-hub-signature-256']).toBeUndefined();
+});
+
+it.each([
+  ['/none', 'there is no file /none'],
+  ['/dev/null', '/dev/null is empty'],
+])('refuses to sign with the secret in %s', async (secretFile, message) => {
+  await expect(trigger(session, 'orders', { fixture: 'json', secretFile })).rejects.toMatchObject({ code: 2, message });
 });

@@ -46,7 +46,7 @@ async function requestOf(
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(await jsonOption('--data', data, () => session.stdin())),
     };
-  const secret = secretFile === undefined ? session.env.SLUICE_FIXTURE_SECRET : secretIn(secretFile);
+  const secret = secretFile === undefined ? session.env.SLUICE_FIXTURE_SECRET || undefined : secretIn(secretFile);
   if ((fixture === undefined) === (data === undefined))
     throw usageError(`one of --data and --fixture is required; fixtures are ${FIXTURE_NAMES.join(', ')}`);
   const request = fixtureRequest(fixture ?? '', secret);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { addressOf, requestHeaders } from './api.js';
-import { headersOf, requestOf } from './verify.js';
+import type { Session } from '../session/session.js';
+import { headersOf, requestOf, verify } from './verify.js';
 
 describe('addressOf', () => {
   const operation = {
@@ -56,4 +57,9 @@ describe('requestOf', () => {
     expect(() => requestOf(Buffer.from('{"a":1}'))).toThrow('to pass only the body, use -H');
     expect(() => headersOf(['nothing'])).toThrow('a header is written name: value, not nothing');
   });
+});
+
+it('an empty SLUICE_WEBHOOK_SECRET verifies nothing', async () => {
+  const session = { env: { SLUICE_WEBHOOK_SECRET: '' } } as unknown as Session;
+  await expect(verify(session, {})).rejects.toThrow('--webhook, --secret-file or SLUICE_WEBHOOK_SECRET is required');
 });

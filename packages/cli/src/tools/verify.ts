@@ -43,7 +43,7 @@ export async function secret(session: Session, text: string, { rotate }: { rotat
 async function secretOf(session: Session, secretFile: string | undefined, webhook: string | undefined): Promise<string> {
   if (webhook !== undefined)
     return (await session.sluice.getWebhookSecret({ path: { id: (await findWebhook(session.sluice, webhook)).id } })).data.secret;
-  const secret = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET : secretIn(secretFile);
+  const secret = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET || undefined : secretIn(secretFile);
   if (secret === undefined) throw usageError('--webhook, --secret-file or SLUICE_WEBHOOK_SECRET is required');
   return secret;
 }
