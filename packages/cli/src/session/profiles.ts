@@ -83,6 +83,10 @@ export class Profiles {
   }
 }
 
+/** The name of the profile that was chosen; undefined if none was: an empty variable counts as absent. */
+export const wantedProfile = (env: Environment, profileName: string | undefined): string | undefined =>
+  profileName ?? (env.SLUICE_PROFILE || undefined);
+
 /**
  * The account to use: of the environment (SLUICE_API_KEY or SLUICE_API_KEY_FILE, with SLUICE_URL), of a profile, or of the Sluice that
  * `npm start` runs in this clone (SLUICE_LOCAL_URL and SLUICE_LOCAL_KEY_FILE; SLUICE_LOCAL_FOLDER alone if none is running). A key of a profile is sent only
@@ -91,7 +95,7 @@ export class Profiles {
 export function findAccess(environment: Environment, profiles: Profiles, profileName?: string): Access {
   // as in the configuration of the services, an empty variable counts as absent
   const env: Environment = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-  const wanted = profileName ?? env.SLUICE_PROFILE;
+  const wanted = wantedProfile(env, profileName);
   const { current, profiles: known } = profiles.read();
   const name = wanted ?? current;
   const profile = Object.hasOwn(known, name) ? known[name] : undefined;

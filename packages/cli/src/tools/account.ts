@@ -1,9 +1,10 @@
 import { usageError } from '../session/errors.js';
-import { DEFAULT_URL, serverUrl } from '../session/profiles.js';
+import { DEFAULT_URL, serverUrl, wantedProfile } from '../session/profiles.js';
 import type { Session } from '../session/session.js';
 
 /** `sluice login [URL]`: stores a key, after it has been accepted. The key is typed or comes from standard input, never from an argument. */
-export async function login(session: Session, url: string | undefined, { profile = 'default' }: { profile?: string }): Promise<void> {
+export async function login(session: Session, url: string | undefined, options: { profile?: string }): Promise<void> {
+  const profile = wantedProfile(session.env, options.profile) ?? 'default';
   const { SLUICE_URL, SLUICE_LOCAL_URL } = session.env;
   const known = session.profiles.read().profiles[profile]?.url;
   // an empty variable counts as absent
@@ -18,7 +19,7 @@ export async function login(session: Session, url: string | undefined, { profile
 
 /** `sluice logout` */
 export function logout(session: Session, { profile }: { profile?: string }): void {
-  const name = profile ?? session.profiles.read().current;
+  const name = wantedProfile(session.env, profile) ?? session.profiles.read().current;
   session.profiles.delete(name);
   session.note(`deleted the profile ${name}; its key remains valid: sluice delete key revokes one`);
 }
