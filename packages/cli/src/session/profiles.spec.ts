@@ -64,6 +64,24 @@ describe('findAccess', () => {
     expect(findAccess({ SLUICE_API_KEY: 'slk_env' }, profiles, 'default')).toMatchObject(HERE);
   });
 
+  it('needs no profiles if the environment has both a URL and a key', () => {
+    profiles.save('here', HERE);
+    writeFileSync(profiles.path, '{');
+    expect(findAccess({ SLUICE_URL: 'http://env', SLUICE_API_KEY: 'slk_env' }, profiles)).toMatchObject({
+      url: 'http://env',
+      key: 'slk_env',
+    });
+    expect(() => findAccess({ SLUICE_API_KEY: 'slk_env' }, profiles)).toThrow('cannot be read');
+    expect(() => findAccess({ SLUICE_URL: 'http://env', SLUICE_API_KEY: 'slk_env', SLUICE_PROFILE: 'here' }, profiles)).toThrow(
+      'cannot be read',
+    );
+  });
+
+  it('does not read SLUICE_API_KEY_FILE if a profile is chosen', () => {
+    profiles.save('here', HERE);
+    expect(findAccess({ SLUICE_API_KEY_FILE: join(folder, 'none') }, profiles, 'here')).toMatchObject(HERE);
+  });
+
   it('never sends the key of a profile to another server', () => {
     profiles.save('default', HERE);
     expect(findAccess({ SLUICE_URL: 'http://here:3000/v1/' }, profiles)).toMatchObject(HERE);

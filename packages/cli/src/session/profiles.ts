@@ -52,6 +52,13 @@ export class Profiles {
     }
   }
 
+  /** The profile of this name, or else the current one. */
+  find(wanted?: string): { name: string; profile: Profile | undefined } {
+    const { current, profiles } = this.read();
+    const name = wanted ?? current;
+    return { name, profile: Object.hasOwn(profiles, name) ? profiles[name] : undefined };
+  }
+
   save(name: string, profile: Profile): void {
     const { profiles } = this.read();
     this.write({ current: name, profiles: { ...profiles, [name]: profile } });
@@ -96,18 +103,17 @@ export function findAccess(environment: Environment, profiles: Profiles, profile
   // as in the configuration of the services, an empty variable counts as absent
   const env: Environment = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const wanted = wantedProfile(env, profileName);
-  const { current, profiles: known } = profiles.read();
-  const name = wanted ?? current;
-  const profile = Object.hasOwn(known, name) ? known[name] : undefined;
-  if (wanted !== undefined && !profile)
-    throw new CliError(`there is no profile ${wanted}: run \`sluice login --profile ${wanted}\``, EXIT.auth);
-  const inEnvironment = env.SLUICE_API_KEY ?? readKey(env.SLUICE_API_KEY_FILE);
-  if (inEnvironment !== undefined && wanted === undefined)
+  const inEnvironment = wanted === undefined ? (env.SLUICE_API_KEY ?? readKey(env.SLUICE_API_KEY_FILE)) : undefined;
+  if (inEnvironment !== undefined)
     return {
-      url: serverUrl(env.SLUICE_URL ?? profile?.url ?? env.SLUICE_LOCAL_URL ?? DEFAULT_URL),
+      // with SLUICE_URL, a file of profiles that cannot be read does not matter
+      url: serverUrl(env.SLUICE_URL ?? profiles.find().profile?.url ?? env.SLUICE_LOCAL_URL ?? DEFAULT_URL),
       key: checked(inEnvironment),
       from: 'the environment',
     };
+  const { name, profile } = profiles.find(wanted);
+  if (wanted !== undefined && !profile)
+    throw new CliError(`there is no profile ${wanted}: run \`sluice login --profile ${wanted}\``, EXIT.auth);
   if (profile && (env.SLUICE_URL === undefined || sameServer(env.SLUICE_URL, profile.url)))
     return { ...profile, key: checked(profile.key), from: `the profile ${name}` };
   const isLocal = env.SLUICE_URL === undefined || (env.SLUICE_LOCAL_URL !== undefined && sameServer(env.SLUICE_URL, env.SLUICE_LOCAL_URL));
