@@ -1,4 +1,4 @@
-import { SluiceError } from './errors.js';
+import { SluiceError, UnreachableError } from './errors.js';
 import { framesOf } from './event-stream-parser.js';
 import type { EventSummary } from './generated/index.js';
 import { sleep } from './sleep.js';
@@ -22,9 +22,9 @@ export interface EventsOptions {
 
 /** How the stream is reached. */
 export interface LiveConnection {
-  /** Requests the stream after the event with this id. Throws SluiceError if it is refused. */
+  /** Requests the stream after the event with this id. Throws SluiceError if it is refused, UnreachableError, or the reason of the signal. */
   connect(after: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
-  /** The id of the newest event now; `0-0` if there is none. Throws SluiceError. */
+  /** The id of the newest event now; `0-0` if there is none. Throws SluiceError or UnreachableError. */
   newest(signal: AbortSignal): Promise<string>;
 }
 
@@ -34,8 +34,8 @@ const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
 
 /**
- * Events as they are emitted. Reconnects after every failure, with the id of the last event, so that none is missed or repeated. Ends only with the
- * signal, and throws SluiceError if the request is refused for good (400, 401, 403, 404).
+ * Events as they are emitted. Reconnects after every failure of the connection, with the id of the last event, so that none is missed or repeated. Ends only
+ * with the signal. Throws SluiceError if the request is refused for good (400, 401, 403, 404), and what a function of the caller throws.
  */
 export async function* liveEvents(
   connection: LiveConnection,
@@ -51,32 +51,44 @@ export async function* liveEvents(
       const body = await connection.connect(cursor, AbortSignal.any([signal, silence.signal]));
       silence.over();
       onState?.({ connected: true });
-      for await (const frame of framesOf(body)) {
+      for await (const frame of framesOf(bytesOf(body))) {
         silence.over();
         failures = 0;
         if ('comment' in frame) {
           if (frame.comment.startsWith('only the last')) onGap?.();
           continue;
         }
-        cursor = frame.id ?? cursor;
         silence.pause();
-        yield parse(frame.data) as EventSummary;
+        const event = parse(frame.data) as EventSummary;
+        cursor = frame.id ?? cursor;
+        yield event;
         silence.over();
       }
       onState?.({ connected: false, reason: 'the server closed the stream' });
     } catch (error) {
       if (signal.aborted) return;
-      if (isFinal(error)) throw error;
-      onState?.({ connected: false, reason: silence?.signal.aborted ? 'the connection was silent' : (error as Error).message });
+      if (!isPassing(error)) throw error;
+      onState?.({ connected: false, reason: error.message });
     } finally {
-      silence?.pause();
+      silence?.end();
     }
     const delay = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** failures++) * (0.5 + Math.random() / 2);
     await sleep(delay, signal);
   }
 }
 
-const isFinal = (error: unknown): boolean => error instanceof SluiceError && error.status < 500 && error.status !== 429;
+/** Whether the connection failed, and another one may not. Every other error is that of a function of the caller, which would fail again. */
+const isPassing = (error: unknown): error is Error =>
+  error instanceof UnreachableError || (error instanceof SluiceError && (error.status >= 500 || error.status === 429));
+
+/** The bytes of a response. Throws UnreachableError if it breaks off. */
+async function* bytesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    throw new UnreachableError((error as Error).message, { cause: error });
+  }
+}
 
 /** Aborts its signal when a connection has been silent for too long. */
 class Silence {
@@ -91,11 +103,17 @@ class Silence {
   /** Something has arrived: starts again. */
   over(): void {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.controller.abort(), this.limitMs);
+    this.timer = setTimeout(() => this.controller.abort(new UnreachableError('the connection was silent')), this.limitMs);
   }
 
   /** The reader is busy with an event, which may take any time. */
   pause(): void {
     clearTimeout(this.timer);
+  }
+
+  /** The connection is needed no more: closes it. */
+  end(): void {
+    this.pause();
+    this.controller.abort();
   }
 }

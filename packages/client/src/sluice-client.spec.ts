@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SluiceError, UnreachableError } from './errors.js';
+import type { EventsOptions } from './live-events.js';
 import { SluiceClient, type SluiceOptions } from './sluice-client.js';
 
 interface Request {
@@ -324,6 +325,40 @@ describe('events', () => {
     respond = (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`: hello\n\n${frame(8)}`);
     const parse = (text: string): unknown => ({ text });
     expect((await sluice.events('dc_1', { after: '1-7', parse }).next()).value).toEqual({ text: JSON.stringify(summary(8)) });
+  });
+
+  const own = new Error('an error of the caller');
+  const fail = (): never => {
+    throw own;
+  };
+
+  it.each<[string, EventsOptions]>([
+    ['parse', { parse: fail }],
+    ['onState', { onState: fail }],
+    ['onGap', { onGap: fail }],
+  ])('throws an error of %s, and does not connect again', async (_, options) => {
+    respond = (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`: only the last 100 events are kept: there may have been more\n\n${frame(8)}`);
+    };
+    const states: unknown[] = [];
+    const onState = (state: unknown) => states.push(state);
+    await expect(sluice.events('dc_1', { after: '1-7', onState, ...options }).next()).rejects.toBe(own);
+    expect(requests).toHaveLength(1);
+    expect(states.slice(1)).toEqual([]);
+  });
+
+  it('throws an error of the function that returns the key', async () => {
+    const client = new SluiceClient({ url: sluice.url, key: fail });
+    await expect(client.events('dc_1').next()).rejects.toBe(own);
+    await expect(client.events('dc_1', { after: '1-7' }).next()).rejects.toBe(own);
+    expect(requests).toEqual([]);
+  });
+
+  it('throws an error of onState that the end of a connection causes', async () => {
+    respond = (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': hello\n\n');
+    const onState = ({ connected }: { connected: boolean }) => (connected ? undefined : fail());
+    await expect(sluice.events('dc_1', { after: '1-7', onState }).next()).rejects.toBe(own);
   });
 
   it('throws if the stream is refused', async () => {
