@@ -1,9 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
 import { COMPONENTS, CONNECTIONS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
-import { writeTo } from '../session/files.js';
+import { replaceFile, writeTo } from '../session/files.js';
 import { asYaml } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { ACCOUNT, API_VERSION, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
@@ -27,8 +27,8 @@ export async function exportAll(session: Session, folder: string | undefined): P
   if (folder === undefined) return session.print(text);
   writeTo(folder, () => {
     mkdirSync(join(folder, 'components'), { recursive: true });
-    for (const [file, content] of files) writeFileSync(join(folder, file), content);
-    writeFileSync(join(folder, 'sluice.yaml'), text);
+    for (const [file, content] of files) replaceFile(join(folder, file), content);
+    replaceFile(join(folder, 'sluice.yaml'), text);
   });
   session.note(`wrote ${documents.length} manifests and ${files.size} component(s) to ${folder}`);
 }

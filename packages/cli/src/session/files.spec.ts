@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { exportAll } from '../manifests/export.js';
 import { init } from '../tools/init.js';
 import { types } from '../tools/types.js';
-import { fileText, isFile, readText, secretIn } from './files.js';
+import { fileText, isFile, readText, replaceFile, secretIn, writeTo } from './files.js';
 import type { Session } from './session.js';
 
 let folder: string;
@@ -52,5 +52,29 @@ describe('what cannot be written', () => {
       code: 2,
       message: expect.stringMatching(/^\/.* cannot be written: E[^\n]*$/),
     });
+  });
+
+  it.each(['ENOSPC', 'EDQUOT', 'EFBIG'])('exits with 1 if the disk has no space: %s', (code) => {
+    const fail = (): never => {
+      throw Object.assign(new Error(`${code}: no space left on device, write`), { code });
+    };
+    expect(() => writeTo('file', fail)).toThrow(
+      expect.objectContaining({ code: 1, message: `file cannot be written: ${code}: no space left on device` }),
+    );
+  });
+
+  it('leaves no draft behind', () => {
+    expect(() => replaceFile(at('folder.yaml'), 'text')).toThrow('EISDIR');
+    expect(readdirSync(folder).sort()).toEqual(['file', 'folder.yaml', 'latin1']);
+  });
+
+  it('export replaces each file as a whole, so an end in the middle of a write loses none', async () => {
+    const to = at('exported');
+    mkdirSync(to);
+    writeFileSync(join(to, 'sluice.yaml'), 'before');
+    linkSync(join(to, 'sluice.yaml'), join(to, 'before'));
+    await exportAll({ ...session, note: () => {} } as unknown as Session, to);
+    expect([join(to, 'before'), join(to, 'sluice.yaml')].map((file) => readFileSync(file, 'utf8'))).toEqual(['before', '']);
+    rmSync(to, { recursive: true });
   });
 });

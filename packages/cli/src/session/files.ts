@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, statSync } from 'node:fs';
-import { usageError } from './errors.js';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { CliError, EXIT, usageError } from './errors.js';
 
 /** The text of a file that an argument or a manifest names, without a byte order mark. Throws a usage error if it cannot be read or is not UTF-8. */
 export function readText(file: string): string {
@@ -29,12 +30,29 @@ export function secretIn(file: string): string {
   return secret;
 }
 
-/** Carries out what writes to the path. Throws a usage error if the path cannot be written. */
+/** No argument is wrong if there is no space: on the disk, in the quota of the user, or in a file. */
+const NO_SPACE = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+
+/** Carries out what writes to the path. Throws a usage error if the path cannot be written, and a CliError if there is no space. */
 export function writeTo(path: string, write: () => void): void {
   try {
     write();
   } catch (error) {
-    throw usageError(unusable(path, 'written', error));
+    const { code = '' } = error as NodeJS.ErrnoException;
+    throw new CliError(unusable(path, 'written', error), NO_SPACE.includes(code) ? EXIT.failed : EXIT.usage);
+  }
+}
+
+/** Writes a file, or the one that a link leads to, as a whole: whatever ends the program, the file has its former text or the new one. */
+export function replaceFile(path: string, text: string, mode?: number): void {
+  const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path;
+  const draft = `${target}.${randomUUID()}`;
+  try {
+    writeFileSync(draft, text, { mode });
+    renameSync(draft, target);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
   }
 }
 

@@ -1,6 +1,18 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  linkSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { findAccess, Profiles, serverUrl } from './profiles.js';
 
@@ -35,6 +47,26 @@ describe('profiles', () => {
     profiles.save('here', HERE);
     writeFileSync(profiles.path, text);
     expect(() => profiles.read()).toThrow(new RegExp(`^${profiles.path} cannot be read: .+; delete it, and run \`sluice login\` again$`));
+  });
+
+  it('are replaced as a whole: a write that ends in the middle loses none', () => {
+    profiles.save('here', HERE);
+    const before = join(folder, 'before');
+    linkSync(profiles.path, before);
+    profiles.save('there', THERE);
+    expect(JSON.parse(readFileSync(before, 'utf8'))).toEqual({ current: 'here', profiles: { here: HERE } });
+    expect(readdirSync(dirname(profiles.path))).toEqual(['config.json']);
+  });
+
+  it('stay where a link points to', () => {
+    profiles.save('here', HERE);
+    const elsewhere = join(folder, 'elsewhere.json');
+    renameSync(profiles.path, elsewhere);
+    symlinkSync(elsewhere, profiles.path);
+    chmodSync(elsewhere, 0o644);
+    profiles.save('there', THERE);
+    expect(JSON.parse(readFileSync(elsewhere, 'utf8'))).toMatchObject({ current: 'there' });
+    expect([lstatSync(profiles.path).isSymbolicLink(), statSync(elsewhere).mode & 0o777]).toEqual([true, 0o600]);
   });
 
   it('are in the home folder if XDG_CONFIG_HOME is empty', () => {

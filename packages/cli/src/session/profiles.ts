@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CliError, EXIT, usageError } from './errors.js';
+import { replaceFile } from './files.js';
 
 /** An account at an instance of Sluice. */
 export interface Profile {
@@ -84,9 +85,7 @@ export class Profiles {
 
   private write(file: ProfileFile): void {
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    writeFileSync(this.path, `${JSON.stringify(file, null, 2)}\n`, { mode: 0o600 });
-    // the mode above applies to a new file only
-    chmodSync(this.path, 0o600);
+    replaceFile(this.path, `${JSON.stringify(file, null, 2)}\n`, 0o600);
   }
 }
 
