@@ -3,6 +3,7 @@ import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
 import { findEmitter, findEmitterOrAccount, findListener } from './find.js';
+import { open } from '../tools/open.js';
 import { subscribe, unsubscribe } from './subscribe.js';
 
 const OWN_COMPONENT = { id: 'sc_own', name: 'Own' };
@@ -164,4 +165,36 @@ describe('a name that looks like an id', () => {
     expect(await findEmitterOrAccount(session.sluice, 'u_x')).toBe('u_x');
     expect(await findListener(session.sluice, 'wh_x')).toBe('wh_x');
   });
+});
+
+describe('a source that is called like a component of the registry', () => {
+  const registered = { id: 'dc_1', name: 'Registered', name_slug: 'own-key-of-the-registry', active: true, configured_props: {} };
+
+  it.each(['own-key-of-the-registry', 'Registered', 'own-key-of'])('is found: %s', async (name) => {
+    const { session, items } = terminal([registered]);
+    Object.assign(session.sluice, { getSource: async () => ({ data: registered }) });
+    await get(session, [name]);
+    expect(items).toEqual([registered]);
+  });
+
+  it('is deleted, switched and opened', async () => {
+    const { session, notes } = terminal([registered]);
+    await switchOff(session, ['Registered']);
+    await remove(session, ['Registered'], {});
+    expect(notes).toEqual(['source own-key-of-the-registry is off', 'deleted source own-key-of-the-registry (dc_1)']);
+    await expect(open(session, 'Registered')).rejects.toThrow('Registered has no address');
+  });
+});
+
+it('a command searches only the kinds that it can change', async () => {
+  const { session, notes } = terminal([], 'table', { webhooks: [{ id: 'wh_1', name: 'inbox', active: true }] });
+  Object.assign(session.sluice, {
+    listConnections: async () => ({ data: [{ id: 'apn_1', name: 'inbox', app: 'slack' }] }),
+    patchWebhook: async () => ({ data: {} }),
+  });
+  await switchOff(session, ['inbox']);
+  expect(notes).toEqual(['webhook inbox is off']);
+  await expect(remove(session, ['inbox'], {})).rejects.toThrow('inbox is ambiguous');
+  await expect(remove(session, ['own-key'], {})).rejects.toThrow('no resource is called own-key');
+  await expect(remove(session, ['component', 'own-key'], {})).rejects.toThrow('a component cannot be deleted');
 });

@@ -1,7 +1,10 @@
 import { usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
-import { findAmong, findAny, type FindOptions, type Found } from './find.js';
+import { findAmong, type FindOptions, type Found } from './find.js';
 import { type Kind, kindNamed, KINDS } from './kinds.js';
+
+const DELETABLE = KINDS.filter((kind) => kind.delete !== undefined);
+const SWITCHABLE = KINDS.filter((kind) => kind.setActive !== undefined);
 
 const kindNames = (): string => KINDS.map(({ name }) => `${name}s`).join(', ');
 
@@ -32,22 +35,24 @@ export async function list(session: Session, word = 'sources', { search }: { sea
     );
 }
 
-/** The item of `[KIND] NAME`. */
-async function found(session: Session, words: string[], options?: FindOptions): Promise<Found> {
+/** The item of `[KIND] NAME`. @param kinds those that a name without a kind may have */
+async function found(session: Session, words: string[], kinds: Kind<{ id: string }>[], options?: FindOptions): Promise<Found> {
   const [first = '', second] = words;
   if (words.length > 2) throw usageError('expected one name, or a kind and a name');
-  return second === undefined ? findAny(session.sluice, first, options) : findAmong(session.sluice, [requireKind(first)], second, options);
+  return second === undefined
+    ? findAmong(session.sluice, kinds, first, options)
+    : findAmong(session.sluice, [requireKind(first)], second, options);
 }
 
 /** `sluice get [KIND] NAME` */
 export async function get(session: Session, words: string[]): Promise<void> {
-  const { kind, item } = await found(session, words);
+  const { kind, item } = await found(session, words, KINDS);
   session.item(kind.get ? (await kind.get(session.sluice, item.id)).data : item);
 }
 
 /** `sluice delete [KIND] NAME` */
 export async function remove(session: Session, words: string[], { yes }: { yes?: boolean }): Promise<void> {
-  const { kind, item } = await found(session, words, { exactly: yes || !session.isInteractive });
+  const { kind, item } = await found(session, words, DELETABLE, { exactly: yes || !session.isInteractive });
   if (!kind.delete) throw usageError(`a ${kind.name} cannot be deleted`);
   const name = `${kind.name} ${kind.names(item)[0] ?? ''} (${item.id})`.replace('  ', ' ');
   await session.confirm(`Delete the ${name}?`, yes);
@@ -63,7 +68,7 @@ export const switchOn = (session: Session, words: string[]): Promise<void> => se
 export const switchOff = (session: Session, words: string[]): Promise<void> => setActive(session, words, false);
 
 async function setActive(session: Session, words: string[], active: boolean): Promise<void> {
-  const { kind, item } = await found(session, words, { exactly: !active && !session.isInteractive });
+  const { kind, item } = await found(session, words, SWITCHABLE, { exactly: !active && !session.isInteractive });
   if (!kind.setActive) throw usageError(`a ${kind.name} cannot be switched ${active ? 'on' : 'off'}`);
   const isExact = [item.id, ...kind.names(item)].includes(words.at(-1));
   if (!active && !isExact) await session.confirm(`Switch the ${kind.name} ${kind.names(item)[0] ?? item.id} off?`, false);

@@ -1,6 +1,6 @@
 import { type SluiceClient, SluiceError, type Source, type Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
-import { type Kind, kindNamed, KINDS, SOURCES, WEBHOOKS } from './kinds.js';
+import { type Kind, kindNamed, SOURCES, WEBHOOKS } from './kinds.js';
 
 /** An item with its kind. */
 export interface Found<T = { id: string }> {
@@ -21,7 +21,7 @@ export const findWebhook = async (sluice: SluiceClient, text: string, options?: 
   (await findAmong(sluice, [WEBHOOKS], text, options)).item;
 
 const EMITTERS = [SOURCES] as unknown as Kind<{ id: string }>[];
-const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];
+export const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];
 
 /** The id of a source or workflow. */
 export const findEmitter = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
@@ -48,10 +48,6 @@ async function findUnlessId(
   return (await findAmong(sluice, kinds, text, options)).item.id;
 }
 
-/** Searches all kinds. */
-export const findAny = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<Found> =>
-  findAmong(sluice, KINDS, text, options);
-
 /** Throws if nothing or more than one item matches. */
 export async function findAmong<T extends { id: string }>(
   sluice: SluiceClient,
@@ -60,20 +56,24 @@ export async function findAmong<T extends { id: string }>(
   { exactly = false }: FindOptions = {},
 ): Promise<Found<T>> {
   const isOfPrefix = ({ prefix }: Kind<T>): boolean => text.startsWith(prefix);
+  const isOwn = ({ isListPublic = false }: Kind<T>): boolean => !isListPublic;
   const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
   // every name begins with an empty text
   if (text === '') throw usageError(`the name of a ${kindNames} is required`);
   const candidates: Found<T>[] = [];
   let matches: Found<T>[] = [];
   // what looks like an id of one kind may be the name of another one
-  for (const group of [kinds.filter(isOfPrefix), kinds.filter((kind) => !isOfPrefix(kind))]) {
+  const others = kinds.filter((kind) => !isOfPrefix(kind));
+  for (const group of [kinds.filter(isOfPrefix), others.filter(isOwn), others.filter((kind) => !isOwn(kind))]) {
     if (matches.length > 0) break;
     const items = await listed(sluice, group);
     candidates.push(...items);
     matches = named(items, (name) => name === text);
     if (matches.length === 0) matches = await unlisted(sluice, group, text);
   }
-  const begin = matches.length === 0 ? named(candidates, (name) => name.startsWith(text)) : [];
+  const beginning = matches.length === 0 ? named(candidates, (name) => name.startsWith(text)) : [];
+  const own = beginning.filter(({ kind }) => isOwn(kind));
+  const begin = own.length > 0 ? own : beginning;
   if (!exactly) matches = [...matches, ...begin];
   const [first] = matches;
   const [{ kind, item } = {}] = begin;
@@ -100,7 +100,7 @@ const named = <T extends { id: string }>(items: Found<T>[], test: (name: string)
 async function unlisted<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {
   const found: Found<T>[] = [];
   for (const kind of kinds) {
-    if (!kind.isListPartial || !kind.get) continue;
+    if (!kind.isListPublic || !kind.get) continue;
     try {
       found.push({ kind, item: (await kind.get(sluice, text)).data as T });
     } catch (error) {

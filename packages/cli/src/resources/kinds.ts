@@ -24,8 +24,8 @@ export interface Kind<T = never> {
   names(item: T): (string | null | undefined)[];
   /** A command that creates one. */
   howToCreate?: string;
-  /** Whether `get` knows items that the list does not contain. */
-  isListPartial?: boolean;
+  /** Whether the list is not the account's: a name stands for an item of the account first, and `get` knows items that the list does not contain. */
+  isListPublic?: boolean;
   get?(sluice: SluiceClient, id: string): Promise<{ data: unknown }>;
   delete?(sluice: SluiceClient, item: T): Promise<unknown>;
   setActive?(sluice: SluiceClient, id: string, active: boolean): Promise<{ data: unknown }>;
@@ -105,7 +105,7 @@ export const COMPONENTS: Kind<RegisteredComponent> = {
   ],
   list: (sluice) => sluice.each((query) => sluice.listRegistry({ query })),
   names: ({ key, name }) => [key, name],
-  isListPartial: true,
+  isListPublic: true,
   get: (sluice, keyOrId) => sluice.getComponent({ path: { keyOrId } }),
 };
 

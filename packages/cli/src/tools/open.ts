@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { findAny } from '../resources/find.js';
+import { findAmong, LISTENERS } from '../resources/find.js';
 import { endpointOf } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
@@ -19,7 +19,7 @@ export async function open(session: Session, text: string | undefined): Promise<
 }
 
 async function urlOf(session: Session, text: string): Promise<string> {
-  const { item } = await findAny(session.sluice, text);
+  const { item } = await findAmong(session.sluice, LISTENERS, text);
   const { url, configured_props } = item as { url?: string; configured_props?: Record<string, unknown> };
   const found = url ?? endpointOf(configured_props ?? {});
   if (!found) throw usageError(`${text} has no address`);
