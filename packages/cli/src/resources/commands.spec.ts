@@ -198,3 +198,35 @@ it('a command searches only the kinds that it can change', async () => {
   await expect(remove(session, ['own-key'], {})).rejects.toThrow('no resource is called own-key');
   await expect(remove(session, ['component', 'own-key'], {})).rejects.toThrow('a component cannot be deleted');
 });
+
+describe('the app of a connection, and the beginning of a key that is shown', () => {
+  const connection = { id: 'apn_1', name: 'support', app: 'slack' };
+  const key = { id: 'key_1', name: 'ci', prefix: 'slk_ab12' };
+  const given = () => {
+    const all = terminal([]);
+    Object.assign(all.session.sluice, {
+      listConnections: async () => ({ data: [connection] }),
+      listKeys: async () => ({ data: [key] }),
+      getConnection: async () => ({ data: connection }),
+      ...Object.fromEntries(['deleteConnection', 'deleteKey'].map((name) => [name, async () => undefined])),
+    });
+    return all;
+  };
+
+  it('are enough to search and to show one', async () => {
+    const { session, items, notes } = given();
+    await get(session, ['slack']);
+    await get(session, ['key', 'slk_ab12']);
+    await list(session, 'connections', { search: 'slack' });
+    expect([items, notes]).toEqual([[connection, key], []]);
+  });
+
+  it('are not enough to delete one', async () => {
+    const { session, notes } = given();
+    for (const words of [['slack'], ['connection', 'slack'], ['slk_ab12'], ['key', 'slk_ab12']])
+      await expect(remove(session, words, {})).rejects.toMatchObject({ code: 4 });
+    await remove(session, ['support'], {});
+    await remove(session, ['key', 'ci'], {});
+    expect(notes).toEqual(['deleted connection support (apn_1)', 'deleted key ci (key_1)']);
+  });
+});

@@ -23,8 +23,8 @@ export async function list(session: Session, word = 'sources', { search }: { sea
   const kind = requireKind(word);
   const items: { id: string }[] = [];
   for await (const item of kind.list(session.sluice)) {
-    if (search === undefined || [item.id, ...kind.names(item)].some((name) => name?.toLowerCase().includes(search.toLowerCase())))
-      items.push(item);
+    const texts = [item.id, ...kind.names(item), ...(kind.labels?.(item) ?? [])];
+    if (search === undefined || texts.some((name) => name?.toLowerCase().includes(search.toLowerCase()))) items.push(item);
   }
   session.list(items, kind.columns);
   if (items.length === 0)
@@ -46,7 +46,7 @@ async function found(session: Session, words: string[], kinds: Kind<{ id: string
 
 /** `sluice get [KIND] NAME` */
 export async function get(session: Session, words: string[]): Promise<void> {
-  const { kind, item } = await found(session, words, KINDS);
+  const { kind, item } = await found(session, words, KINDS, { byLabel: true });
   session.item(kind.get ? (await kind.get(session.sluice, item.id)).data : item);
 }
 

@@ -11,6 +11,8 @@ export interface Found<T = { id: string }> {
 export interface FindOptions {
   /** Whether a beginning is not enough: once `orders` is deleted, it would stand for `orders-eu`. */
   exactly?: boolean;
+  /** Whether the labels of an item count as its names. */
+  byLabel?: boolean;
 }
 
 /** The source that the text refers to: by id, slug, name or external id, or by the beginning of one of them if only one source has it. */
@@ -53,7 +55,7 @@ export async function findAmong<T extends { id: string }>(
   sluice: SluiceClient,
   kinds: Kind<T>[],
   text: string,
-  { exactly = false }: FindOptions = {},
+  { exactly = false, byLabel = false }: FindOptions = {},
 ): Promise<Found<T>> {
   const isOfPrefix = ({ prefix }: Kind<T>): boolean => text.startsWith(prefix);
   const isOwn = ({ isListPublic = false }: Kind<T>): boolean => !isListPublic;
@@ -68,10 +70,10 @@ export async function findAmong<T extends { id: string }>(
     if (matches.length > 0) break;
     const items = await listed(sluice, group);
     candidates.push(...items);
-    matches = named(items, (name) => name === text);
+    matches = named(items, (name) => name === text, byLabel);
     if (matches.length === 0) matches = await unlisted(sluice, group, text);
   }
-  const beginning = matches.length === 0 ? named(candidates, (name) => name.startsWith(text)) : [];
+  const beginning = matches.length === 0 ? named(candidates, (name) => name.startsWith(text), byLabel) : [];
   const own = beginning.filter(({ kind }) => isOwn(kind));
   const begin = own.length > 0 ? own : beginning;
   if (!exactly) matches = [...matches, ...begin];
@@ -92,9 +94,11 @@ async function listed<T>(sluice: SluiceClient, kinds: Kind<T>[]): Promise<Found<
   return items;
 }
 
-/** Those of which the id or a name passes the test. */
-const named = <T extends { id: string }>(items: Found<T>[], test: (name: string) => boolean): Found<T>[] =>
-  items.filter(({ kind, item }) => [item.id, ...kind.names(item)].some((name) => typeof name === 'string' && test(name)));
+/** Those of which the id, a name or, if wanted, a label passes the test. */
+const named = <T extends { id: string }>(items: Found<T>[], test: (name: string) => boolean, byLabel = false): Found<T>[] =>
+  items.filter(({ kind, item }) =>
+    [item.id, ...kind.names(item), ...((byLabel && kind.labels?.(item)) || [])].some((name) => typeof name === 'string' && test(name)),
+  );
 
 /** The items with this id or key that no list contains. */
 async function unlisted<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {

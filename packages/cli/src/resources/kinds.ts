@@ -22,6 +22,8 @@ export interface Kind<T = never> {
   list(sluice: SluiceClient): AsyncIterable<T>;
   /** The names by which people refer to it, in addition to its id. */
   names(item: T): (string | null | undefined)[];
+  /** Texts that are not its name, and that others may have, too: enough to search and to show it, but not to delete it. */
+  labels?(item: T): string[];
   /** A command that creates one. */
   howToCreate?: string;
   /** Whether the list is not the account's: a name stands for an item of the account first, and `get` knows items that the list does not contain. */
@@ -115,7 +117,8 @@ export const CONNECTIONS: Kind<Connection> = {
   prefix: 'apn_',
   columns: [ID, ['APP', ({ app }) => app], ['NAME', ({ name }) => name], ['CREATED', ({ created_at }) => time(created_at)]],
   list: (sluice) => sluice.each((query) => sluice.listConnections({ query })),
-  names: ({ name, app }) => [name, app],
+  names: ({ name }) => [name],
+  labels: ({ app }) => [app],
   get: (sluice, id) => sluice.getConnection({ path: { id } }),
   delete: (sluice, { id }) => sluice.deleteConnection({ path: { id } }),
 };
@@ -131,7 +134,8 @@ const KEYS: Kind<ApiKey> = {
     ['LAST USED', ({ last_used_at }) => time(last_used_at)],
   ],
   list: (sluice) => sluice.each((query) => sluice.listKeys({ query })),
-  names: ({ name, prefix }) => [name, prefix],
+  names: ({ name }) => [name],
+  labels: ({ prefix }) => [prefix],
   delete: (sluice, { id }) => sluice.deleteKey({ path: { id } }),
 };
 
