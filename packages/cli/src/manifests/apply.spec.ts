@@ -244,3 +244,12 @@ it('prints what is done for programs, also if a step fails', async () => {
   await expect(apply(session, { file: '-' })).rejects.toThrow('webhook inbox: refused');
   expect(listed).toEqual([[]]);
 });
+
+it('creates a webhook with a description that is too long for a URL', async () => {
+  const description = '長'.repeat(4000);
+  const { session } = terminal({ webhooks: [], input: manifest.replace('{url:', `{description: ${description}, url:`) });
+  const requests: object[] = [];
+  Object.assign(session.sluice, { createWebhook: async (request: object) => (requests.push(request), { data: { id: 'wh_1' } }) });
+  await apply(session, { file: '-' });
+  expect(requests).toEqual([{ body: { url: 'http://in.box/', name: 'inbox', description, external_id: 'sluice.dev/inbox' } }]);
+});

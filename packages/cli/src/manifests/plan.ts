@@ -181,9 +181,11 @@ export class Plan {
       ...{ action: !found ? 'create' : changes.length > 0 ? 'update' : 'none', what: `webhook ${manifest.name}`, changes, uncertain: [] },
       run: async () => {
         if (found) return this.sluice.patchWebhook({ path: { id: found.id }, body: wanted });
-        const { active, ...query } = wanted;
-        const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== null));
-        const { data } = await this.sluice.createWebhook({ query: { ...given, url, external_id: this.externalId(manifest) } });
+        const { active, ...parameters } = wanted;
+        const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== null));
+        // a description may be too long for the query; the types of the client lack the JSON body that the API takes instead
+        const request = { body: { ...given, external_id: this.externalId(manifest) } };
+        const { data } = await this.sluice.createWebhook(request as never);
         this.found(manifest, data.id);
         if (active === false) await this.sluice.patchWebhook({ path: { id: data.id }, body: { active } });
       },
