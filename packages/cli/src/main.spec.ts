@@ -5,6 +5,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { build } from 'esbuild';
 
@@ -28,7 +29,7 @@ afterEach(async () => {
 type Respond = (request: string, json: (body: unknown, status?: number) => void, response: ServerResponse) => void;
 
 /** The command line against a server that responds in this way. */
-async function sluice(args: string[], respond: Respond, input = ''): Promise<ChildProcess> {
+async function sluice(args: string[], respond: Respond, { input = '', node = [] as string[] } = {}): Promise<ChildProcess> {
   server = createServer((incoming, response) => {
     const json = (body: unknown, status = 200): void =>
       void response
@@ -42,7 +43,7 @@ async function sluice(args: string[], respond: Respond, input = ''): Promise<Chi
     SLUICE_API_KEY: 'slk_1',
     XDG_CONFIG_HOME: folder,
   };
-  const child = spawn(process.execPath, [join(folder, 'main.mjs'), ...args], { env });
+  const child = spawn(process.execPath, [...node, join(folder, 'main.mjs'), ...args], { env });
   child.stdin.end(input);
   return child;
 }
@@ -75,7 +76,7 @@ describe('when the reader of the output has ended', () => {
           json({ data: { id: `wh_${created}` }, detail: 'refused' }, created === 4 ? lastStatus : 201),
         );
       },
-      manifests,
+      { input: manifests },
     );
     await readOnce(child.stdout!);
     closed.resolve();
@@ -103,4 +104,12 @@ describe('when the reader of the output has ended', () => {
     child.stderr!.destroy();
     expect((await once(child, 'exit'))[0]).toBe(0);
   });
+});
+
+it('exits with one sentence on a Node that is too old', async () => {
+  const versions = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.19.0' } })";
+  const child = await sluice(['whoami'], (_, json) => json({ data: {} }), { node: ['--import', `data:text/javascript,${versions}`] });
+  const output = readAll(child.stderr!);
+  expect((await once(child, 'exit'))[0]).toBe(1);
+  expect(await output).toBe('sluice: Node 22 or newer is required; this is Node 20.19.0\n');
 });

@@ -3,6 +3,12 @@ import { program } from './program.js';
 import { EXIT, exitCodeOf, explain } from './session/errors.js';
 import { styled } from './session/output.js';
 
+// as in package.json
+if (Number.parseInt(process.versions.node) < 22) {
+  process.stderr.write(`sluice: Node 22 or newer is required; this is Node ${process.versions.node}\n`);
+  process.exit(EXIT.failed);
+}
+
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // the reader of a pipe has ended, as in `sluice apply … | head`: a command does the rest of its work without output
   if (error.code === 'EPIPE') return;
