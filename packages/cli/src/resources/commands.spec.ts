@@ -230,3 +230,8 @@ describe('the app of a connection, and the beginning of a key that is shown', ()
     expect(notes).toEqual(['deleted connection support (apn_1)', 'deleted key ci (key_1)']);
   });
 });
+
+it('finds one of more sources than a function can have arguments', async () => {
+  const { session } = terminal([...new Array(200_000).fill({ id: 'dc_2', name: 'other', name_slug: 'other' }), orders]);
+  expect(await findEmitter(session.sluice, 'orders')).toBe('dc_1');
+});

@@ -62,14 +62,14 @@ export async function findAmong<T extends { id: string }>(
   const kindNames = kinds.length > 2 ? 'resource' : kinds.map(({ name }) => name).join(' or ');
   // every name begins with an empty text
   if (text === '') throw usageError(`the name of a ${kindNames} is required`);
-  const candidates: Found<T>[] = [];
+  let candidates: Found<T>[] = [];
   let matches: Found<T>[] = [];
   // what looks like an id of one kind may be the name of another one
   const others = kinds.filter((kind) => !isOfPrefix(kind));
   for (const group of [kinds.filter(isOfPrefix), others.filter(isOwn), others.filter((kind) => !isOwn(kind))]) {
     if (matches.length > 0) break;
     const items = await listed(sluice, group);
-    candidates.push(...items);
+    candidates = candidates.concat(items);
     matches = named(items, (name) => name === text, byLabel);
     if (matches.length === 0) matches = await unlisted(sluice, group, text);
   }

@@ -24,6 +24,11 @@ describe('listText', () => {
     expect(listText(ITEMS, COLUMNS, format)).toBe(text);
   });
 
+  it('has a table of more rows than a function can have arguments', () => {
+    const text = listText(new Array(200_000).fill(ITEMS[0]), COLUMNS, 'table');
+    expect([text.slice(0, 23), text.split('\n').length]).toEqual(['ID    NAME\ndc_1  Orders', 200_002]);
+  });
+
   it('has a heading for an empty table, and nothing for empty ndjson', () => {
     expect([listText([], COLUMNS, 'table'), listText([], COLUMNS, 'ndjson'), listText([], COLUMNS, 'json')]).toEqual([
       'ID  NAME\n',

@@ -43,7 +43,7 @@ export function listText<T>(items: T[], columns: Column<T>[], format: Format): s
   if (format === 'ndjson') return items.map((item) => `${JSON.stringify(item)}\n`).join('');
   if (format === 'yaml') return asYaml(items);
   const rows = [columns.map(([heading]) => heading), ...items.map((item) => columns.map(([, text]) => cell(text(item))))];
-  const widths = columns.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const widths = columns.map((_, column) => rows.reduce((widest, row) => Math.max(widest, row[column]!.length), 0));
   return rows
     .map(
       (row) =>
