@@ -6,8 +6,11 @@ import { OFFSETS_SEGMENT_BYTES } from './broker-properties.mjs';
 import { isKafkaReady, limitOffsetsTopic, storesGroups } from './kafka-ready.mjs';
 import { grantPublicTopics } from './public-topics.mjs';
 
-// After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again.
-const PATIENCE_MS = 90_000;
+// After kill -9, a broker waits for its old registration to expire (5 to 9 s) and reads its logs again, which may take minutes on a slow disk.
+// If it was ended meanwhile, it would begin again.
+const RECOVERY_MS = 600_000;
+/** Otherwise the broker is started again, which helps. */
+const GROUPS_MS = 90_000;
 
 /**
  * @typedef {object} Broker
@@ -31,13 +34,25 @@ respondToCaller(async (/** @type {Broker} */ { services, ...broker }) => {
  * @param {Broker} broker
  */
 async function untilServes({ brokers, logFile, client, mayFailGroups }) {
-  const deadline = Date.now() + PATIENCE_MS;
-  while (!((await isKafkaReady(brokers, client)) && (!mayFailGroups || (await storesGroups(brokers, client))))) {
-    if (Date.now() > deadline) {
-      throw new ExplainedError(
-        `The broker does not respond, or consumers cannot join groups, after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`,
-      );
-    }
+  await until(
+    () => isKafkaReady(brokers, client),
+    RECOVERY_MS,
+    `The broker does not respond after ${RECOVERY_MS / 1000} s; its log is ${logFile}.`,
+  );
+  if (!mayFailGroups) return;
+  const failure = `Consumers cannot join groups after ${GROUPS_MS / 1000} s; the log of the broker is ${logFile}.`;
+  await until(() => storesGroups(brokers, client), GROUPS_MS, failure);
+}
+
+/**
+ * @param {() => Promise<boolean>} condition
+ * @param {number} withinMs
+ * @param {string} failure
+ */
+async function until(condition, withinMs, failure) {
+  const deadline = Date.now() + withinMs;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new ExplainedError(failure);
     await sleep(100);
   }
 }

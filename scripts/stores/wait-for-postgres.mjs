@@ -4,19 +4,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { respondToCaller } from '../processes/own-process.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 
-// After kill -9 it replays its write-ahead log, up to max_wal_size of it.
 const PATIENCE_MS = 120_000;
-/** An SQLSTATE. */
+/** SQLSTATEs. */
 const WRONG_PASSWORD = '28P01';
+const STARTING_UP = '57P03';
 
 /** @typedef {{ url: string, passwordFile: string, logFile: string }} Server */
 
 respondToCaller(async (/** @type {Server} */ { url, passwordFile, logFile }) => {
-  const deadline = Date.now() + PATIENCE_MS;
+  let deadline = Date.now() + PATIENCE_MS;
   for (;;) {
     const failure = await loginFailure(url);
     if (failure === null) return;
-    if (/** @type {{ code?: string }} */ (failure).code === WRONG_PASSWORD)
+    const { code } = /** @type {{ code?: string }} */ (failure);
+    // after kill -9, it replays its write-ahead log, and would begin again from the start if it was ended meanwhile
+    if (code === STARTING_UP) deadline = Date.now() + PATIENCE_MS;
+    if (code === WRONG_PASSWORD)
       throw new ExplainedError(`PostgreSQL does not accept the password in ${passwordFile}: restore the file from a backup.`);
     if (Date.now() > deadline)
       throw new ExplainedError(`PostgreSQL does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
