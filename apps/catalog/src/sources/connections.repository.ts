@@ -85,6 +85,7 @@ export class ConnectionsRepository {
 
   /** The encrypted credentials of the inline connections of these sources, by source and connection. */
   async inlineOf(sourceIds: SourceId[]): Promise<Map<SourceId, UsedCredentials>> {
+    if (sourceIds.length === 0) return new Map();
     const { rows } = await this.database.query<{ source_id: SourceId; credentials: UsedCredentials }>({
       name: 'connections-inline',
       text: `SELECT source_id, jsonb_object_agg(id, credentials) AS credentials FROM connection WHERE source_id = ANY($1) GROUP BY source_id`,

@@ -84,13 +84,10 @@ export class SourcesRepository {
     const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
     if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
     const { rows, total } = await readKeysetPage(owned, page, withComponent);
-    return { rows: await this.withInlineCredentials(await this.described(rows)), total };
-  }
-
-  /** Adds the credentials of inline connections to rows. Those of shared ones are large, and lists do not show them. */
-  private async withInlineCredentials(rows: SourceRow[]): Promise<SourceRow[]> {
-    const found = await this.connections.inlineOf(rows.map(({ id }) => id));
-    return rows.map((row) => Object.assign(row, { credentials: found.get(row.id) ?? null }));
+    // the credentials of shared connections are large, and lists do not show them
+    const [inline] = await Promise.all([this.connections.inlineOf(rows.map(({ id }) => id)), this.described(rows)]);
+    for (const row of rows) row.credentials = inline.get(row.id) ?? null;
+    return { rows, total };
   }
 
   /**
