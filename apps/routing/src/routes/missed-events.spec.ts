@@ -57,7 +57,7 @@ describe('events that retention has deleted', () => {
     expect([messages.requests.length, sent.length]).toEqual([3, 0]);
   });
 
-  it('are reported in batches', async () => {
+  it('events that retention has deleted are reported in batches of emitters', async () => {
     const requests: number[] = [];
     const { sent, events } = setUp(() => Array.from({ length: 2500 }, (_, n) => ({ emitter_id: `dc_${n}` as const, events: 1 })), requests);
     await events.task(missed).run(() => {});

@@ -146,7 +146,7 @@ describe('several deletions of a partition', () => {
     expect(looks).toHaveLength(3);
   });
 
-  it('wait for an event between them', async () => {
+  it('deletions wait for an event that is between them in the partition', async () => {
     const { ended, done, later } = deleting([deletion(100), deletion(101, 'dc_2'), deletion(103, 'dc_3')], [99]);
     await later();
     expect(ended).toEqual([100, 101]);

@@ -221,7 +221,7 @@ describe('the app of a connection, and the beginning of a key that is shown', ()
     expect([items, notes]).toEqual([[connection, key], []]);
   });
 
-  it('are not enough to delete one', async () => {
+  it('the app of a connection and the beginning of a key delete nothing', async () => {
     const { session, notes } = given();
     for (const words of [['slack'], ['connection', 'slack'], ['slk_ab12'], ['key', 'slk_ab12']])
       await expect(remove(session, words, {})).rejects.toMatchObject({ code: 4 });

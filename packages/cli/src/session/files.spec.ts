@@ -63,7 +63,7 @@ describe('what cannot be written', () => {
     );
   });
 
-  it('leaves no draft behind', () => {
+  it('a file that cannot be replaced leaves no draft behind', () => {
     expect(() => replaceFile(at('folder.yaml'), 'text')).toThrow('EISDIR');
     expect(readdirSync(folder).sort()).toEqual(['file', 'folder.yaml', 'latin1']);
   });

@@ -30,7 +30,7 @@ export function secretIn(file: string): string {
   return secret;
 }
 
-/** No argument is wrong if there is no space: on the disk, in the quota of the user, or in a file. */
+/** The codes of errors that no other argument would avoid: the disk is full, the quota of the user is used up, or the file is too large. */
 const NO_SPACE = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
 /** Carries out what writes to the path. Throws a usage error if the path cannot be written, and a CliError if there is no space. */

@@ -58,7 +58,7 @@ describe('profiles', () => {
     expect(readdirSync(dirname(profiles.path))).toEqual(['config.json']);
   });
 
-  it('stay where a link points to', () => {
+  it('profiles stay in the file to which a symbolic link points', () => {
     profiles.save('here', HERE);
     const elsewhere = join(folder, 'elsewhere.json');
     renameSync(profiles.path, elsewhere);

@@ -37,7 +37,7 @@ describe.each([
     expect(stored()).toEqual({ default: HOME, work: { ...WORK, key: 'slk_new' } });
   });
 
-  it('logout deletes this profile only', () => {
+  it('logout deletes only the profile that the option or the variable chooses', () => {
     session.profiles.use('default');
     logout(session, options);
     expect(stored()).toEqual({ default: HOME });
