@@ -4,6 +4,7 @@ import type { FullAccounts } from '#waiting-data';
 import type { DeletedRange, EmittedEvent, EventPlace } from '#events';
 import type { RecordedEvents } from './history/recorded-events.js';
 import { createLog, metrics } from '#observability';
+import { untilLocked } from '#testing';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { RoutingWebhookDependents } from '../routing-webhook-dependents.js';
 import { DeliveredLog, DeliveredRepository, KEPT } from './history/delivered.repository.js';
@@ -532,16 +533,12 @@ describe('deliveries of a webhook that is deleted', () => {
   ])('are not %s meanwhile', async (_, change) => {
     const places: EventPlace[] = [];
     for (let n = 0; n < 1001; n++) places.push(await park(null));
-    const isWaiting = async () =>
-      (await routing.database.query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"))
-        .rowCount;
     let changed: Promise<unknown> | undefined;
     await routing.database.transaction(async (transaction) => {
       await transaction.query('DELETE FROM webhook WHERE id = $1', [webhook]);
       await new RoutingWebhookDependents(routing.backlogs).webhookDeleted(transaction, owner, webhook);
-      let ended = false;
-      changed = change(places.at(-1)!).finally(() => (ended = true));
-      while (!ended && !(await isWaiting()));
+      changed = change(places.at(-1)!);
+      await Promise.race([changed, untilLocked(routing)]);
     });
     await changed;
     expect([await backlogs(), await due()]).toEqual([0, []]);
