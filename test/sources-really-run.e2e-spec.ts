@@ -173,6 +173,22 @@ describe('a source', () => {
     });
   });
 
+  it('is deleted after its last hook, whose events, logs and errors still go to its listeners', async () => {
+    const listener = await api.source("export default { name: 'heir', run(e) { this.$emit(e.error?.message ?? e.message ?? e); } }");
+    const source = await api.source(`export default { name: 'testator', hooks: {
+      async deactivate() { await new Promise((r) => setTimeout(r, 500)); this.$emit('the end', { name: 'will' }); console.log('a line'); throw new Error('too early'); }
+    } }`);
+    for (const stream of ['will', '$logs', '$errors']) {
+      const subscribed = await api.post(`/subscriptions?emitter_id=${source.id}&event_name=${stream}&listener_id=${listener.id}`);
+      expect(subscribed.status).toBe(200);
+    }
+    expect((await api.delete(`/sources/${source.id}`)).status).toBe(204);
+    expect((await api.get(`/sources/${source.id}`)).status).toBe(404);
+    const { body } = await api.get('/users/me/subscriptions');
+    expect(body.data.filter(({ emitter_id }: any) => emitter_id === source.id)).toEqual([]);
+    await eventually(async () => expect((await events(listener)).toSorted()).toEqual(['a line', 'the end', 'too early']));
+  });
+
   it('is deleted even if its hook throws', async () => {
     const source = await api.source(
       "export default { name: 'stubborn', props: { http: '$.interface.http' }, hooks: { deactivate() { throw new Error('never'); } } }",

@@ -36,7 +36,7 @@ export class RoutingFixture {
     this.backlogs = new BacklogsRepository(database);
     this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents(this.backlogs));
     this.webhooksService = new WebhooksService(this.webhooks, this.config, this.box);
-    this.subscriptions = new SubscriptionsRepository(database.rows(SubscriptionRow));
+    this.subscriptions = new SubscriptionsRepository(database, database.rows(SubscriptionRow));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids, owner_id }: { ids?: string[]; owner_id?: UserId }) => {
       if (!this.catalogResponds) throw new Unavailable('away');

@@ -398,6 +398,22 @@ describe('the directory of emitters', () => {
     expect(last.on).toBeGreaterThanOrEqual(off);
   });
 
+  it('knows when it learnt that an emitter was deleted, also one that it did not know before', async () => {
+    const deletedAt = async (id: EmitterId) => {
+      const { rows } = await db.database.query<{ at: number }>('SELECT deleted_at_ms AS at FROM emitter WHERE id = $1', [id]);
+      return rows[0]!.at;
+    };
+    await directory.learn({ ...state('dc_1', 1), active: false });
+    expect(await deletedAt('dc_1')).toBe(0);
+    for (const id of ['dc_1', 'dc_2'] as const) {
+      await directory.learn({ ...state(id, 2), active: false, deleted: true });
+      expect(Math.abs((await deletedAt(id)) - Date.now())).toBeLessThan(10_000);
+    }
+    const first = await deletedAt('dc_1');
+    await directory.learn({ ...state('dc_1', 3), active: false, deleted: true });
+    expect(await deletedAt('dc_1')).toBe(first);
+  });
+
   it('learns all states after facts were lost, also which sources do not exist any more', async () => {
     // more than one query asks for
     const ids = Array.from({ length: 1200 }, (_, n) => `dc_${n}` as SourceId);

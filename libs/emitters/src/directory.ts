@@ -57,6 +57,10 @@ export class Emitter {
 
   @Column('bigint', { default: 0, select: false })
   deactivated_at_ms!: number;
+
+  /** When the app learnt that it was deleted; 0: by a version that did not store it. */
+  @Column('bigint', { default: 0, select: false })
+  deleted_at_ms!: number;
 }
 
 class CreateEmitters1795305600001 extends Migration {
@@ -79,8 +83,15 @@ class AddSwitchTimes1795737600001 extends Migration {
       ADD COLUMN deactivated_at_ms bigint NOT NULL DEFAULT 0`;
 }
 
+class AddDeletionTimes1798646400000 extends Migration {
+  readonly sql = 'ALTER TABLE emitter ADD COLUMN deleted_at_ms bigint NOT NULL DEFAULT 0';
+}
+
 /** The directory's table, for the schema of an app that has one. */
-export const emittersSchema: SchemaPart = { entities: [Emitter], migrations: [CreateEmitters1795305600001, AddSwitchTimes1795737600001] };
+export const emittersSchema: SchemaPart = {
+  entities: [Emitter],
+  migrations: [CreateEmitters1795305600001, AddSwitchTimes1795737600001, AddDeletionTimes1798646400000],
+};
 
 /** A state that is newer than the one that the app knew. */
 export interface EmitterChange {
@@ -379,11 +390,14 @@ async function storeNewest(session: Session, states: EmitterState[]): Promise<Ma
   const { rows } = await session.query<{ id: string; first: boolean }>({
     name: 'emitters-learn',
     // one statement stores newer states and returns whether the emitters were unknown: xmax = 0 distinguishes an inserted row from an updated one
-    text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms)
-           SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[])
+    text: `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms, deleted_at_ms)
+           SELECT *, CASE WHEN deleted THEN ${NOW_MS} ELSE 0 END
+           FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[])
+             AS state (id, owner_id, kind, active, deleted, version, created_at_ms)
            ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted, version = excluded.version,
              activated_at_ms = CASE WHEN excluded.active > emitter.active THEN ${NOW_MS} ELSE emitter.activated_at_ms END,
-             deactivated_at_ms = CASE WHEN excluded.active < emitter.active THEN ${NOW_MS} ELSE emitter.deactivated_at_ms END
+             deactivated_at_ms = CASE WHEN excluded.active < emitter.active THEN ${NOW_MS} ELSE emitter.deactivated_at_ms END,
+             deleted_at_ms = CASE WHEN excluded.deleted > emitter.deleted THEN ${NOW_MS} ELSE emitter.deleted_at_ms END
            WHERE emitter.version < excluded.version
            RETURNING id, xmax = 0 AS first`,
     values: (['emitter_id', 'owner_id', 'kind', 'active', 'deleted', 'version', 'created_at_ms'] as const).map((column) =>

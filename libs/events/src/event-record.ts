@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { type EmitterId, isEmitterId, ksuid, storableText } from '#contracts';
+import { type EmitterId, isEmitterId, ksuid, OUTBOX_HEADER, storableText } from '#contracts';
 import {
   attributesProblem,
   type EventContext,
@@ -56,6 +56,8 @@ export interface EmittedEvent {
   dueStream?: Stream;
   /** It waited on `$in` and is now due: the store removes it from there. */
   waited?: boolean;
+  /** It comes from the outbox of a service: a run of its emitter emitted it, or Sluice reports an error. Absent: any other producer emitted it. */
+  fromOutbox?: true;
 }
 
 /** Not an event: it is copied to the dead-letter topic with the reason. */
@@ -265,6 +267,7 @@ function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: B
     dueAt,
     dueStream: dueAt === undefined ? undefined : streamOf(attributes.sluiceduestream),
     waited: due !== undefined && stream !== WAITING_STREAM,
+    ...(record.header(OUTBOX_HEADER) !== undefined && { fromOutbox: true }),
   };
 }
 

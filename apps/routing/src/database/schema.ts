@@ -31,6 +31,7 @@ import { KeepClocksOfReplays1797897600000 } from './migrations/0016-keep-clocks-
 import { KnowSuspendedAccounts1797897600002 } from './migrations/0017-know-suspended-accounts.js';
 import { NoteSwitchesOfWebhooks1797897600004 } from './migrations/0018-note-switches-of-webhooks.js';
 import { DeleteWebhooksInBatches1797984000010 } from './migrations/0019-delete-webhooks-in-batches.js';
+import { EndSubscriptions1798646400001 } from './migrations/0020-end-subscriptions.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -71,5 +72,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     KnowSuspendedAccounts1797897600002,
     NoteSwitchesOfWebhooks1797897600004,
     DeleteWebhooksInBatches1797984000010,
+    EndSubscriptions1798646400001,
   ],
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type EmitterId, newId, type UserId } from '#contracts';
+import { type EmitterId, newId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import type { EmittedEvent } from '#events';
 import { createLog } from '#observability';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
@@ -17,9 +17,10 @@ beforeEach(() => {
   owner = newId('user');
 });
 
-const event = (emitterId: EmitterId, stream = ''): EmittedEvent => ({
+/** @param ms by default, it is emitted after all that the test has done */
+const event = (emitterId: EmitterId, stream = '', ms = Date.now() + 60_000): EmittedEvent => ({
   kind: 'event',
-  place: { ms: 1, seq: 1 },
+  place: { ms, seq: 1 },
   emitterId,
   stream,
   emitId: 'e',
@@ -162,6 +163,47 @@ describe('an event is matched with', () => {
     const before = await version();
     await routing.webhooksService.update({ owner_id: owner, id: webhook, name: 'x' });
     expect(await version()).toBe(before + 1);
+  });
+});
+
+describe('an event of a deleted emitter', () => {
+  const remove = async (id: SourceId | WorkflowId) => {
+    await routing.directory.learn(routing.state(owner, id, { version: 2, active: false, deleted: true }));
+    const { rows } = await routing.database.query<{ ms: number }>('SELECT deleted_at_ms AS ms FROM emitter WHERE id = $1', [id]);
+    return rows[0]!.ms;
+  };
+  const idsOf = async (events: EmittedEvent[]) => (await matching.match(events)).map((match) => match?.listeners.map(({ id }) => id));
+
+  it('goes to the listeners that the emitter had if it was emitted before the deletion, or by a run of the emitter', async () => {
+    for (const id of [await routing.source(owner), await routing.workflow(owner)]) {
+      const [webhook, other, all] = [await routing.webhook(owner), await routing.webhook(owner), await routing.webhook(owner)];
+      await subscribe(id, webhook);
+      await subscribe(id, other, 'other');
+      await subscribe(owner, all);
+      const deletedAt = await remove(id);
+      const [before, after] = [event(id, '', deletedAt), event(id, '', deletedAt + 1)];
+      expect(await idsOf([before, after, { ...after, fromOutbox: true }, event(id, 'other', deletedAt)])).toEqual([
+        [webhook, all],
+        [],
+        [webhook, all],
+        [other],
+      ]);
+      expect((await matching.introduce([before]))[0]?.listeners).toHaveLength(2);
+      await routing.webhooksService.delete({ owner_id: owner, id: webhook });
+      expect(await idsOf([before])).toEqual([[all]]);
+      await routing.subscriptions.delete(owner, owner, all, '');
+    }
+  });
+
+  it('goes to the listeners that the emitter had until Kafka can have no event from before its deletion', async () => {
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+    await subscribe(source, webhook);
+    const before = event(source, '', await remove(source));
+    await routing.subscriptions.deleteEnded(8);
+    expect(await idsOf([before])).toEqual([[webhook]]);
+    await routing.database.query("UPDATE subscription SET ended_at = ended_at - interval '8 days' WHERE emitter_id = $1", [source]);
+    await routing.subscriptions.deleteEnded(8);
+    expect(await idsOf([before])).toEqual([[]]);
   });
 });
 

@@ -14,7 +14,7 @@ const MAX_ROWS = 20_000;
 
 export interface Match {
   ownerId: UserId;
-  /** The emitter is a workflow that was removed: it may have returned. It has no listeners. */
+  /** The emitter is a workflow that was removed before the event was emitted: it may have returned. It has no listeners. */
   isRemoved?: boolean;
   /** Earlier events of the emitter are postponed: this one must not overtake them. */
   postponed: boolean;
@@ -27,13 +27,21 @@ interface MatchRow {
   /** The index of the requested pair. */
   n: number;
   owner_id: UserId;
-  removed: boolean;
+  kind: 'source' | 'workflow';
+  /** When it was deleted; null: it was not. */
+  deleted_at_ms: number | null;
   postponed: boolean;
   /** null: no listener. */
   listener_id: ListenerId | null;
   /** The newest version of a webhook. */
   version: number | null;
 }
+
+/** An emitter that was deleted. */
+type Ended = Pick<MatchRow, 'kind'> & { deleted_at_ms: number };
+
+/** Whether a deleted emitter's event goes to nobody. Its subscriptions still apply to what was emitted before, and to what its last runs emit. */
+const isAfterEnd = ({ place, fromOutbox }: EmittedEvent, { deleted_at_ms }: Ended): boolean => !fromOutbox && place.ms > deleted_at_ms;
 
 type Pair = Pick<EmittedEvent, 'emitterId' | 'stream'>;
 const keyOf = ({ emitterId, stream }: Pair): string => `${emitterId} ${stream}`;
@@ -66,12 +74,19 @@ export class MatchRepository {
     if (pairs.length === 0) return [];
     const { rows, complete } = await this.findFirst(pairs);
     const matches: Match[] = [];
-    for (const { n, owner_id, removed, postponed, listener_id, version } of rows) {
-      const match = (matches[n] ??= { ownerId: owner_id, postponed, listeners: [], ...(removed && { isRemoved: true }) });
+    const ended: Ended[] = [];
+    for (const { n, owner_id, kind, deleted_at_ms, postponed, listener_id, version } of rows) {
+      const match = (matches[n] ??= { ownerId: owner_id, postponed, listeners: [] });
+      if (deleted_at_ms !== null) ended[n] = { kind, deleted_at_ms };
       if (listener_id !== null) match.listeners.push({ id: listener_id, version });
     }
     const end = numberOf.findIndex((n) => n >= complete);
-    return (end < 0 ? numberOf : numberOf.slice(0, end)).map((n) => matches[n]);
+    return (end < 0 ? numberOf : numberOf.slice(0, end)).map((n, index) => {
+      const [match, emitter] = [matches[n], ended[n]];
+      return match && emitter && isAfterEnd(events[index]!, emitter)
+        ? { ...match, listeners: [], ...(emitter.kind === 'workflow' && { isRemoved: true }) }
+        : match;
+    });
   }
 
   /**
@@ -107,7 +122,8 @@ export class MatchRepository {
     const { rows } = await this.database.query<MatchRow>({
       name: `match ${limit}`,
       text: `
-        SELECT asked.n::int - 1 AS n, emitter.owner_id, emitter.deleted AND emitter.kind = 'workflow' AS removed, earlier.postponed, found.listener_id, found.version
+        SELECT asked.n::int - 1 AS n, emitter.owner_id, emitter.kind, CASE WHEN emitter.deleted THEN emitter.deleted_at_ms END AS deleted_at_ms,
+          earlier.postponed, found.listener_id, found.version
         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n)
         JOIN emitter ON emitter.id = asked.emitter_id
         -- OFFSET 0: once for each pair, not for each listener
@@ -125,7 +141,7 @@ export class MatchRepository {
             AND ((webhook.active AND NOT webhook.suspended) OR (listener.active AND NOT listener.deleted))
             -- a glob does not make an emitter trigger itself
             AND (s.emitter_id = asked.emitter_id OR s.listener_id <> asked.emitter_id)
-        ) AS found ON NOT emitter.deleted
+        ) AS found ON true
         ORDER BY asked.n, found.listener_id
         LIMIT ${limit}`,
       values: [pairs.map(({ emitterId }) => emitterId), pairs.map(({ stream }) => stream)],

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EVENTS_TOPIC, isId, OUTBOX_HEADER, type UserId } from '#contracts';
+import { EVENTS_TOPIC, isId, type UserId } from '#contracts';
 import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { deadLetterRecord, isOutage, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
@@ -107,7 +107,7 @@ export class Router {
     if (read.kind !== 'event') return read;
     // a waiting emit is not emitted yet
     if (read.stream === WAITING_STREAM) return undefined;
-    if (!this.repeated.isRepeated(record, read)) return read;
+    if (!this.repeated.isRepeated(read)) return read;
     repeats.inc();
     return undefined;
   }
@@ -195,8 +195,8 @@ class RepeatedEmits {
   private readonly places = new LRUCache<string, number>({ max: REMEMBERED });
 
   /** True for the second copy. The first one remains the first if it is read again, after a rebalance or a failure. */
-  isRepeated(record: LogRecord, { emitterId, stream, emitId, place }: EmittedEvent): boolean {
-    if (record.header(OUTBOX_HEADER) === undefined) return false;
+  isRepeated({ emitterId, stream, emitId, place, fromOutbox }: EmittedEvent): boolean {
+    if (!fromOutbox) return false;
     const emit = `${emitterId} ${stream} ${emitId}`;
     const first = this.places.get(emit);
     if (first !== undefined && first < place.seq) return true;

@@ -8,7 +8,7 @@ import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js'
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 /**
- * Runs in the transaction that stores a change of an emitter: deletes the subscriptions of a deleted emitter, cancels its replays, and subscribes the
+ * Runs in the transaction that stores a change of an emitter: ends the subscriptions to a deleted emitter, cancels its replays, and subscribes the
  * listeners of older auto-subscriptions to a new one.
  */
 @Injectable()
@@ -28,8 +28,10 @@ export class EmitterChanges extends EmitterChangeHandler {
       const { owner_id, emitter_id, deleted } = state;
       // a workflow that was removed and registered again is a new emitter, even if the fact of its removal has not arrived
       const revived = !first && !deleted && (await updateCreation(transaction, state));
+      if (deleted) await this.subscriptions.endOf(transaction, owner_id, emitter_id);
+      else if (revived) await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
+      else if (!first) await this.subscriptions.continueOf(transaction, owner_id, emitter_id);
       if (deleted || revived) {
-        await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
         await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id);
         await cancelReplaysOf(transaction, emitter_id);
       }

@@ -97,6 +97,22 @@ describe('a subscription', () => {
     expect(await routing.service.listAuto(owner)).toEqual([]);
   });
 
+  it('is not listed and not found after its emitter was deleted, and returns if the deletion is undone', async () => {
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+    const reference = { owner_id: owner, emitter_id: source, listener_id: webhook };
+    const made = await routing.service.create(reference);
+    await routing.directory.learn(routing.state(owner, source, { deleted: true, version: 2 }));
+    expect(await names()).toEqual([]);
+    expect(await codeOf(routing.service.delete(reference))).toBe('not_found');
+    // by a restore of the catalog
+    await routing.directory.learn(routing.state(owner, source, { version: 3, created_at_ms: 1 }));
+    expect(await routing.service.list({ owner_id: owner })).toEqual([made]);
+    await routing.directory.learn(routing.state(owner, source, { deleted: true, version: 4 }));
+    await routing.directory.learn(routing.state(owner, source, { version: 5, created_at_ms: Date.now() + 60_000 }));
+    expect(await names()).toEqual([]);
+    expect(await codeOf(routing.service.create(reference))).toBe('no error');
+  });
+
   it('is not left behind when it is made while its listener goes', async () => {
     for (let n = 0; n < 20; n++) {
       const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, type FindOptionsWhere, Index, LessThan, PrimaryColumn, Repository, Unique } from 'typeorm';
-import { newId, type Subscription, type SubscriptionId, type UserId, type WebhookId } from '#contracts';
+import { Column, Entity, type FindOptionsWhere, Index, IsNull, LessThan, Not, PrimaryColumn, Repository, Unique } from 'typeorm';
+import { type EmitterId, newId, type Subscription, type SubscriptionId, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
-import { BYTEWISE_TEXT, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
 
 @Entity('subscription')
 @Unique('subscription_owner_id_emitter_id_event_name_listener_id_key', ['owner_id', 'emitter_id', 'event_name', 'listener_id'])
@@ -12,6 +12,7 @@ import { BYTEWISE_TEXT, type Transaction } from '#database';
 @Index('subscription_of_listener', ['listener_id'])
 @Index('subscription_of_emitter', ['emitter_id'])
 @Index('subscription_of_owner', ['owner_id', 'id'])
+@Index('subscription_ended', ['emitter_id'], { where: 'ended_at IS NOT NULL' })
 export class SubscriptionRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   id!: Subscription['id'];
@@ -32,14 +33,22 @@ export class SubscriptionRow {
 
   @Column({ ...BYTEWISE_TEXT, select: false })
   stream!: string;
+
+  /** When its emitter was deleted: from then on, it only applies to events from before, and those of the emitter's last runs. */
+  @Column('timestamptz', { nullable: true, select: false })
+  ended_at!: Date | null;
 }
 
 const COLUMNS = ['id', 'emitter_id', 'listener_id', 'event_name'];
+const DELETE_BATCH = 10_000;
 
 /** The only writer of the table `subscription`. */
 @Injectable()
 export class SubscriptionsRepository {
-  constructor(@InjectRepository(SubscriptionRow) private readonly subscriptions: Repository<SubscriptionRow>) {}
+  constructor(
+    private readonly database: Database,
+    @InjectRepository(SubscriptionRow) private readonly subscriptions: Repository<SubscriptionRow>,
+  ) {}
 
   /** Creates the subscription, or finds the one that has the same three names. */
   async create(transaction: Transaction, ownerId: UserId, emitterId: string, listenerId: string, eventName: string): Promise<Subscription> {
@@ -74,7 +83,7 @@ export class SubscriptionsRepository {
 
   /** Newest first. @param before the id of the last one that the caller has */
   async list(ownerId: UserId, before: SubscriptionId | undefined, limit: number): Promise<Subscription[]> {
-    const where = { owner_id: ownerId, ...(before === undefined ? {} : { id: LessThan(before) }) };
+    const where = { owner_id: ownerId, ended_at: IsNull(), ...(before === undefined ? {} : { id: LessThan(before) }) };
     return this.subscriptions.find({ where, order: { id: 'DESC' }, take: limit });
   }
 
@@ -83,7 +92,7 @@ export class SubscriptionsRepository {
     const deleted = await this.subscriptions
       .createQueryBuilder()
       .delete()
-      .where({ owner_id: ownerId, emitter_id: emitterId, listener_id: listenerId, event_name: eventName })
+      .where({ owner_id: ownerId, emitter_id: emitterId, listener_id: listenerId, event_name: eventName, ended_at: IsNull() })
       .returning(COLUMNS)
       .execute();
     return deleted.raw as Subscription[];
@@ -98,6 +107,31 @@ export class SubscriptionsRepository {
   async deleteOf(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
     const subscriptions = transaction.rows(SubscriptionRow).createQueryBuilder();
     await subscriptions.delete().where('owner_id = :ownerId AND (emitter_id = :id OR listener_id = :id)', { ownerId, id }).execute();
+  }
+
+  /** Ends the subscriptions to a deleted emitter, and deletes those that name it as listener. */
+  async endOf(transaction: Transaction, ownerId: UserId, id: EmitterId): Promise<void> {
+    await transaction.rows(SubscriptionRow).delete({ owner_id: ownerId, listener_id: id });
+    await transaction.rows(SubscriptionRow).update({ owner_id: ownerId, emitter_id: id, ended_at: IsNull() }, { ended_at: () => 'now()' });
+  }
+
+  /** Continues the subscriptions to an emitter whose deletion was undone. */
+  async continueOf(transaction: Transaction, ownerId: UserId, emitterId: EmitterId): Promise<void> {
+    await transaction
+      .rows(SubscriptionRow)
+      .update({ owner_id: ownerId, emitter_id: emitterId, ended_at: Not(IsNull()) }, { ended_at: null });
+  }
+
+  /** Deletes those that ended so long ago that they cannot apply to anything any more. */
+  async deleteEnded(olderThanDays: number): Promise<void> {
+    for (let deleted = DELETE_BATCH; deleted === DELETE_BATCH;) {
+      const { rowCount } = await this.database.query(
+        `DELETE FROM subscription WHERE id IN (
+           SELECT id FROM subscription WHERE ended_at < now() - $1 * interval '1 day' LIMIT ${DELETE_BATCH} FOR UPDATE SKIP LOCKED)`,
+        [olderThanDays],
+      );
+      deleted = rowCount ?? 0;
+    }
   }
 }
 
