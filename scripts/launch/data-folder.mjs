@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { APPS } from '../processes/apps.mjs';
@@ -12,6 +12,7 @@ import { writeSecret } from '../shell/secret-file.mjs';
  * The data folder of an instance:
  *
  *     lock            the process that uses it
+ *     claims/*        the processes that use it or want to, see `lockDataFolder`
  *     running.json    the addresses of the running instance (deleted when it begins to stop)
  *     last-start      the hash of what the last successful start depended on
  *     api-key         of the first account
@@ -26,6 +27,7 @@ import { writeSecret } from '../shell/secret-file.mjs';
 export const dataFolder = (dir) => ({
   dir,
   lock: join(dir, 'lock'),
+  claims: join(dir, 'claims'),
   running: join(dir, 'running.json'),
   lastStart: join(dir, 'last-start'),
   apiKey: join(dir, 'api-key'),
@@ -44,6 +46,9 @@ const LOCK_WITHIN_MS = 20_000;
 
 /**
  * Locks a data folder for this process. Waits for another instance that is stopping, or starting: one that has no running.json.
+ *
+ * Each process writes a separate file, its claim, before it looks for the claims of others: of two, the later one sees the earlier one, however long a process
+ * pauses between two steps. A process that sees another claim takes back its own; one that sees none has the folder, and keeps its claim until it unlocks it.
  * @param {DataFolder} folder
  * @param {{ say?: (line: string) => void, withinMs?: number }} [options]
  * @throws {ExplainedError} if another instance is running, or still has the lock after `withinMs`; if the folder cannot be used
@@ -52,35 +57,59 @@ export async function lockDataFolder(folder, { say = () => {}, withinMs = LOCK_W
   const deadline = Date.now() + withinMs;
   let isWaiting = false;
   try {
-    mkdirSync(join(folder.dir, 'apps'), { recursive: true });
+    for (const part of ['apps', 'claims']) mkdirSync(join(folder.dir, part), { recursive: true });
     // Can be traversed but not listed: PostgreSQL may run as another user.
     chmodSync(folder.dir, 0o711);
     for (;;) {
+      writePidFile(ownClaim(folder), process.pid);
       const holder = readPidFile(folder.lock);
-      if (holder?.pid === process.pid) {
+      const other = holder ?? otherClaimant(folder);
+      if (!other) {
         // of an instance that was killed
         rmSync(folder.running, { force: true });
+        writePidFile(folder.lock, process.pid);
+        deleteOldClaims(folder);
         return;
       }
-      if (!holder) {
-        writePidFile(folder.lock, process.pid);
-      } else if (existsSync(folder.running) || Date.now() > deadline) {
+      removePidFile(ownClaim(folder));
+      if ((holder && existsSync(folder.running)) || Date.now() > deadline) {
         throw new ExplainedError(
-          `Sluice is already running on ${folder.dir} (process ${holder.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
+          `Sluice is already running on ${folder.dir} (process ${other.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
         );
-      } else if (!isWaiting) {
+      }
+      if (!isWaiting) {
         say(
-          `Sluice is starting or stopping on ${folder.dir} (process ${holder.pid}): waiting until it has stopped, at most ${withinMs / 1000} s`,
+          `Sluice is starting or stopping on ${folder.dir} (process ${other.pid}): waiting until it has stopped, at most ${withinMs / 1000} s`,
         );
         isWaiting = true;
       }
-      // Two simultaneous starts: the later one has overwritten the lock of the earlier one, which detects it here.
-      await sleep(50);
+      // not all at the same time
+      await sleep(30 + Math.random() * 40);
     }
   } catch (error) {
     if (error instanceof ExplainedError) throw error;
     throw new ExplainedError(`The data folder ${folder.dir} cannot be used: ${/** @type {Error} */ (error).message}.`);
   }
+}
+
+/** @param {DataFolder} folder */
+const ownClaim = (folder) => join(folder.claims, String(process.pid));
+
+/** @param {DataFolder} folder */
+const claims = (folder) => readdirSync(folder.claims).map((name) => join(folder.claims, name));
+
+/** @param {DataFolder} folder */
+const otherClaimant = (folder) =>
+  claims(folder)
+    .map((claim) => readPidFile(claim))
+    .find((claimant) => claimant && claimant.pid !== process.pid);
+
+/**
+ * Of processes that were killed.
+ * @param {DataFolder} folder locked
+ */
+function deleteOldClaims(folder) {
+  for (const claim of claims(folder)) if (/\/\d+$/.test(claim) && !readPidFile(claim)) removePidFile(claim);
 }
 
 /**
@@ -93,6 +122,7 @@ export const withdraw = (folder) => rmSync(folder.running, { force: true });
 export function unlockDataFolder(folder) {
   withdraw(folder);
   removePidFile(folder.lock);
+  removePidFile(ownClaim(folder));
 }
 
 /**

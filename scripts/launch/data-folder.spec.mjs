@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -30,6 +30,35 @@ test('the addresses of an instance that was killed are not those of the one that
   expect(localInstance(folder)).toEqual(stopped());
 });
 
+test('one of several processes at a time has the folder, also if they pause between two steps, and those that are killed leave nothing behind', async () => {
+  const program = `
+    import { closeSync, openSync, rmSync } from 'node:fs';
+    import { setTimeout as sleep } from 'node:timers/promises';
+    const { dataFolder, lockDataFolder, unlockDataFolder } = await import(${JSON.stringify(new URL('data-folder.mjs', import.meta.url).href)});
+    const folder = dataFolder(${JSON.stringify(folder.dir)});
+    const held = folder.dir + '/held';
+    for (let n = 0; n < 5; n++) {
+      await lockDataFolder(folder);
+      closeSync(openSync(held, 'wx'));
+      await sleep(20);
+      rmSync(held);
+      unlockDataFolder(folder);
+    }`;
+  writePidFile(join(folder.dir, 'lock'), 2 ** 30);
+  const processes = Array.from({ length: 4 }, () => spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' }));
+  const pauses = setInterval(() => {
+    const paused = processes[Math.floor(Math.random() * processes.length)];
+    paused?.kill('SIGSTOP');
+    setTimeout(() => paused?.kill('SIGCONT'), 120);
+  }, 40);
+  const codes = await Promise.all(processes.map((each) => new Promise((resolve) => each.once('exit', resolve))));
+  clearInterval(pauses);
+  expect(codes).toEqual([0, 0, 0, 0]);
+  writePidFile(join(folder.claims, '1073741824'), 2 ** 30);
+  await lockDataFolder(folder);
+  expect(readdirSync(folder.claims)).toEqual([String(process.pid)]);
+}, 60_000);
+
 describe('a data folder that another process has locked', () => {
   /** @type {import('node:child_process').ChildProcess} */
   let other;
@@ -59,6 +88,14 @@ describe('a data folder that another process has locked', () => {
       `Sluice is starting or stopping on ${folder.dir} (process ${other.pid}): waiting until it has stopped, at most 20 s`,
     ]);
     expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+  });
+
+  test('is refused while the other instance has claimed it, but has paused before it writes the lock', async () => {
+    rmSync(folder.lock);
+    mkdirSync(folder.claims);
+    writePidFile(join(folder.claims, String(other.pid)), Number(other.pid));
+    await expect(lockDataFolder(folder, { withinMs: 300 })).rejects.toThrow('Sluice is already running');
+    expect(readdirSync(folder.claims)).toEqual([String(other.pid)]);
   });
 
   test('is refused when the other instance does not stop in time', async () => {

@@ -20,7 +20,8 @@ export function writePidFile(file, pid) {
 export function readPidFile(file) {
   try {
     const { pid, identity } = JSON.parse(readFileSync(file, 'utf8'));
-    return Number.isInteger(pid) && isStillRunning(pid, identity) ? { pid, identity } : null;
+    // it has no identity if it had already exited when it was written down
+    return Number.isInteger(pid) && typeof identity === 'string' && isStillRunning(pid, identity) ? { pid, identity } : null;
   } catch {
     return null;
   }

@@ -42,7 +42,9 @@ describe('a pid file', () => {
     expect(readPidFile(file)).toBeNull();
   });
 
-  test('finds nothing if the file is missing or damaged', () => {
+  test('finds nothing if the file is missing or damaged, or its process had exited before it was written', () => {
+    expect(readPidFile(file)).toBeNull();
+    writePidFile(file, 2 ** 30);
     expect(readPidFile(file)).toBeNull();
     writeFileSync(file, '{"pid"');
     expect(readPidFile(file)).toBeNull();
