@@ -5,8 +5,14 @@ import { Consumes, deadlineOf, ignored, LogRecord, type Outcome } from '#messagi
 import { EmitterChangeHandler, EmitterDirectory } from './directory.js';
 import { LostFacts } from './lost-facts.js';
 
-/** Facts are rarer than events, and cost less when they are repeated. */
-const SETTINGS = { commitEveryMs: 500 };
+const SETTINGS = {
+  // facts are rarer than events, and cost less when they are repeated
+  commitEveryMs: 500,
+  // the end of a source may take minutes: an account that deletes many must not delay the facts of others
+  groupOf: ({ owner_id }: EmitterState) => owner_id,
+  groupConcurrency: 8,
+  loneGroupConcurrency: 28,
+};
 
 @Controller()
 class EmitterFactsController {

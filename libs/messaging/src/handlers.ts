@@ -31,6 +31,8 @@ export interface ConsumerSettings {
   groupConcurrency?: number;
   /** The same while no other group has work; by default `groupConcurrency`. */
   loneGroupConcurrency?: number;
+  /** For `Consumes`: the group of a payload's lane; by default, each lane is one. */
+  groupOf?(payload: never): string;
   /** The maximum number of tasks in progress for one tenant of groups (an account with many webhooks), so that many slow groups do not use up the rest either. */
   tenantConcurrency?: number;
   /** Additional tasks beyond `concurrency`, each for a group that has none in progress. */

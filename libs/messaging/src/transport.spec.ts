@@ -6,12 +6,16 @@ import { KafkaTransport, type TransportOptions } from './transport.js';
 
 type Planner = (records: LogRecord[]) => Promise<Task[][]>;
 
+const transport = new KafkaTransport({} as TransportOptions) as unknown as {
+  planner(
+    kind: 'consumes' | 'consumes-batch',
+    source: { topic: string },
+    handler: (records: LogRecord[]) => Promise<Task[][] | undefined>,
+    groupOf?: (payload: LogRecord) => string,
+  ): Planner;
+};
 const plannerOf = (handler: (records: LogRecord[]) => Promise<Task[][] | undefined>): Planner =>
-  (
-    new KafkaTransport({} as TransportOptions) as unknown as {
-      planner(kind: 'consumes-batch', source: { topic: string }, handle: typeof handler): Planner;
-    }
-  ).planner('consumes-batch', { topic: 'events' }, handler);
+  transport.planner('consumes-batch', { topic: 'events' }, handler);
 
 const records = [0, 1, 2].map(
   (offset) => new LogRecord('events', 0, { key: null, value: null, offset: `${offset}`, timestamp: '1', attributes: 0, headers: {} }, 1),
@@ -26,6 +30,19 @@ describe('a batch of records', () => {
   it('needs no more work if its handler returns nothing', async () => {
     expect(await plannerOf(async () => undefined)(records)).toEqual([[], [], []]);
   });
+});
+
+it('a record has the lane of its key, in the group of its payload', async () => {
+  const planner = transport.planner(
+    'consumes',
+    { topic: 'events' },
+    async () => undefined,
+    ({ offset }) => `group ${offset}`,
+  );
+  expect(await planner(records.slice(1))).toMatchObject([
+    [{ lane: 'events null', group: 'group 1' }],
+    [{ lane: 'events null', group: 'group 2' }],
+  ]);
 });
 
 it('a service does not start if two methods of a group have different settings', () => {

@@ -122,16 +122,22 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       const group = groups.get(entry.group) ?? { topics: new Map<string, Planner>(), settings };
       if (!isDeepStrictEqual(settings, group.settings))
         throw new Error(`two methods of the group "${entry.group}" have different settings`);
-      group.topics.set(entry.source.topic, this.planner(entry.kind, entry.source, handler));
+      group.topics.set(entry.source.topic, this.planner(entry.kind, entry.source, handler, settings.groupOf));
       groups.set(entry.group, group);
     }
     return [...groups].map(([group, { topics, settings }]) => this.laneConsumer(group, topics, settings));
   }
 
   /** Validates a batch and turns it into tasks; invalid records go to the dead-letter topic. */
-  private planner(kind: 'consumes' | 'consumes-batch', { payload }: Readable, handler: Handler): Planner {
+  private planner(
+    kind: 'consumes' | 'consumes-batch',
+    { payload }: Readable,
+    handler: Handler,
+    groupOf?: ConsumerSettings['groupOf'],
+  ): Planner {
     const one = (record: LogRecord, value: unknown): Task => ({
       lane: `${record.topic} ${record.key}`,
+      group: groupOf?.(value as never),
       run: () => this.outcomes.handle(record, () => handler(value, record)),
     });
     return async (records) => {
@@ -160,7 +166,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   private laneConsumer(
     group: string,
     topics: Map<string, Planner>,
-    { concurrency = DEFAULTS.concurrency, ...settings }: ConsumerSettings,
+    { concurrency = DEFAULTS.concurrency, groupOf: _, ...settings }: ConsumerSettings,
     onAssigned?: () => void,
   ): LaneConsumer {
     const { service, kafka, log, consumers, restores } = this.options;
