@@ -115,8 +115,10 @@ describe('resolved', () => {
     [{ valueFrom: { env: 'NONE' } }, 'all.yaml, document 1: the environment variable NONE is not set'],
     [{ valueFrom: { env: 'EMPTY' } }, 'all.yaml, document 1: the environment variable EMPTY is not set, or empty'],
     [{ valueFrom: { file: 'none' } }, 'there is no file'],
+    [{ valueFrom: { file: 'no-text' } }, 'no-text is empty'],
     [{ valueFrom: {} }, 'valueFrom must have env or file'],
   ])('refuses %j', (value, message) => {
+    writeFileSync(join(folder, 'no-text'), '\n');
     expect(() => resolved(value, manifest(), { EMPTY: '' })).toThrow(message);
   });
 });

@@ -161,11 +161,14 @@ export function resolved(value: unknown, { folder, origin }: Manifest, env: Reco
     const { env: variable, file } = part.valueFrom;
     if (typeof variable === 'string') return env[variable] || bad(`the environment variable ${variable} is not set, or empty`);
     if (typeof file !== 'string') return bad('valueFrom must have env or file');
+    const path = relative(process.cwd(), resolve(folder, file));
+    let text: string;
     try {
-      return fileText(relative(process.cwd(), resolve(folder, file)));
+      text = fileText(path);
     } catch (error) {
       return bad((error as Error).message);
     }
+    return text || bad(`${path} is empty`);
   };
   return inside(value);
 }

@@ -1,6 +1,6 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { usageError } from '../session/errors.js';
-import { writeTo } from '../session/files.js';
+import { replaceFile, writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 const TEMPLATES = {
@@ -49,6 +49,6 @@ export function init(session: Session, file: string, { template = 'timer' }: { t
     .at(-1)!
     .replace(/\.[^.]+$/, '');
   const name = base.replace(/[-_]+/g, ' ').replace(/^./, (letter) => letter.toUpperCase());
-  writeTo(path, () => writeFileSync(path, write(name)));
+  writeTo(path, () => replaceFile(path, write(name)));
   session.note(`wrote ${path}; next: sluice dev ${path}${template === 'timer' ? ' -p url=https://…' : ''}`);
 }

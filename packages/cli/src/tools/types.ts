@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeTo } from '../session/files.js';
+import { replaceFile, writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 /** The text of types/sluice-env.d.ts; the bundler puts it in. */
@@ -21,8 +21,8 @@ export function types(session: Session, folder = '.'): void {
   const written = project ?? join(folder, 'tsconfig.json');
   writeTo(folder, () => {
     mkdirSync(folder, { recursive: true });
-    writeFileSync(file, SLUICE_TYPES);
-    if (project === undefined) writeFileSync(written, `${JSON.stringify(PROJECT, null, 2)}\n`);
+    replaceFile(file, SLUICE_TYPES);
+    if (project === undefined) replaceFile(written, `${JSON.stringify(PROJECT, null, 2)}\n`);
   });
   const settings = project === undefined ? ` and ${written}` : `; ${project} is unchanged and must include this file, with "checkJs": true`;
   session.note(`wrote ${file}${settings}; next: export default defineSource({ … })`);
