@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { curatedModules } from '../curated-modules.js';
 import { RunnerConfig } from '../runner.config.js';
-import { chooseJail, isSafe, ladder } from './choose-jail.js';
+import { chooseJail, isSafe, ladder, openSocket } from './choose-jail.js';
 import { buildJailRoot, type JailRoot } from './jail-root.js';
 import { RunnerUsers } from './runner-users.js';
 
@@ -36,4 +37,22 @@ describe('choosing a jail', () => {
     const broken = { ...root, dir: '/nonexistent' };
     await expect(chooseJail(broken, 'bwrap', true, uid)).rejects.toThrow(/No jail for components works on this machine \(bwrap: .+\)/);
   });
+});
+
+it.each([
+  ['setpriv-lsm', 'bus', false, true],
+  ['setpriv-lsm', 'another', false, false],
+  // the component has another user then
+  ['setpriv-lsm', 'bus', true, false],
+  // with namespaces, no socket is visible
+  ['unshare', 'bus', false, false],
+] as const)('the rung %s, where the socket %s is open and Sluice is root (%s), is refused: %s', async (rung, socket, isRoot, isRefused) => {
+  const session = mkdtempSync(join(tmpdir(), 'sluice-session-'));
+  try {
+    writeFileSync(join(session, socket), '');
+    const reason = await openSocket(rung, [join(session, 'none'), join(session, 'bus')], isRoot);
+    expect(reason?.includes(join(session, socket)) ?? false).toBe(isRefused);
+  } finally {
+    rmSync(session, { recursive: true });
+  }
 });

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { access, chmod, constants, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,8 +76,38 @@ export function jailOf(rung: Rung, root: JailRoot): Jail {
   }
 }
 
+/** Through one of these, a program acts as its user, or as root, outside of any jail. */
+function powerfulSockets(): string[] {
+  const session = process.env.XDG_RUNTIME_DIR || `/run/user/${process.getuid?.()}`;
+  return [
+    `${session}/bus`,
+    `${session}/systemd/private`,
+    `${session}/docker.sock`,
+    `${session}/podman/podman.sock`,
+    '/var/run/docker.sock',
+  ];
+}
+
+/**
+ * Without namespaces, a component can connect to each unix socket that is open to its user. Unless we are root, that is our own user.
+ * @returns why the rung cannot be used; null: it can
+ */
+export async function openSocket(rung: Rung, sockets = powerfulSockets(), isRoot = process.getuid?.() === 0): Promise<string | null> {
+  if (rung !== 'setpriv-lsm' || isRoot) return null;
+  for (const path of sockets) {
+    const isOpen = await access(path, constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isOpen) return `what it holds runs as the user of Sluice, and would be obeyed by ${path}`;
+  }
+  return null;
+}
+
 /** Returns why this jail cannot be used; null: it can. */
 async function failure(jail: Jail, uid: number): Promise<string | null> {
+  const open = await openSocket(jail.rung);
+  if (open !== null) return open;
   const exchangeDir = await mkdtemp(join(tmpdir(), 'sluice-probe-')).catch((error: Error) => {
     throw new SandboxUnavailable(`The sandbox needs a writable temporary directory (TMPDIR): ${error.message}`);
   });
