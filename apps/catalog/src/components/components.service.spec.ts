@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type ComponentDescription, inspectComponent, Invalid, type SluiceError, Unavailable } from '#contracts';
+import { type ComponentDescription, inspectComponent, Invalid, type SluiceError, TimedOut, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
@@ -90,6 +90,26 @@ describe('the components of an account', () => {
     const created = await Promise.all([create(FIRST, 'code'), create(SECOND, 'code'), create(THIRD, 'code', OTHER)]);
     expect(created.map(({ id }) => id)).toEqual([FIRST, SECOND, THIRD]);
     expect(messages.requests.map(({ key }) => key)).toEqual([ME, ME, OTHER]);
+  });
+
+  it('inspects code again that an owner submits a second time if the first caller stops waiting before', async () => {
+    const { promise: late, resolve: end } = Promise.withResolvers<void>();
+    let calls = 0;
+    const reply = async () => {
+      if (++calls > 1) return described;
+      await late;
+      throw new TimedOut('the caller has left');
+    };
+    messages.replyTo(inspectComponent, reply as never);
+    const submit = (id: typeof FIRST | typeof SECOND, waits: number) =>
+      service.create({ id, owner_id: ME, component_code: 'code' }, Date.now() + waits);
+    const both = Promise.allSettled([submit(FIRST, 10_000), submit(SECOND, 50_000)]);
+    await new Promise(setImmediate);
+    const now = Date.now();
+    jest.spyOn(Date, 'now').mockReturnValue(now + 10_000);
+    end();
+    expect(await both).toMatchObject([{ reason: { code: 'timeout' } }, { value: { id: SECOND } }]);
+    expect(calls).toBe(2);
   });
 
   it('refuses code with which an account would exceed the limit, before it is inspected', async () => {
