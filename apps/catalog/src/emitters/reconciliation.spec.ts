@@ -72,6 +72,16 @@ describe('after a restore of its database, the catalog', () => {
     expect(overruled).toMatchObject({ sources: [state('dc_changed', 4), state('dc_orphan', 5)], workflows: [state('p_changed', 4)] });
   });
 
+  it('keeps no states of emitters that are deleted in the topic, too', async () => {
+    rows = { dc_restored: 1 };
+    topic = [
+      ...[state('dc_1', 1), state('dc_1', 2, { deleted: true }), state('dc_2', 2, { deleted: true }), state('p_1', 1, { deleted: true })],
+      ...[state('dc_restored', 2, { deleted: true }), state('dc_orphan', 3)],
+    ];
+    await reconciliation.reconcile();
+    expect(overruled).toEqual({ sources: [state('dc_restored', 2, { deleted: true }), state('dc_orphan', 3)], workflows: [] });
+  });
+
   it('leaves no secrets of sources that do not exist', async () => {
     const deployment = { code_hash: 'h', configured_props: 'planted', credentials: { cn_1: 'planted' }, schedules: {} };
     topic = [state('dc_1', 1, { deployment: { ...deployment, endpoint_key: null, name_slug: 'n' } })];

@@ -101,8 +101,12 @@ export class Reconciliation implements OnModuleInit, OnApplicationBootstrap, OnA
       const versions = new Map([...(await this.sources.versions(ids)), ...(await this.workflows.versions(ids))]);
       for (const state of states) {
         const { emitter_id, version } = state;
-        const known = Math.max(versions.get(emitter_id) ?? -1, lost.get(emitter_id)?.version ?? -1);
-        if (known < version) lost.set(emitter_id, withoutSecrets(state));
+        const stored = versions.get(emitter_id);
+        const known = Math.max(stored ?? -1, lost.get(emitter_id)?.version ?? -1);
+        if (version <= known) continue;
+        // nothing to publish; those of all emitters that were ever deleted do not fit into memory
+        if (state.deleted && stored === undefined) lost.delete(emitter_id);
+        else lost.set(emitter_id, withoutSecrets(state));
       }
       return true;
     };
