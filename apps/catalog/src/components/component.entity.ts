@@ -36,6 +36,7 @@ export const inspectedCode = (code: string, { bundle, ...description }: Inspecte
 
 @Entity('component')
 @Index('component_by_key', ['owner_id', 'key', 'id'], { where: 'key IS NOT NULL' })
+@Index('component_by_owner', ['owner_id', 'id'])
 @Index('component_of_code', ['code_hash'])
 @Index('component_registered', ['key'], { unique: true, where: 'registered' })
 export class ComponentRow {

@@ -91,6 +91,20 @@ describe('the components', () => {
     expect([await components.storedBytes(one), (await components.storedBytes(other)) > 0]).toEqual([0, true]);
   });
 
+  it('are deleted with their account by indexes, however many other accounts have', async () => {
+    const plans = await db.database.transaction(async (transaction) => {
+      await transaction.query('SET LOCAL enable_seqscan = off');
+      const explain = (statement: string) => transaction.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${statement}`);
+      const found = [
+        await explain("DELETE FROM component WHERE owner_id = 'u_1' RETURNING code_hash"),
+        // what the foreign key does for each of them
+        await explain("SELECT FROM source WHERE component_id = 'sc_1' FOR KEY SHARE"),
+      ];
+      return found.map(({ rows }) => rows.map((row) => row['QUERY PLAN']).join('\n'));
+    });
+    expect(plans).toEqual([expect.stringContaining('component_by_owner'), expect.stringContaining('source_of_component')]);
+  });
+
   it('are added while the last account with the same code is deleted', async () => {
     const [owners, hash] = [Array.from({ length: 20 }, () => newId('user')), 'd4'];
     const work = owners.map(async (owner_id) => {

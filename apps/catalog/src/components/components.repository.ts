@@ -124,6 +124,8 @@ export class ComponentsRepository {
 
   /** Deletes the components of an account, and code that no other component has. Returns the number of components. */
   async removeAll(transaction: Transaction, ownerId: UserId): Promise<number> {
+    // an account may have very many
+    transaction.takeLong();
     const { rows } = await transaction.query<{ code_hash: string }>('DELETE FROM component WHERE owner_id = $1 RETURNING code_hash', [
       ownerId,
     ]);

@@ -15,6 +15,7 @@ import { NoteRestores1796947200006 } from './migrations/0006-note-restores.js';
 import { KnowSuspendedAccounts1797897600001 } from './migrations/0007-know-suspended-accounts.js';
 import { SuspendAccountsOfWorkflows1797897600003 } from './migrations/0008-suspend-accounts-of-workflows.js';
 import { NoteRemovalsOfWorkflows1798473600001 } from './migrations/0009-note-removals-of-workflows.js';
+import { IndexComponentsOfOwner1798732800001 } from './migrations/0010-index-components-of-owner.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, SuspendedAccountRow, WorkflowRow],
@@ -32,5 +33,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     KnowSuspendedAccounts1797897600001,
     SuspendAccountsOfWorkflows1797897600003,
     NoteRemovalsOfWorkflows1798473600001,
+    IndexComponentsOfOwner1798732800001,
   ],
 });

@@ -28,6 +28,7 @@ export const NEW_MS = 30_000;
 @Unique('source_endpoint_key_key', ['endpoint_key'])
 @Index('source_external_id', ['owner_id', 'external_id'], { unique: true, where: 'external_id IS NOT NULL' })
 @Index('source_by_owner', ['owner_id', 'id'])
+@Index('source_of_component', ['component_id'])
 export class SourceRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   id!: SourceId;
