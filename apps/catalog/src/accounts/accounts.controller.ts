@@ -8,6 +8,7 @@ import {
   type SourceId,
   type SuspendedEmitters,
   suspendEmitters,
+  type UserId,
 } from '#contracts';
 import { Database } from '#database';
 import { Handles, Messages } from '#messaging';
@@ -34,7 +35,7 @@ export class AccountsController {
   async suspend(@Payload() { owner_id, suspended }: AccountSuspension): Promise<SuspendedEmitters> {
     // all of them are announced within the time of the command
     const sources = await this.sources.suspend(owner_id, suspended, CHANGED_TOGETHER);
-    const workflows = await this.workflows.suspend(owner_id, suspended);
+    const workflows = await this.workflows.suspend(owner_id, suspended, CHANGED_TOGETHER);
     await announceChanges(this.messages, [...sources, ...workflows], 'switched');
     // one that was being created meanwhile is found by the next command
     return { sources: sources.length, workflows: workflows.length, more: sources.length > 0 || workflows.length > 0 };
@@ -48,9 +49,18 @@ export class AccountsController {
   @Handles(removeFromCatalog)
   async remove(@Payload() { owner_id }: AccountRemoval): Promise<{ components: number; workflows: number }> {
     await this.sources.forgetSuspension(owner_id);
-    const workflows = await this.workflows.removeAll(owner_id);
-    await announceChanges(this.messages, workflows, 'deleted');
+    const workflows = await this.removeWorkflows(owner_id);
     const components = await this.database.transaction((transaction) => this.components.removeAll(transaction, owner_id));
-    return { components, workflows: workflows.length };
+    return { components, workflows };
+  }
+
+  /** Announces a part at a time: an account may have very many. Returns their number. */
+  private async removeWorkflows(ownerId: UserId): Promise<number> {
+    for (let removed = 0; ;) {
+      const states = await this.workflows.removeNext(ownerId, CHANGED_TOGETHER);
+      if (states.length === 0) return removed;
+      await announceChanges(this.messages, states, 'deleted');
+      removed += states.length;
+    }
   }
 }

@@ -54,7 +54,7 @@ it('the workflows of an account are suspended, resumed and removed together', as
   const suspend = async (suspended: boolean) => {
     const accounts = db.database.rows(SuspendedAccountRow);
     await (suspended ? accounts.save({ owner_id: owner }) : accounts.delete({ owner_id: owner }));
-    return (await workflows.suspend(owner, suspended)).length;
+    return (await workflows.suspend(owner, suspended, 100)).length;
   };
   const [isOn, isOff, isSuspended] = [
     [true, undefined],
@@ -89,8 +89,18 @@ it('the workflows of an account are suspended, resumed and removed together', as
   expect(await suspend(false)).toBe(3);
   expect([await states(), await workflows.states([late])]).toMatchObject([[isOn, isOff, isOn], [{ active: true }]]);
   await workflows.remove(late, 5);
-  expect([(await workflows.removeAll(owner)).length, (await workflows.removeAll(owner)).length]).toEqual([2, 0]);
+  expect([(await workflows.removeNext(owner, 100)).length, (await workflows.removeNext(owner, 100)).length]).toEqual([2, 0]);
   expect(await states()).toEqual([isOn]);
+});
+
+it('the workflows of an account are suspended and removed in parts', async () => {
+  const workflows = new WorkflowsRepository(db.database, db.database.rows(WorkflowRow));
+  const owner = newId('user');
+  for (let n = 0; n < 5; n++) await workflows.put(newId('workflow'), owner, 'Mail', true);
+  const partsOf = async (next: () => Promise<unknown[]>) =>
+    [await next(), await next(), await next(), await next()].map(({ length }) => length);
+  expect(await partsOf(() => workflows.suspend(owner, true, 2))).toEqual([2, 2, 1, 0]);
+  expect(await partsOf(() => workflows.removeNext(owner, 2))).toEqual([2, 2, 1, 0]);
 });
 
 it('workflows are published again over newer states that the database has lost, also if they are removed', async () => {

@@ -97,20 +97,21 @@ export class WorkflowsRepository {
     });
   }
 
-  /** Suspends, or lets continue, all workflows of an account. Returns the states of those that it has changed. */
-  async suspend(ownerId: UserId, suspended: boolean): Promise<EmitterState[]> {
+  /** Suspends, or lets continue, the next workflows of an account, at most `limit`. Returns the states of those that it has changed. */
+  async suspend(ownerId: UserId, suspended: boolean, limit: number): Promise<EmitterState[]> {
     return this.change(
-      `UPDATE workflow SET suspended = $2, version = ${nextVersion('workflow')} WHERE owner_id = $1 AND suspended <> $2 AND NOT deleted`,
-      [ownerId, suspended],
+      `UPDATE workflow SET suspended = $2, version = ${nextVersion('workflow')}
+       WHERE id IN (SELECT id FROM workflow WHERE owner_id = $1 AND suspended <> $2 AND NOT deleted ORDER BY id LIMIT $3)`,
+      [ownerId, suspended, limit],
     );
   }
 
-  /** Removes all workflows of an account. Returns the states of those that it has removed. */
-  removeAll(ownerId: UserId): Promise<EmitterState[]> {
+  /** Removes the next workflows of an account, at most `limit`. Returns the states of those that it has removed. */
+  removeNext(ownerId: UserId, limit: number): Promise<EmitterState[]> {
     return this.change(
       `UPDATE workflow SET deleted = true, active = false, suspended = false, name = '', removed_at_ms = ${NOW_MS}, version = ${nextVersion('workflow')}
-       WHERE owner_id = $1 AND NOT deleted`,
-      [ownerId],
+       WHERE id IN (SELECT id FROM workflow WHERE owner_id = $1 AND NOT deleted ORDER BY id LIMIT $2)`,
+      [ownerId, limit],
     );
   }
 
