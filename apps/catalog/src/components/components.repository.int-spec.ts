@@ -128,4 +128,25 @@ describe('the components', () => {
     expect(await components.findRegistered('shared')).toBeUndefined();
     expect(await components.describeRegistered('shared')).toBeUndefined();
   });
+
+  it('stay in the registry, or out of it, as the operator has decided when those that ship with Sluice are registered again', async () => {
+    const ship = (hash: string) => registry.register('feed', code(hash, 'feed'), null);
+    const registered = async () => (await components.describeRegistered('feed'))?.code_hash;
+    await ship('s1');
+    await ship('s2');
+    expect(await registered()).toBe('s2');
+    await registry.register('feed', code('own', 'feed'), '/home/feed.mjs');
+    await ship('s2');
+    await ship('s3');
+    expect(await registered()).toBe('own');
+    await registry.remove('feed');
+    await ship('s3');
+    await ship('s4');
+    expect(await registered()).toBeUndefined();
+    // the operator returns to the one that ships with Sluice, and gets its next versions
+    await registry.register('feed', code('s4', 'feed'), 'components/feed.mjs');
+    await ship('s4');
+    await ship('s5');
+    expect(await registered()).toBe('s5');
+  });
 });

@@ -16,6 +16,7 @@ import { KnowSuspendedAccounts1797897600001 } from './migrations/0007-know-suspe
 import { SuspendAccountsOfWorkflows1797897600003 } from './migrations/0008-suspend-accounts-of-workflows.js';
 import { NoteRemovalsOfWorkflows1798473600001 } from './migrations/0009-note-removals-of-workflows.js';
 import { IndexComponentsOfOwner1798732800001 } from './migrations/0010-index-components-of-owner.js';
+import { MarkShippedComponents1798732800002 } from './migrations/0011-mark-shipped-components.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, SuspendedAccountRow, WorkflowRow],
@@ -34,5 +35,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     SuspendAccountsOfWorkflows1797897600003,
     NoteRemovalsOfWorkflows1798473600001,
     IndexComponentsOfOwner1798732800001,
+    MarkShippedComponents1798732800002,
   ],
 });

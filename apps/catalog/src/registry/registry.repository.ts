@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { IsNull, Repository } from 'typeorm';
 import { type ComponentDescription, type ComponentId, newId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage } from '#database';
 import { ComponentRow, type InspectedCode } from '../components/component.entity.js';
@@ -52,12 +52,24 @@ export class RegistryRepository {
     };
   }
 
-  /** Makes this code the registry's component of its key. Sources of the previous one keep running its code. */
-  async register(key: string, code: InspectedCode, url: string): Promise<void> {
+  /**
+   * Makes this code the registry's component of its key. Sources of the previous one keep running its code.
+   *
+   * @param url where the operator has it from; null: it ships with Sluice, and does not return or replace what the operator has removed or registered
+   */
+  async register(key: string, code: InspectedCode, url: string | null): Promise<void> {
     await this.database.transaction(async (transaction) => {
       // serialises registrations of the same key
       await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`registry ${key}`]);
-      if (await transaction.rows(ComponentRow).existsBy({ registered: true, key, code_hash: code.hash })) return;
+      const rows = transaction.rows(ComponentRow);
+      const registered = await rows.findOneBy({ registered: true, key });
+      if (registered?.code_hash === code.hash) {
+        // the operator has registered the one that ships with Sluice, which its next version may replace
+        if (url === null && registered.component_url !== null) await rows.update({ id: registered.id }, { component_url: null });
+        return;
+      }
+      const isOperators = registered ? registered.component_url !== null : await rows.existsBy({ owner_id: IsNull(), key });
+      if (url === null && isOperators) return;
       const id = newId('component');
       await this.components.add(transaction, { id, owner_id: null, code, component_url: url });
       await this.components.register(transaction, key, id);

@@ -152,7 +152,7 @@ describe('the components that ship with Sluice', () => {
   /** A runtime that is ready after this time. */
   const startWith = (readyAfterMs: number) => {
     const readyAt = Date.now() + readyAfterMs;
-    const add = jest.fn(async () => {
+    const add = jest.fn<RegistryService['add']>(async () => {
       if (Date.now() < readyAt) throw new Error('the runtime does not reply');
       return [];
     });
@@ -170,6 +170,7 @@ describe('the components that ship with Sluice', () => {
     expect(isStarted()).toBe(false);
     await jest.advanceTimersByTimeAsync(1000);
     expect(isStarted()).toBe(true);
+    expect(add).toHaveBeenLastCalledWith(expect.stringMatching(/\/components$/), { shipped: true });
     const tried = add.mock.calls.length;
     await jest.advanceTimersByTimeAsync(60_000);
     expect([add.mock.calls.length, notFilled.mock.calls.length]).toEqual([tried, 0]);

@@ -27,8 +27,12 @@ export class RegistryService {
     return this.registry.list();
   }
 
-  /** Registers a file, or each code file of a folder. Throws Invalid, naming the first file that is not a component with a key. */
-  async add(path: string): Promise<RegisteredComponent[]> {
+  /**
+   * Registers a file, or each code file of a folder. Throws Invalid, naming the first file that is not a component with a key.
+   *
+   * @param shipped they ship with Sluice: what the operator has removed, or registered in their place, stays as it is
+   */
+  async add(path: string, { shipped = false } = {}): Promise<RegisteredComponent[]> {
     const files = (await stat(path)).isDirectory()
       ? (await readdir(path))
           .filter((name) => CODE_FILE.test(name))
@@ -37,7 +41,7 @@ export class RegistryService {
       : [path];
     if (files.length === 0) throw new Invalid(`no component found in ${path}`);
     const keys = new Set<string>();
-    for (const file of files) keys.add(await this.addFile(file));
+    for (const file of files) keys.add(await this.addFile(file, shipped));
     return (await this.registry.list()).filter(({ key }) => keys.has(key));
   }
 
@@ -45,7 +49,7 @@ export class RegistryService {
     if (!(await this.registry.remove(key))) throw new NotFound('registered component', key);
   }
 
-  private async addFile(file: string): Promise<string> {
+  private async addFile(file: string, shipped: boolean): Promise<string> {
     const bytes = await readFile(file);
     if (!isUtf8(bytes)) throw new Invalid(`${basename(file)} is not UTF-8`);
     const code = bytes.toString('utf8');
@@ -56,7 +60,7 @@ export class RegistryService {
       }));
     const { key } = known.description;
     if (key === null) throw new Invalid(`${basename(file)}: a registered component must have a key`);
-    await this.registry.register(key, known, file);
+    await this.registry.register(key, known, shipped ? null : file);
     return key;
   }
 }
@@ -92,7 +96,7 @@ export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationS
     let isLate = false;
     while (!this.stopping) {
       try {
-        const registered = await this.registry.add(FOLDER);
+        const registered = await this.registry.add(FOLDER, { shipped: true });
         return this.log.info({ keys: registered.map(({ key }) => key) }, 'registry.filled');
       } catch (error) {
         const isFirst = !isLate;
