@@ -22,6 +22,7 @@ import { RestoreRow, RestoresRepository } from './emitters/restores.repository.j
 import { OwnComponents, RegistryService } from './registry/registry.service.js';
 import { RegistryController } from './registry/registry.controller.js';
 import { RegistryRepository } from './registry/registry.repository.js';
+import { AccountTurns } from './sources/account-turns.js';
 import { SourceRow } from './sources/source.entity.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
@@ -48,6 +49,7 @@ import { WorkflowsProgress } from './workflows/workflows-progress.js';
   ],
   providers: [
     { provide: CatalogConfig, useFactory: () => CatalogConfig.read() },
+    AccountTurns,
     CodeFetcher,
     RemoteCode,
     ComponentsRepository,

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import {
   type Connection,
@@ -15,14 +16,16 @@ import {
   pageOf,
   type PatchConnection,
   SluiceError,
+  type SourceId,
   unixSeconds,
   type UserId,
 } from '#contracts';
-import { Database } from '#database';
+import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { announceChanges } from '../announcements/announce-changes.js';
 import { keptCredentials, maskedCredentials } from '../sources/secret-props.js';
+import { AccountTurns } from '../sources/account-turns.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
 import { ConnectionsRepository } from '../sources/connections.repository.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
@@ -40,6 +43,7 @@ export class ConnectionsService {
     private readonly database: Database,
     private readonly connections: ConnectionsRepository,
     private readonly sources: SourcesRepository,
+    private readonly turns: AccountTurns,
     private readonly messages: Messages,
     private readonly box: SecretBox,
   ) {}
@@ -70,29 +74,38 @@ export class ConnectionsService {
     );
   }
 
-  async patch({ owner_id, id, name, credentials }: PatchConnection): Promise<Connection> {
-    const { row, users } = await this.database.transaction(async (transaction) => {
+  async patch(command: PatchConnection): Promise<Connection> {
+    const { owner_id } = command;
+    const { row, users } = await this.turns.takeAlone(owner_id, () => this.change(command));
+    for await (const states of this.sources.statesInParts(users)) await announceChanges(this.messages, states, 'configured');
+    return this.toConnection(row);
+  }
+
+  /** Returns the changed connection, and the sources that have got new credentials. */
+  private change({ owner_id, id, name, credentials }: PatchConnection): Promise<{ row: ConnectionRow; users: SourceId[] }> {
+    return this.database.transaction(async (transaction) => {
       await this.connections.lock(transaction, owner_id);
       const changed = await this.connections.update(transaction, owner_id, id, (before) => ({
         name: name === undefined ? before.name : name || before.app,
-        credentials: credentials === undefined ? before.credentials : this.sealed(id, this.merged(this.opened(before), credentials)),
+        credentials: credentials === undefined ? before.credentials : this.changed(before, credentials),
       }));
       if (!changed) throw new NotFound('connection', id);
       const { before, row } = changed;
       const isNew = row.credentials !== before.credentials;
       return { row, users: isNew ? await this.sources.setCredentials(transaction, owner_id, id, row.credentials) : [] };
     });
-    for await (const states of this.sources.statesInParts(users)) await announceChanges(this.messages, states, 'configured');
-    return this.toConnection(row);
   }
 
   async delete({ owner_id, id }: ConnectionReference): Promise<void> {
-    await this.database.transaction(async (transaction) => {
+    // the search for a source that uses it reads all sources of the account
+    if (!(await this.connections.find(owner_id, id))) throw new NotFound('connection', id);
+    const remove = async (transaction: Transaction) => {
       await this.connections.lock(transaction, owner_id);
       const user = await this.sources.findUser(transaction, owner_id, id);
       if (user) throw new SluiceError('conflict', `the source ${user} uses this connection`);
       if (!(await this.connections.delete(transaction, owner_id, id))) throw new NotFound('connection', id);
-    });
+    };
+    await this.turns.takeAlone(owner_id, () => this.database.transaction(remove));
   }
 
   /** Those of the ids that are the owner's. */
@@ -111,6 +124,13 @@ export class ConnectionsService {
     if (names > MAX_NAMES) throw bad(`must have at most ${MAX_NAMES} values`);
     if (Buffer.byteLength(JSON.stringify(merged)) > MAX_BYTES) throw bad(`must be at most ${MAX_BYTES} bytes of JSON`);
     return merged;
+  }
+
+  /** The encrypted credentials: the stored ones if their values are the same, because each new encryption differs. */
+  private changed(before: ConnectionRow, sent: Credentials): string {
+    const opened = this.opened(before);
+    const merged = this.merged(opened, sent);
+    return isDeepStrictEqual(merged, opened) ? before.credentials : this.sealed(before.id, merged);
   }
 
   private sealed(id: string, credentials: Credentials): string {

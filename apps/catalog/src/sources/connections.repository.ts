@@ -6,6 +6,9 @@ import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#da
 import { ConnectionRow } from './connection.entity.js';
 import type { InlineConnection, UsedCredentials } from './source-connections.js';
 
+/** Less than a caller waits. */
+const LOCK_TIMEOUT_MS = 5000;
+
 /** The only writer of the table `connection`. Each source has copies of the credentials that it uses, which the same transaction changes. */
 @Injectable()
 export class ConnectionsRepository {
@@ -35,12 +38,20 @@ export class ConnectionsRepository {
 
   /** Until the transaction ends, no other transaction changes the account's connections, or which of them its sources use. */
   async lock(transaction: Transaction, ownerId: UserId): Promise<void> {
-    await transaction.query("SELECT pg_advisory_xact_lock(hashtext('connections'), hashtext($1))", [ownerId]);
+    await this.locked(transaction, 'pg_advisory_xact_lock', ownerId);
   }
 
   /** Until the transaction ends, no other transaction changes the account's connections. Several may change their sources. */
   async hold(transaction: Transaction, ownerId: UserId): Promise<void> {
-    await transaction.query("SELECT pg_advisory_xact_lock_shared(hashtext('connections'), hashtext($1))", [ownerId]);
+    await this.locked(transaction, 'pg_advisory_xact_lock_shared', ownerId);
+  }
+
+  /** From here on, the transaction fails with LOCK_NOT_AVAILABLE instead of waiting long: it has a connection that others need. */
+  private async locked(transaction: Transaction, lock: string, ownerId: UserId): Promise<void> {
+    await transaction.query(
+      `SELECT ${lock}(hashtext('connections'), hashtext($1)) FROM set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)`,
+      [ownerId],
+    );
   }
 
   /**

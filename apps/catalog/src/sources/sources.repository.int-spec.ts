@@ -17,6 +17,7 @@ import { type FreshDatabase, freshDatabase, untilLocked } from '#testing';
 import { Code, ComponentRow } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { schema } from '../database/schema.js';
+import { AccountTurns } from './account-turns.js';
 import type { SourceChange } from './source.entity.js';
 import { SourceRow } from './source.entity.js';
 import { ConnectionRow } from './connection.entity.js';
@@ -53,6 +54,7 @@ describe('the sources', () => {
       db.database.rows(SourceRow),
       (connections = new ConnectionsRepository(db.database, db.database.rows(ConnectionRow))),
       (components = new ComponentsRepository(db.database, db.database.rows(ComponentRow), db.database.rows(Code))),
+      new AccountTurns(),
     );
   });
   afterAll(() => db.drop());
@@ -385,6 +387,21 @@ describe('the sources', () => {
     });
     await deleting;
     expect([await sources.find(owner, id), await connections.find(owner, inline)]).toEqual([undefined, undefined]);
+  });
+
+  it('are deleted with few connections to the database at a time while the connections of their account are locked', async () => {
+    const ids: SourceId[] = [];
+    for (let n = 0; n < 8; n++) ids.push((await create()).id);
+    let deleting: Promise<unknown>[] = [];
+    await db.database.transaction(async (transaction) => {
+      await connections.lock(transaction, owner);
+      expect((await transaction.query<{ lock_timeout: string }>('SHOW lock_timeout')).rows).toEqual([{ lock_timeout: '5s' }]);
+      deleting = ids.map((id) => sources.delete(owner, id));
+      await untilLocked(db);
+      const { totalCount, idleCount } = db.database.pool;
+      expect(totalCount - idleCount).toBeLessThanOrEqual(3);
+    });
+    for (const deleted of await Promise.all(deleting)) expect(deleted).toMatchObject({ state: { deleted: true } });
   });
 
   it('keep the credentials of a connection under the new key if it is renamed during a rotation', async () => {

@@ -28,6 +28,7 @@ import { addedToOutbox, addToOutbox, WAKE_RELAY } from '#outbox';
 import { Code, ComponentRow } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { nextVersion, overrule, versionsOf } from '../database/version.js';
+import { AccountTurns } from './account-turns.js';
 import { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import { type UsedCredentials, usedProblem } from './source-connections.js';
@@ -63,6 +64,7 @@ export class SourcesRepository {
     @InjectRepository(SourceRow) private readonly sources: Repository<SourceRow>,
     private readonly connections: ConnectionsRepository,
     private readonly components: ComponentsRepository,
+    private readonly turns: AccountTurns,
   ) {}
 
   /** For a program without Nest. */
@@ -72,6 +74,7 @@ export class SourcesRepository {
       database.rows(SourceRow),
       new ConnectionsRepository(database, database.rows(ConnectionRow)),
       new ComponentsRepository(database, database.rows(ComponentRow), database.rows(Code)),
+      new AccountTurns(),
     );
   }
 
@@ -131,7 +134,7 @@ export class SourcesRepository {
     return this.ofComponent(change, async () => {
       const isPlain = most === Infinity && !usesConnections(change);
       const made = isPlain ? await this.insertWithFact(ownerId, id, change) : undefined;
-      return made ?? this.createInSteps(ownerId, id, change, { most, isTried: isPlain });
+      return made ?? this.turns.take(ownerId, () => this.createInSteps(ownerId, id, change, { most, isTried: isPlain }));
     });
   }
 
@@ -168,7 +171,8 @@ export class SourcesRepository {
   async update(ownerId: UserId, id: SourceId, decide: Decide, connected = false): Promise<SourceRow | undefined> {
     for (let [holds, isRepeated] = [connected, false]; ;) {
       try {
-        return await this.tryUpdate(ownerId, id, decide, { holds, isRepeated });
+        const attempt = () => this.tryUpdate(ownerId, id, decide, { holds, isRepeated });
+        return await (holds ? this.turns.take(ownerId, attempt) : attempt());
       } catch (error) {
         const { code, constraint } = error as { code?: string; constraint?: string };
         if (error instanceof NeedsConnections) holds = true;
@@ -215,7 +219,7 @@ export class SourcesRepository {
 
   /** Removes the source, and returns it as it was, with its last state. Undefined if the owner has no such source. */
   async delete(ownerId: UserId, id: SourceId): Promise<{ before: SourceRow; state: EmitterState } | undefined> {
-    return this.database.transaction(async (transaction) => {
+    const remove = async (transaction: Transaction) => {
       // before the source: a change of its inline connections locks them in this order
       await this.connections.hold(transaction, ownerId);
       const before = await this.lock(transaction, ownerId, id);
@@ -228,7 +232,8 @@ export class SourcesRepository {
       const state = sourceState({ ...before, ...rows[0] }, { deleted: true });
       await this.publish(transaction, state);
       return { before, state };
-    });
+    };
+    return this.turns.take(ownerId, () => this.database.transaction(remove));
   }
 
   /**
