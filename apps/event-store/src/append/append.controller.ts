@@ -67,7 +67,8 @@ export class AppendController {
     const appended = await this.appending.append(partition, operations, before, after);
     stored.inc(appended.stored);
     repeated.inc(appended.repeated);
-    if (appended.crowded) await this.reportCrowded(appended.crowded);
+    // the partition does not wait for it: the catalog may not respond
+    if (appended.crowded) void this.reportCrowded(appended.crowded);
     const duration = performance.now() - start;
     seconds.observe(duration / 1000);
     this.log.debug(
@@ -87,7 +88,7 @@ export class AppendController {
     return this.events.storedPositions();
   }
 
-  /** The batch is stored: a report that cannot be sent must not repeat it. */
+  /** Never throws: the batch is stored, and a report that cannot be sent must not repeat it. */
   private async reportCrowded(emitterIds: EmitterId[]): Promise<void> {
     crowded.inc(emitterIds.length);
     this.log.warn({ emitter_ids: emitterIds, limit: KEPT_STREAMS }, 'streams.removed');

@@ -8,7 +8,7 @@ import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
-import { TrimCounter } from './stream-counters.js';
+import { StreamCounter, TrimCounter } from './stream-counters.js';
 import type { Operation } from './replay.js';
 
 const PARTITION = 1;
@@ -16,6 +16,7 @@ const EMITTER: EmitterId = 'dc_1';
 
 describe('the store', () => {
   let db: FreshDatabase;
+  let repository: AppendRepository;
   let service: AppendService;
   let offset: number;
 
@@ -25,8 +26,8 @@ describe('the store', () => {
   afterAll(() => db.drop());
   beforeEach(async () => {
     await db.database.query('TRUNCATE event, event_progress, withdrawn_emit');
-    const repository = new AppendRepository(db.database);
-    service = new AppendService(repository, new TrimCounter());
+    repository = new AppendRepository(db.database);
+    service = new AppendService(repository, new TrimCounter(), new StreamCounter(() => 0));
     await repository.positions([PARTITION]);
     offset = 0;
   });
@@ -93,6 +94,23 @@ describe('the store', () => {
       await append(Array.from({ length: 2600 }, (_, n) => event(`${batch}-${n}`, { stream: `s${batch}-${n}` })));
     const { rows } = await db.database.query<{ count: number }>('SELECT count(DISTINCT stream)::int AS count FROM event');
     expect(rows[0]!.count).toBe(1000);
+  });
+
+  it('reads stored events only of streams whose new events depend on them, and of 200 at a time', async () => {
+    const read = jest.spyOn(repository, 'kept');
+    const many = (round: number) => Array.from({ length: 450 }, (_, n) => event(`${round}-${n}`, { stream: `s${n}` }));
+    await append(many(0));
+    expect(read).not.toHaveBeenCalled();
+    await append([...many(1), event('0-7', { stream: 's7' }), ...many(2)]);
+    expect(read.mock.calls.map(([, streams]) => streams)).toEqual([[{ emitterId: EMITTER, stream: 's7' }]]);
+    read.mockClear();
+    await append([...many(3), deletion({ stream: 's8' }), event('last', { stream: 's8' })]);
+    expect(read.mock.calls.map(([, streams]) => streams.length)).toEqual([200, 200, 50]);
+    expect([await kept('s7'), await kept('s8'), await kept('s449')]).toEqual([
+      ['0-7', '1-7', '2-7', '3-7'],
+      ['last'],
+      ['0-449', '1-449', '2-449', '3-449'],
+    ]);
   });
 
   it('stores small batches of several partitions together, and fails only for those whose position has moved', async () => {
@@ -326,7 +344,7 @@ describe('the store', () => {
         );
       }),
     );
-    service = new AppendService(repository, new TrimCounter());
+    service = new AppendService(repository, new TrimCounter(), new StreamCounter());
     // each stream has the places of its batch: the n-th event of the k-th stream is at 90 k + n - 1
     const one = (at: number, stream?: string) => deletion({ start: place(at), end: place(at), stream });
     const reversed = deletion({ start: place(9), end: place(5) });

@@ -5,7 +5,7 @@ import { coversStream, KEPT_EVENTS } from '#events';
 import { schema } from '../database/schema.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
-import { TrimCounter } from './stream-counters.js';
+import { StreamCounter, TrimCounter } from './stream-counters.js';
 import { TestLog } from './log-for-tests.js';
 import { apply, type Model } from './model-for-tests.js';
 
@@ -45,7 +45,11 @@ describe('the store in PostgreSQL', () => {
         const log = new TestLog(random);
         for (let n = 0; n < 40; n++) log.produce();
         const repository = new AppendRepository(db.database);
-        const service = new AppendService(repository, new TrimCounter(random));
+        // so few streams at a time that those of one emitter come apart
+        class InSmallParts extends AppendService {
+          protected override readonly replayedTogether = 1 + (seed % 3);
+        }
+        const service = new InSmallParts(repository, new TrimCounter(random), new StreamCounter(random));
         const model: Model = new Map();
         const withdrawnOfModel = new Set<string>();
         await repository.positions([0, 1]);
@@ -79,7 +83,7 @@ describe('the store in PostgreSQL', () => {
         const before = await shown();
         const repository = new AppendRepository(db.database);
         await repository.positions([0]);
-        await new AppendService(repository, new TrimCounter(seededRandom(Number(process.env.SLUICE_SEED)))).append(
+        await new AppendService(repository, new TrimCounter(seededRandom(Number(process.env.SLUICE_SEED))), new StreamCounter()).append(
           0,
           [{ kind: 'delete', place: { ms: 0, seq: 0 }, emitterId: 'dc_1', start, end, stream: named }],
           { offset: 0, clock: 0 },

@@ -4,7 +4,7 @@ import { AppendController } from './append.controller.js';
 import { AppendRepository } from './append.repository.js';
 import { AppendService } from './append.service.js';
 import { StoreProgress } from './store-progress.js';
-import { TrimCounter } from './stream-counters.js';
+import { StreamCounter, TrimCounter } from './stream-counters.js';
 
 @Module({
   controllers: [AppendController],
@@ -13,6 +13,7 @@ import { TrimCounter } from './stream-counters.js';
     AppendService,
     StoreProgress,
     { provide: TrimCounter, useFactory: () => new TrimCounter() },
+    { provide: StreamCounter, useFactory: () => new StreamCounter() },
     { provide: EventStoreConfig, useFactory: () => EventStoreConfig.read() },
   ],
   exports: [AppendRepository, EventStoreConfig, StoreProgress],

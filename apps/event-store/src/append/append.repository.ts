@@ -17,7 +17,7 @@ import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
 import { EventProgress } from './event-store.entity.js';
-import type { KeptEvent } from './replay.js';
+import { type KeptEvent, streamKey } from './replay.js';
 
 export interface StreamKey {
   emitterId: EmitterId;
@@ -133,6 +133,7 @@ export class AppendRepository {
    * that are early enough are not changed. Reads the whole table, which is rare.
    */
   async moveBack(transaction: Transaction, partition: number, { from, to }: { from: number; to: number }): Promise<void> {
+    transaction.takeLong();
     await transaction.query({
       name: 'event-move-back',
       text: `WITH late AS MATERIALIZED (
@@ -152,16 +153,16 @@ export class AppendRepository {
     await copyIn(transaction, `COPY event (${COPIED_COLUMNS}) FROM STDIN (FORMAT binary)`, copyRows(events));
   }
 
-  /** The emitters of which at least one of these emits is already stored. */
-  async repeatingEmitters(transaction: Transaction, events: EmittedEvent[]): Promise<Set<EmitterId>> {
-    const { rows } = await transaction.query<{ emitter_id: EmitterId }>({
+  /** The streams of which at least one of these emits is already stored, by `streamKey`. */
+  async repeatingStreams(transaction: Transaction, events: EmittedEvent[]): Promise<Set<string>> {
+    const { rows } = await transaction.query<{ emitter_id: EmitterId; stream: Stream }>({
       name: 'event-repeating',
-      text: `SELECT DISTINCT emitted.emitter_id
+      text: `SELECT DISTINCT emitted.emitter_id, emitted.stream
              FROM unnest($1::text[], $2::text[], $3::text[]) AS emitted (emitter_id, stream, emit_id)
              WHERE EXISTS (SELECT FROM event WHERE event.emitter_id = emitted.emitter_id AND event.stream = emitted.stream AND event.emit_id = emitted.emit_id)`,
       values: [events.map(({ emitterId }) => emitterId), events.map(({ stream }) => stream), events.map(({ emitId }) => emitId)],
     });
-    return new Set(rows.map((row) => row.emitter_id));
+    return new Set(rows.map((row) => streamKey(row.emitter_id, row.stream)));
   }
 
   /** Deletes all but the last 100 events of each of these streams. */

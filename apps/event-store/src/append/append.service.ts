@@ -34,8 +34,12 @@ const FEW_EVENTS = 250;
 /** The most partitions that share a transaction. */
 const PARTITIONS_TOGETHER = 16;
 
-/** The number of emitters whose stored events are in memory at a time. */
-const REPLAYED_TOGETHER = 200;
+/** A part of the streams of an emitter, with all of its operations. */
+interface ReplayedPart {
+  emitterId: EmitterId;
+  operations: Operation[];
+  streams: Set<Stream>;
+}
 
 /**
  * Stores a batch of a partition in one transaction with the partition's position. Events are appended without reading stored ones; where that is not
@@ -44,15 +48,16 @@ const REPLAYED_TOGETHER = 200;
  */
 @Injectable()
 export class AppendService {
+  /** The number of streams whose stored events are in memory at a time, for each partition. */
+  protected readonly replayedTogether: number = 200;
   private readonly together = new JointWrites<PlainBatch, Appended>((batches) => this.appendTogether(batches), PARTITIONS_TOGETHER);
   /** Partitions that may be locked: they do not share a transaction until a batch is stored. */
   private readonly locked = new Set<number>();
 
-  private readonly streams = new StreamCounter();
-
   constructor(
     private readonly events: AppendRepository,
     private readonly trims: TrimCounter,
+    private readonly streams: StreamCounter,
   ) {}
 
   /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
@@ -114,7 +119,7 @@ export class AppendService {
       const late = lateEvents(before, firstOf(operations, partition, after), Date.now());
       if (late) await this.events.moveBack(transaction, partition, late);
       const emitted = operations.filter((operation) => operation.kind === 'event');
-      const { plain, toReplay } = splitBatch(operations, repeats ? await this.events.repeatingEmitters(transaction, emitted) : undefined);
+      const { plain, toReplay } = splitBatch(operations, repeats ? await this.events.repeatingStreams(transaction, emitted) : undefined);
       const { added, repeated } = await this.replayAll(transaction, [...toReplay]);
       await this.events.noteDeletions(
         transaction,
@@ -133,23 +138,28 @@ export class AppendService {
   ): Promise<{ added: EmittedEvent[]; repeated: number }> {
     const added: EmittedEvent[] = [];
     let repeated = 0;
-    for (let start = 0; start < emitters.length; start += REPLAYED_TOGETHER) {
-      const some = emitters.slice(start, start + REPLAYED_TOGETHER);
-      const streams = some.flatMap(([emitterId, operations]) => streamsOf(operations).map((stream) => ({ emitterId, stream })));
+    for (const parts of roundsOf(emitters, this.replayedTogether)) {
+      const streams = parts.flatMap(({ emitterId, streams }) => [...streams].map((stream) => ({ emitterId, stream })));
       await this.events.trim(transaction, streams);
       const kept = Map.groupBy(await this.events.kept(transaction, streams), ({ emitterId }) => emitterId);
       const removed: Parameters<AppendRepository['remove']>[1] = [];
       const withdrawn: WithdrawnEmit[] = [];
-      for (const [emitterId, operations] of some) {
-        const result = replay(kept.get(emitterId) ?? [], operations);
+      for (const { emitterId, operations, streams } of parts) {
+        const result = replay(kept.get(emitterId) ?? [], operations, streams);
         added.push(...result.added);
         removed.push(...result.removed.map((event) => ({ emitterId, ...event })));
         repeated += result.repeated;
-        const elsewhere = await this.removeElsewhere(transaction, emitterId, operations);
-        withdrawn.push(...[...result.withdrawn, ...elsewhere].map((emitId) => ({ emitterId, emitId })));
+        withdrawn.push(...result.withdrawn.map((emitId) => ({ emitterId, emitId })));
       }
       await this.events.remove(transaction, removed);
       await this.events.withdraw(transaction, withdrawn);
+    }
+    for (const [emitterId, operations] of emitters) {
+      const withdrawn = await this.removeElsewhere(transaction, emitterId, operations);
+      await this.events.withdraw(
+        transaction,
+        withdrawn.map((emitId) => ({ emitterId, emitId })),
+      );
     }
     return { added, repeated };
   }
@@ -201,6 +211,25 @@ export function lateEvents(before: Position, first: EventPlace, now: number): { 
 /** The place of the first event, or of the last record if none is an event. */
 const firstOf = ([first]: Operation[], partition: number, { clock, offset }: Position): EventPlace =>
   first?.place ?? eventPlace({ clock, offset: offset - 1, partition });
+
+/** Parts of few streams, to be replayed together: a batch may name thousands, of which an emitter may have a thousand. */
+function* roundsOf(emitters: [EmitterId, Operation[]][], streamsTogether: number): Generator<ReplayedPart[]> {
+  let round: ReplayedPart[] = [];
+  let left = streamsTogether;
+  for (const [emitterId, operations] of emitters) {
+    const streams = streamsOf(operations);
+    for (let start = 0; start < streams.length;) {
+      const some = streams.slice(start, start + left);
+      round.push({ emitterId, operations, streams: new Set(some) });
+      start += some.length;
+      left -= some.length;
+      if (left > 0) continue;
+      yield round;
+      [round, left] = [[], streamsTogether];
+    }
+  }
+  if (round.length > 0) yield round;
+}
 
 /** The streams to which this batch adds events of the emitter, or from which it removes some. */
 function streamsOf(operations: Operation[]): Stream[] {

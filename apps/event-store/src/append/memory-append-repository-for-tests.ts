@@ -14,7 +14,7 @@ import {
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
 import type { Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
-import type { KeptEvent } from './replay.js';
+import { type KeptEvent, streamKey } from './replay.js';
 
 export interface Row extends StreamKey {
   place: EventPlace;
@@ -168,11 +168,11 @@ export class MemoryAppendRepository extends AppendRepository {
     }
   }
 
-  override async repeatingEmitters(handle: Transaction, events: EmittedEvent[]): Promise<Set<EmitterId>> {
+  override async repeatingStreams(handle: Transaction, events: EmittedEvent[]): Promise<Set<string>> {
     await this.step('repeating');
     const rows = [...memory(handle).rows.values()];
     const repeats = (event: EmittedEvent) => rows.some((row) => sameStream(row, event) && row.emitId === event.emitId);
-    return new Set(events.filter(repeats).map(({ emitterId }) => emitterId));
+    return new Set(events.filter(repeats).map(({ emitterId, stream }) => streamKey(emitterId, stream)));
   }
 
   override async trim(handle: Transaction, streams: StreamKey[]): Promise<void> {

@@ -20,13 +20,16 @@ export interface SplitBatch {
   toReplay: Map<EmitterId, Operation[]>;
 }
 
+/** A stream of an emitter, as a key of maps. */
+export const streamKey = (emitterId: EmitterId, stream: Stream): string => `${emitterId} ${stream}`;
+
 /**
- * Separates the emitters whose new events can be appended from those whose operations depend on stored events or on each other: a deletion, an event
- * that waited, a repeated emit, or more events than are kept.
+ * Separates new events that can be appended from operations that depend on stored events or on each other: those of emitters with a deletion or an event that
+ * waited, and those of streams with a repeated emit, or with more events than are kept.
  *
- * @param repeating emitters of which an event is already stored
+ * @param repeating streams of which one of the events is already stored, by `streamKey`
  */
-export function splitBatch(operations: Operation[], repeating: ReadonlySet<EmitterId> = new Set()): SplitBatch {
+export function splitBatch(operations: Operation[], repeating: ReadonlySet<string> = new Set()): SplitBatch {
   const byEmitter = new Map<EmitterId, Operation[]>();
   for (const operation of operations) {
     const own = byEmitter.get(operation.emitterId);
@@ -36,26 +39,31 @@ export function splitBatch(operations: Operation[], repeating: ReadonlySet<Emitt
   const split: SplitBatch = { plain: [], toReplay: new Map() };
   // in the order of the index: rows on one page cost PostgreSQL a sixth less
   for (const [emitterId, own] of [...byEmitter].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const plain = repeating.has(emitterId) ? null : plainEvents(own);
-    if (plain) split.plain.push(...plain);
-    else split.toReplay.set(emitterId, own);
+    const events = independentEvents(own);
+    const streams = events ? Map.groupBy(events, ({ stream }) => stream) : [];
+    const dependent: Operation[] = events ? [] : own;
+    for (const [stream, ofStream] of streams) {
+      const isPlain = isAppended(ofStream) && !repeating.has(streamKey(emitterId, stream));
+      (isPlain ? split.plain : dependent).push(...ofStream);
+    }
+    if (dependent.length > 0) split.toReplay.set(emitterId, dependent);
   }
   return split;
 }
 
-function plainEvents(operations: Operation[]): EmittedEvent[] | null {
-  if (operations.length > KEPT_EVENTS) return null;
-  const [only] = operations;
-  if (operations.length === 1) return only?.kind === 'event' && !only.waited ? [only] : null;
-  const emits = new Set<string>();
+/** The operations of an emitter if they are events of which none concerns another stream. */
+function independentEvents(operations: Operation[]): EmittedEvent[] | undefined {
   const events: EmittedEvent[] = [];
   for (const operation of operations) {
-    if (operation.kind === 'delete' || operation.waited) return null;
-    emits.add(`${operation.stream}\0${operation.emitId}`);
+    if (operation.kind === 'delete' || operation.waited) return undefined;
     events.push(operation);
   }
-  return emits.size === events.length ? events : null;
+  return events;
 }
+
+/** Whether all of these new events of a stream are kept. */
+const isAppended = (events: EmittedEvent[]): boolean =>
+  events.length === 1 || (events.length <= KEPT_EVENTS && new Set(events.map(({ emitId }) => emitId)).size === events.length);
 
 /** A stored event. */
 export interface KeptEvent {
@@ -86,9 +94,10 @@ interface Entry {
  * Applies one emitter's operations, in the order of the log, to its stored events. This is the definition of the store; appending in bulk is a shortcut
  * that has the same result.
  *
- * @param kept exactly the newest 100 of each stream that an event of `operations` is for
+ * @param kept exactly the newest 100 of each of the streams
+ * @param within the streams to which they are applied: all to which they add events, or a part of these
  */
-export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
+export function replay(kept: KeptEvent[], operations: Operation[], within: ReadonlySet<Stream>): Replayed {
   const streams = new Map<Stream, Entry[]>();
   const entriesOf = (stream: Stream): Entry[] => {
     let entries = streams.get(stream);
@@ -121,7 +130,8 @@ export function replay(kept: KeptEvent[], operations: Operation[]): Replayed {
       continue;
     }
     const { stream, emitId, place, waited } = operation;
-    if (waited) removeWhere(WAITING_STREAM, (entry) => entry.emitId === emitId);
+    if (waited && within.has(WAITING_STREAM)) removeWhere(WAITING_STREAM, (entry) => entry.emitId === emitId);
+    if (!within.has(stream)) continue;
     const entries = entriesOf(stream);
     if (entries.some((entry) => entry.emitId === emitId)) {
       repeated += 1;

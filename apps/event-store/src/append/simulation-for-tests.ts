@@ -4,7 +4,7 @@ import { createLog } from '#observability';
 import { type Random, seededRandom } from '#testing';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendService } from './append.service.js';
-import { TrimCounter } from './stream-counters.js';
+import { StreamCounter, TrimCounter } from './stream-counters.js';
 import { AppendController } from './append.controller.js';
 import { BOX, EMITTERS, TestLog } from './log-for-tests.js';
 import { MemoryAppendRepository, MemoryTables, type Mutant as RepositoryMutant } from './memory-append-repository-for-tests.js';
@@ -89,7 +89,7 @@ class MutantService extends AppendService {
     private readonly world: World,
     private readonly mutant: Mutant | undefined,
   ) {
-    super(repository, trims);
+    super(repository, trims, new StreamCounter());
   }
 
   override append(...[partition, operations, before, after]: Parameters<AppendService['append']>): ReturnType<AppendService['append']> {

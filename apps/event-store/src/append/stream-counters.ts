@@ -5,7 +5,8 @@ import type { StreamKey } from './append.repository.js';
 /** How many surplus events a stream may have before they are deleted. Deleting them one by one costs three times as much. */
 export const SLACK = 100;
 
-const COUNTED_STREAMS = 200_000;
+/** The most that are known: a key may have 300 bytes, and each process has 512 MiB for everything. */
+const COUNTED_STREAMS = 20_000;
 
 /**
  * Decides when a stream is trimmed: after every SLACK events. It only has to be right on average, because surplus events are never shown. A stream that
@@ -35,10 +36,15 @@ export class TrimCounter {
 /** How many new streams an emitter may have before its streams are counted. Counting takes about 30 ms for a thousand. */
 const NEW_STREAMS = 500;
 
-/** Decides when the streams of an emitter are counted: after every 500 custom streams that it has not seen. An emitter without custom streams costs nothing. */
+/**
+ * Decides when the streams of an emitter are counted: after every 500 custom streams that it has not seen. An emitter without custom streams costs nothing. An
+ * emitter that it does not know, after a start or because there are too many, begins at a random count, so that it is right on average.
+ */
 export class StreamCounter {
   private readonly seen = new Set<string>();
   private readonly unseen = new Map<EmitterId, number>();
+
+  constructor(private readonly random: () => number = Math.random) {}
 
   /** The emitters whose streams should be counted now. */
   due(events: StreamKey[]): EmitterId[] {
@@ -56,7 +62,7 @@ export class StreamCounter {
       this.unseen.clear();
     }
     this.seen.add(key);
-    const unseen = (this.unseen.get(emitterId) ?? 0) + 1;
+    const unseen = (this.unseen.get(emitterId) ?? Math.floor(this.random() * NEW_STREAMS)) + 1;
     this.unseen.set(emitterId, unseen % NEW_STREAMS);
     return unseen === NEW_STREAMS;
   }
