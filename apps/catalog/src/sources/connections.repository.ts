@@ -87,11 +87,15 @@ export class ConnectionsRepository {
   ): Promise<void> {
     const connections = transaction.rows(ConnectionRow);
     await connections.delete({ owner_id: ownerId, source_id: sourceId, id: Not(In(uses)) });
-    if (inline.length > 0)
-      await connections.upsert(
-        inline.map((each) => ({ ...each, owner_id: ownerId, source_id: sourceId })),
-        ['id'],
-      );
+    if (inline.length === 0) return;
+    const stored = await connections
+      .createQueryBuilder('connection')
+      .insert()
+      .values(inline.map((each) => ({ ...each, owner_id: ownerId, source_id: sourceId })))
+      .orUpdate(['app', 'name', 'credentials'], ['id'], { overwriteCondition: { where: 'connection.source_id = excluded.source_id' } })
+      .returning('id')
+      .execute();
+    if ((stored.raw as unknown[]).length < inline.length) throw new Error(`a connection is not of the source ${sourceId}`);
   }
 
   /** The encrypted credentials of the inline connections of these sources, by source and connection. */

@@ -38,12 +38,36 @@ describe('the app props of a source', () => {
     const shown = withInline(values, credentials, box);
     expect(shown).toEqual({ chat: { authProvisionId: uses[0], $auth: { key: 'secret' }, more: 1 } });
 
+    const reconnect = (chat: unknown) =>
+      connected(PROPS, { chat }, { sourceId, before: values, known: [row(uses[0]!, 'slack', sourceId)], box });
     // as it was shown, with other credentials: the same connection
-    const changed = connect({ authProvisionId: uses[0], $auth: { key: 'new' } }, values);
+    const changed = reconnect({ authProvisionId: uses[0], $auth: { key: 'new' } });
     expect(changed).toMatchObject({ uses, inline: [{ id: uses[0] }], problems: [] });
-    expect(connect({ $auth: { key: 'new' } }, values).uses).toEqual(uses);
+    expect(reconnect({ $auth: { key: 'new' } }).uses).toEqual(uses);
     // only its id: it keeps what it has
-    expect(connect({ authProvisionId: uses[0] }, values)).toMatchObject({ uses, inline: [], values: { chat: { $auth: {} } } });
+    expect(reconnect({ authProvisionId: uses[0] })).toMatchObject({ uses, inline: [], values: { chat: { $auth: {} } } });
+  });
+
+  it.each([[{}], [null], [{ key: null }], ['text']])('use a shared connection with $auth %j as one without it', ($auth) => {
+    const value = { authProvisionId: 'apn_slack', $auth };
+    const shared = { values: { chat: { authProvisionId: 'apn_slack' } }, uses: ['apn_slack'], inline: [], problems: [] };
+    expect(connect(value)).toEqual(shared);
+    // as earlier versions stored it
+    expect(connect(value, { chat: value })).toEqual(shared);
+  });
+
+  it('keep a shared connection beside which an earlier version stored $auth, but do not change its credentials', () => {
+    const before = { chat: { authProvisionId: 'apn_slack', $auth: {} } };
+    const credentials = box.seal(JSON.stringify({ key: 'secret' }), 'connection apn_slack');
+    const shared = { ...row('apn_slack', 'slack'), credentials };
+    const change = ($auth: unknown) =>
+      connected(PROPS, { chat: { authProvisionId: 'apn_slack', $auth } }, { sourceId, before, known: [shared], box });
+    // as responses show it
+    expect(change({ key: 'secret' })).toMatchObject({ values: { chat: { authProvisionId: 'apn_slack' } }, inline: [], problems: [] });
+    expect(change({ key: 'new' })).toMatchObject({ inline: [], problems: [{ message: expect.stringContaining('must not have both') }] });
+    const own = connected(PROPS, { chat: { $auth: { key: 'new' } } }, { sourceId, before, known: [shared], box });
+    expect(own.uses).toEqual([own.inline[0]?.id]);
+    expect(own.uses).not.toContain('apn_slack');
   });
 
   it('have no credentials without a value', () => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   appOf,
   type ConnectionId,
@@ -59,7 +60,8 @@ export function connected(
     if (prop.type !== 'app' || !isObject(value)) continue;
     const app = appOf(prop);
     const stored = Object.hasOwn(before, name) ? before[name] : undefined;
-    const own = isObject(stored) && Object.hasOwn(stored, AUTH) ? stored[ID] : undefined;
+    const hadAuth = isObject(stored) && Object.hasOwn(stored, AUTH);
+    const own = known.find(({ id, source_id }) => hadAuth && id === stored[ID] && source_id === sourceId)?.id;
     const bad = (message: string) =>
       result.problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
     const { [ID]: given, [AUTH]: sent, ...rest } = value;
@@ -74,14 +76,21 @@ export function connected(
     } else if (given !== own) {
       const row = known.find(({ id }) => id === given);
       const isKept = isObject(stored) && stored[ID] === given;
-      const problem = hasAuth
-        ? `must not have both ${ID} and ${AUTH}`
-        : (connectionProblem(prop, row) ?? (isKept ? null : othersProblem(row, sourceId)));
+      // earlier versions stored $auth beside the id of a shared connection; the kept value has its credentials
+      const isShown = hasAuth && hadAuth && isKept && row !== undefined && isDeepStrictEqual(auth, opened(row, box));
+      const problem =
+        hasAuth && !isShown
+          ? `must not have both ${ID} and ${AUTH}`
+          : (connectionProblem(prop, row) ?? (isKept ? null : othersProblem(row, sourceId)));
       if (problem !== null) bad(problem);
-      else if (row) result.uses.push(row.id);
+      else if (row) {
+        result.uses.push(row.id);
+        // without $auth, which marks a connection of the source
+        result.values[name] = { ...rest, [ID]: row.id };
+      }
       continue;
     }
-    const id = isId('connection', own) ? own : newId('connection');
+    const id = own ?? newId('connection');
     // without credentials, the source's own connection keeps the ones that it has
     if (hasAuth) result.inline.push({ id, app, name: app, credentials: box.seal(JSON.stringify(auth), connectionContext(id)) });
     result.uses.push(id);
@@ -116,8 +125,10 @@ export function withInline(values: Values, credentials: UsedCredentials | null, 
     Object.entries(values).map(([name, value]) => {
       const sealed = isObject(value) && Object.hasOwn(value, AUTH) ? credentials[String(value[ID])] : undefined;
       if (sealed === undefined) return [name, value];
-      const auth: unknown = JSON.parse(box.open(sealed, connectionContext(String((value as Values)[ID]))));
-      return [name, { ...(value as Values), [AUTH]: auth }];
+      return [name, { ...(value as Values), [AUTH]: opened({ id: String((value as Values)[ID]), credentials: sealed }, box) }];
     }),
   );
 }
+
+const opened = ({ id, credentials }: { id: string; credentials: string }, box: SecretBox): unknown =>
+  JSON.parse(box.open(credentials, connectionContext(id)));

@@ -374,6 +374,19 @@ describe('the sources', () => {
     expect(rows.map(({ credentials }) => credentials)).toEqual(expect.arrayContaining([{ [inline]: 'inline' }, null]));
   });
 
+  it('never take over a shared connection, or one of another source', async () => {
+    const [shared, others] = [await connect('shared'), newId('connection')];
+    const inlineAs = (id: ConnectionId, credentials: string) => ({ uses: [id], inline: [{ id, app: 'chat', name: 'chat', credentials }] });
+    await create(inlineAs(others, 'others'));
+    for (const [id, credentials] of [
+      [shared, 'shared'],
+      [others, 'others'],
+    ] as const) {
+      await expect(create(inlineAs(id, 'taken'))).rejects.toThrow('a connection is not of the source');
+      expect(await connections.find(owner, id)).toMatchObject({ credentials });
+    }
+  });
+
   it('are deleted while their inline connection changes', async () => {
     const inline = newId('connection');
     const { id } = await create({ uses: [inline], inline: [{ id: inline, app: 'chat', name: 'chat', credentials: 'old' }] });

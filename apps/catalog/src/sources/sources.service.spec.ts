@@ -72,7 +72,14 @@ describe('the sources of an account', () => {
     service = module.get(SourcesService);
   });
 
-  const findAll = async (_owner: string, ids: string[]) => connections.filter(({ id }) => ids.includes(id));
+  /** The shared connections, and the others that sources use. */
+  const findAll = async (_owner: string, ids: string[]) => {
+    const inline = [...sources.rows.values()].flatMap(({ id: source_id, credentials }) =>
+      Object.entries(credentials ?? {}).map(([id, sealed]) => ({ id, source_id, credentials: sealed })),
+    );
+    const all = new Map([...inline, ...connections].map((each) => [each.id, each]));
+    return [...all.values()].filter(({ id }) => ids.includes(id));
+  };
   const keep = (id: typeof COMPONENT, owner_id: typeof ME | typeof OTHER | null, code = 'kept') =>
     components.add(undefined, {
       id,
@@ -263,6 +270,20 @@ describe('the sources of an account', () => {
       expect(await change({ component_code: 'new code' })).toMatchObject({
         configured_props: { slack: { authProvisionId: 'apn_000000000000000003' } },
       });
+    });
+
+    it('does not take over a shared connection beside which an earlier version stored $auth', async () => {
+      described = describedAs({ configurable_props: [{ name: 'slack', type: 'app', app: 'slack' }] });
+      const id = 'apn_000000000000000001';
+      const credentials = new SecretBox([Buffer.alloc(32, 1)]).seal(JSON.stringify({ key: 'secret' }), connectionContext(id));
+      connections = [{ id, app: 'slack', credentials }];
+      await update({ component_code: 'with a connection', configured_props: { slack: { authProvisionId: id } } });
+      const stored = { configured_props: { slack: { authProvisionId: id, $auth: {} } }, credentials: { [id]: credentials } };
+      Object.assign(sources.rows.get(ID)!, stored);
+      const patched = await service.patch({ id: ID, owner_id: ME, new_component_id: newId('component'), active: false });
+      expect(patched).toMatchObject({ active: false, configured_props: { slack: { authProvisionId: id } } });
+      // the fake stores the connections that the source takes for its own
+      expect(sources.rows.get(ID)?.credentials).toBeNull();
     });
 
     it('can be changed although the credentials of its connections have become large, which have a limit each', async () => {
