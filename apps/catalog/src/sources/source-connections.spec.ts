@@ -35,7 +35,7 @@ describe('the app props of a source', () => {
     expect(JSON.stringify([values, uses, inline])).not.toContain('secret');
     expect(inline).toMatchObject([{ id: uses[0], app: 'slack', name: 'slack' }]);
     const credentials = { [uses[0]!]: inline[0]!.credentials };
-    const shown = withInline(values, credentials, box);
+    const shown = withInline(PROPS, values, credentials, box);
     expect(shown).toEqual({ chat: { authProvisionId: uses[0], $auth: { key: 'secret' }, more: 1 } });
 
     const reconnect = (chat: unknown) =>
@@ -119,9 +119,16 @@ describe('the app props of a source', () => {
     expect(connect(value)).toEqual({ values: { chat: value }, uses: [], inline: [], problems: [] });
   });
 
+  it('have no credentials if they name a member of every object', () => {
+    const values = { chat: { authProvisionId: 'constructor', $auth: {} } };
+    expect(withInline(PROPS, values, {}, box)).toEqual(values);
+  });
+
   it('are the only ones that use connections', () => {
     const value = { authProvisionId: 'apn_nothing', $auth: { a: 1 } };
     expect(connected(PROPS, { text: value }, { sourceId, before: {}, known, box })).toMatchObject({ uses: [], inline: [], problems: [] });
+    const credentials = { apn_nothing: box.seal('{"a":"secret"}', 'connection apn_nothing') };
+    expect(withInline(PROPS, { text: value }, credentials, box)).toEqual({ text: value });
     expect(namedConnections({ text: value, chat: { authProvisionId: 'no id' } })).toEqual(['apn_nothing']);
   });
 });

@@ -118,14 +118,16 @@ const othersProblem = (row: ConnectionRow | undefined, sourceId: SourceId): stri
 export const credentialsOf = (inline: InlineConnection[]): UsedCredentials =>
   Object.fromEntries(inline.map(({ id, credentials }) => [id, credentials]));
 
-/** Stored values with the credentials of inline connections in place. */
-export function withInline(values: Values, credentials: UsedCredentials | null, box: SecretBox): Values {
+/** Stored values with the credentials of the inline connections of `app` props in place. */
+export function withInline(props: PropDefinition[], values: Values, credentials: UsedCredentials | null, box: SecretBox): Values {
   if (credentials === null) return values;
+  const apps = new Set(props.filter(({ type }) => type === 'app').map(({ name }) => name));
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
-      const sealed = isObject(value) && Object.hasOwn(value, AUTH) ? credentials[String(value[ID])] : undefined;
-      if (sealed === undefined) return [name, value];
-      return [name, { ...(value as Values), [AUTH]: opened({ id: String((value as Values)[ID]), credentials: sealed }, box) }];
+      if (!apps.has(name) || !isObject(value) || !Object.hasOwn(value, AUTH)) return [name, value];
+      const id = String(value[ID]);
+      if (!Object.hasOwn(credentials, id)) return [name, value];
+      return [name, { ...value, [AUTH]: opened({ id, credentials: credentials[id]! }, box) }];
     }),
   );
 }

@@ -259,7 +259,7 @@ export class SourcesService {
       ...wanted,
       component_id: id,
       slug: slug ?? slugOf(wanted.name),
-      values: withInline(values, { ...before?.credentials, ...credentialsOf(inline) }, this.box),
+      values: withInline(props, values, { ...before?.credentials, ...credentialsOf(inline) }, this.box),
       uses,
       inline,
       configured_props: this.box.seal(JSON.stringify(values), propsContext(sourceId)),
@@ -294,7 +294,7 @@ export class SourcesService {
 
   /** The configured props, with the credentials of inline connections. */
   private values(row: SourceRow): Record<string, unknown> {
-    return withInline(this.stored(row), row.credentials, this.box);
+    return withInline(propsOf(row), this.stored(row), row.credentials, this.box);
   }
 
   private stored(row: SourceRow): Record<string, unknown> {
