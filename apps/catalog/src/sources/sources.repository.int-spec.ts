@@ -64,12 +64,12 @@ describe('the sources', () => {
     await db.database.query('TRUNCATE outbox');
   });
 
-  async function addComponent(hash: string): Promise<ComponentId> {
+  async function addComponent(hash: string, described = description): Promise<ComponentId> {
     const id = newId('component');
     await components.add(db.database, {
       id,
       owner_id: owner,
-      code: { hash, code: 'export default {}', description, bundle: null },
+      code: { hash, code: 'export default {}', description: described, bundle: null },
       component_url: null,
     });
     return id;
@@ -372,6 +372,19 @@ describe('the sources', () => {
     await create({ uses: [connection] });
     const { rows } = await sources.list(owner, { limit: 10 });
     expect(rows.map(({ credentials }) => credentials)).toEqual(expect.arrayContaining([{ [inline]: 'inline' }, null]));
+  });
+
+  it('are listed although an earlier version stored texts that PostgreSQL cannot read', async () => {
+    const props = (text: string) => [{ name: 'a', type: 'string', secret: true, label: text }];
+    const ids: SourceId[] = [];
+    for (const [n, text] of ['\0', '\ud800', 'readable'].entries()) {
+      component = await addComponent(`${n}`.repeat(64), { ...description, dedupe: 'last', configurable_props: props(text) });
+      ids.push((await create({ slug: `s${n}`, endpoint_key: newId('source') })).id);
+    }
+    const { rows } = await sources.list(owner, { limit: 10 });
+    const shown = rows.map(({ component: { inspected } }) => inspected.description);
+    expect(shown).toMatchObject(Array(3).fill({ hooks: ['deploy'], dedupe: 'last', configurable_props: [{ name: 'a', secret: true }] }));
+    expect((await sources.states(ids)).map(({ deployment }) => deployment?.hooks)).toEqual(Array(3).fill(['deploy']));
   });
 
   it('never take over a shared connection, or one of another source', async () => {

@@ -53,6 +53,9 @@ export const CHANGED_TOGETHER = 50;
 /** Returns the new state of a source, or null if nothing changes; may throw. It reads in the session what it needs beside the row. */
 export type Decide = (row: SourceRow, session: Session) => SourceChange | null | Promise<SourceChange | null>;
 
+/** The codes of PostgreSQL's errors about `\u0000` and half a surrogate pair in JSON. */
+const UNREADABLE_JSON = new Set(['22P05', '22P02']);
+
 /** A row without the component that it runs. */
 type BareRow = Omit<SourceRow, 'component'>;
 
@@ -99,20 +102,31 @@ export class SourcesRepository {
    */
   private async described(rows: SourceRow[]): Promise<SourceRow[]> {
     if (rows.length === 0) return rows;
-    const found = await this.database.query<
-      Pick<ComponentDescription, 'hooks' | 'dedupe' | 'concurrency' | 'configurable_props'> & { hash: string }
-    >({
+    try {
+      const descriptions = await this.descriptions([...new Set(rows.map(({ component }) => component.code_hash))]);
+      for (const { component } of rows) component.inspected = { description: descriptions.get(component.code_hash) } as Code;
+    } catch (error) {
+      if (!UNREADABLE_JSON.has((error as { code?: string }).code ?? '')) throw error;
+      // earlier versions stored texts that PostgreSQL cannot read as JSON
+      for (const { component, component_id } of rows) {
+        const { inspected } = await this.component(this.database, component_id);
+        component.inspected = { description: inShort(inspected.description) } as Code;
+      }
+    }
+    return rows;
+  }
+
+  private async descriptions(hashes: string[]): Promise<Map<string, DescriptionInShort>> {
+    const found = await this.database.query<DescriptionInShort & { hash: string }>({
       name: 'descriptions-in-short',
       text: `SELECT hash, description->'hooks' AS hooks, description->>'dedupe' AS dedupe, description->'concurrency' AS concurrency, coalesce((
                SELECT json_agg(json_build_object('name', prop->'name', 'type', prop->'type', 'secret', prop->'secret') ORDER BY nth)
                FROM json_array_elements(description->'configurable_props') WITH ORDINALITY AS props (prop, nth)
              ), '[]') AS configurable_props
              FROM code WHERE hash = ANY($1)`,
-      values: [[...new Set(rows.map(({ component }) => component.code_hash))]],
+      values: [hashes],
     });
-    const descriptions = new Map(found.rows.map(({ hash, ...description }) => [hash, description]));
-    for (const { component } of rows) component.inspected = { description: descriptions.get(component.code_hash) } as Code;
-    return rows;
+    return new Map(found.rows.map(({ hash, ...description }) => [hash, description]));
   }
 
   /** Throws a conflict if another source of the owner has the external id. The index decides; this check avoids work for a source that it would refuse. */
@@ -587,6 +601,13 @@ const valuesOf = (ownerId: UserId, id: SourceId, change: SourceChange): unknown[
   change.active,
   change.external_id,
 ];
+
+type DescriptionInShort = Pick<ComponentDescription, 'hooks' | 'dedupe' | 'concurrency' | 'configurable_props'>;
+
+const inShort = ({ hooks, dedupe, concurrency, configurable_props }: ComponentDescription): DescriptionInShort => ({
+  ...{ hooks, dedupe, concurrency },
+  configurable_props: configurable_props.map(({ name, type, secret }) => ({ name, type, secret })),
+});
 
 /** A change of connections was decided without holding them. */
 class NeedsConnections extends Error {}

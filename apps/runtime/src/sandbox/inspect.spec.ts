@@ -117,6 +117,14 @@ describe('inspecting a component', () => {
     });
   });
 
+  it('returns texts that can be stored, also where code cuts an emoji or has a NUL character', async () => {
+    const code = String.raw`export default { name: "n", props: { a: { type: "string", default: "\0", label: "Hi 👋".slice(0, 4) } }, run() {} }`;
+    expect(await inspect(code)).toEqual({
+      ...whole,
+      configurable_props: [{ name: 'a', type: 'string', default: '\ufffd', label: 'Hi \ufffd' }],
+    });
+  });
+
   it.each([
     [
       '201 modules',

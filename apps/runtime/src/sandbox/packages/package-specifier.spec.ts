@@ -15,6 +15,8 @@ it.each([
   ['luxon@http://x/y.tgz', null],
   ['git+https://example.com/x.git', null],
   ['luxon/../other', null],
+  ['luxon/\0', null],
+  ['luxon/\ud800', null],
   ['@scope', null],
   ['a b', null],
   [`${'a'.repeat(215)}`, null],

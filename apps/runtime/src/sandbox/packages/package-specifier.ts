@@ -1,4 +1,5 @@
 import { subset, validRange } from 'semver';
+import { isStorable } from '../wire/names.js';
 
 /** The package that an import requests. */
 export interface PackageSpecifier {
@@ -22,7 +23,7 @@ export function readSpecifier(specifier: string): PackageSpecifier | null {
   const range = early ?? late ?? null;
   if (range !== null && range.length > longestRange) return null;
   if (range !== null && validRange(range) === null && !/^[a-z][\w.-]*$/i.test(range)) return null;
-  if (path.split('/').some((part) => part === '..' || part === '.')) return null;
+  if (!isStorable(path) || path.split('/').some((part) => part === '..' || part === '.')) return null;
   return { name, range, path };
 }
 

@@ -173,6 +173,38 @@ describe('a description', () => {
     expect(readDescription({ ...description, owner: 'victim' })).toEqual(description);
   });
 
+  it('has only texts that the database can store', () => {
+    const prop = {
+      name: 'a',
+      type: 't\0',
+      label: 'half \ud83d',
+      default: ['\0', { 'k\udc00': '\0' }],
+      min: 1,
+      optional: true,
+      extra: null,
+    };
+    const described = {
+      ...whole,
+      description: 'd\0',
+      configurable_props: [prop],
+      warnings: [{ message: '\ud83d', line: 1, column: null }],
+    };
+    const stored = {
+      name: 'a',
+      type: 't\ufffd',
+      label: 'half \ufffd',
+      default: ['\ufffd', { 'k\ufffd': '\ufffd' }],
+      min: 1,
+      optional: true,
+    };
+    expect(readDescription(described)).toEqual({
+      ...whole,
+      description: 'd\ufffd',
+      configurable_props: [{ ...stored, extra: null }],
+      warnings: [{ message: '\ufffd', line: 1, column: null }],
+    });
+  });
+
   it.each([
     ['a name that is not a string', { name: 1 }],
     ['no props', { configurable_props: null }],
