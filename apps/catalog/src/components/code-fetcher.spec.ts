@@ -30,6 +30,11 @@ it('refuses the code at a URL if it is not UTF-8', async () => {
   await expect(fetchFrom((socket) => socket.once('data', () => socket.end(response)))).rejects.toThrow('component_url is not UTF-8');
 });
 
+it('refuses the code at a URL if it has a NUL character', async () => {
+  const response = 'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n// \0';
+  await expect(fetchFrom((socket) => socket.once('data', () => socket.end(response)))).rejects.toThrow('component_url has a NUL character');
+});
+
 it.each([
   ['does not respond', ''],
   ['does not send all of it', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1'],

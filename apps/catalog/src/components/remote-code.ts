@@ -92,6 +92,7 @@ export class CodeFetcher implements OnApplicationShutdown {
         }
         const bytes = Buffer.concat(chunks);
         if (!isUtf8(bytes)) throw refuse('is not UTF-8');
+        if (bytes.includes(0)) throw refuse('has a NUL character');
         return { code: bytes.toString('utf8'), url };
       }
       throw refuse(`redirects more than ${MAX_REDIRECTS} times`);

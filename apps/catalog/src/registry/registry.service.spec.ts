@@ -136,6 +136,11 @@ describe('the registry', () => {
     await expect(service.add(folder)).rejects.toMatchObject({ code: 'invalid', message: 'a.mjs is not UTF-8' });
   });
 
+  it('rejects a file that has a NUL character', async () => {
+    await write({ 'a.mjs': 'a\0' });
+    await expect(service.add(folder)).rejects.toMatchObject({ code: 'invalid', message: 'a.mjs has a NUL character' });
+  });
+
   it('removes a component by its key, once', async () => {
     await write({ 'a.mjs': 'a' });
     await service.add(folder);

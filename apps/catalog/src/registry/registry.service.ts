@@ -52,6 +52,7 @@ export class RegistryService {
   private async addFile(file: string, shipped: boolean): Promise<string> {
     const bytes = await readFile(file);
     if (!isUtf8(bytes)) throw new Invalid(`${basename(file)} is not UTF-8`);
+    if (bytes.includes(0)) throw new Invalid(`${basename(file)} has a NUL character`);
     const code = bytes.toString('utf8');
     const known =
       (await this.components.findCode(codeHash(code))) ??
