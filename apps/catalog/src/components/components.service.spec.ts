@@ -142,6 +142,18 @@ describe('the components of an account', () => {
   });
 
   it.each([
+    ['name', 1024],
+    ['key', 255],
+    ['version', 1024],
+  ] as const)('rejects a component whose %s has more than %d characters', async (field, limit) => {
+    described = describedAs({ [field]: 'x'.repeat(limit) });
+    await create(FIRST, 'code');
+    described = describedAs({ [field]: 'x'.repeat(limit + 1) });
+    const message = `the component's ${field} must be at most ${limit} characters long`;
+    await expect(create(SECOND, 'other code')).rejects.toMatchObject({ code: 'invalid', message });
+  });
+
+  it.each([
     ['exactly as many bytes as are allowed', 'x'.repeat(100), true],
     ['one byte too many', 'x'.repeat(101), false],
     ['fewer characters but more bytes than are allowed', 'ä'.repeat(51), false],

@@ -1,4 +1,4 @@
-import { inspectComponent, Invalid, isText, NOT_TEXT, SOURCE_NAME_LENGTH, type UserId } from '#contracts';
+import { inspectComponent, Invalid, isText, NAME_LENGTH, NOT_TEXT, SOURCE_NAME_LENGTH, type UserId } from '#contracts';
 import type { Messages } from '#messaging';
 import { codeHash, type InspectedCode, inspectedCode } from './component.entity.js';
 
@@ -6,6 +6,13 @@ import { codeHash, type InspectedCode, inspectedCode } from './component.entity.
 export const INSPECT_MS = 50_000;
 /** Reserved for storing the component before the caller stops waiting, in ms. */
 const STORE_MS = 2_000;
+
+/** In characters. A key is part of indexes, whose rows have at most 2704 bytes. */
+const TEXT_LENGTHS = [
+  ['name', SOURCE_NAME_LENGTH],
+  ['key', NAME_LENGTH],
+  ['version', SOURCE_NAME_LENGTH],
+] as const;
 
 /**
  * When fetching and inspecting code has to end, in ms since the epoch, so that no component is stored whose caller has received an error.
@@ -28,11 +35,10 @@ export async function inspectCode(
   const request = { code, owner_id: ownerId, answer_by: until };
   const timeoutMs = Math.max(until - Date.now(), 0);
   const inspected = await messages.request(inspectComponent, request, { key: ownerId ?? codeHash(code), timeoutMs });
-  for (const field of ['name', 'key', 'version'] as const) {
+  for (const [field, length] of TEXT_LENGTHS) {
     const text = inspected[field] ?? '';
     if (!isText(text)) throw new Invalid(`the component's ${field} ${NOT_TEXT}`);
-    if (text.length > SOURCE_NAME_LENGTH)
-      throw new Invalid(`the component's ${field} must be at most ${SOURCE_NAME_LENGTH} characters long`);
+    if (text.length > length) throw new Invalid(`the component's ${field} must be at most ${length} characters long`);
   }
   return inspectedCode(code, inspected);
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { NAME_LENGTH, SOURCE_NAME_LENGTH } from '#contracts';
 import { RUNS_PER_ACCOUNT } from '../runs/runs.controller.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { curatedModules } from './curated-modules.js';
@@ -55,7 +56,7 @@ describe('docs/reference/components.md', () => {
     ['response of `respond`', `${respondBytes / MiB} MiB`],
     [
       'description of a component',
-      `${descriptionLimits.props} props, together 262144 characters of JSON; \`name\`, \`key\`, \`version\`, \`description\` and types ${descriptionLimits.text} characters each; ${defaultInstallLimits.named} imported packages that are not part of Sluice, ${defaultInstallLimits.packages} with their dependencies`,
+      `${descriptionLimits.props} props, together 262144 characters of JSON; \`name\` and \`version\` ${SOURCE_NAME_LENGTH} characters each, \`key\` ${NAME_LENGTH}, \`description\` and types ${descriptionLimits.text}; ${defaultInstallLimits.named} imported packages that are not part of Sluice, ${defaultInstallLimits.packages} with their dependencies`,
     ],
     ['body of a request to an endpoint', `${RuntimeConfig.read({}).maxEndpointBodyBytes / 1024} KiB`],
     ['connections of an account', `${connections} at a time, ${perMinute} per minute`],
