@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { codeBlocks, SKIPPED } from './language/code-blocks.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
@@ -42,4 +43,25 @@ it('the index of the documents lists all of them', () => {
     readdirSync(inRoot('docs', folder)).map((name) => `${folder}/${name}`),
   );
   expect(pages.filter((page) => !index.includes(`(${page})`))).toEqual([]);
+});
+
+const backup = codeBlocks(readFileSync(inRoot('docs', 'operations', 'backup.md'), 'utf8'));
+const loops = ['pg_dump', 'pg_restore', 'secret '].flatMap((command) =>
+  backup.filter(({ text }) => /^ *for /m.test(text) && text.includes(command)).map(({ line, text }) => ({ line, command, text })),
+);
+
+it.each(loops)('the block in line $line of backup.md fails at the first `$command` that fails, and executes nothing after it', (loop) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-backup-'));
+  const fake = `#!/bin/sh\necho "\${0##*/} $*" >> '${folder}/calls'\ncase "$0 $*" in *'${loop.command}'*) exit 3; esac\n`;
+  for (const program of ['pg_dump', 'pg_restore', 'docker', 'kubectl']) writeFileSync(join(folder, program), fake, { mode: 0o755 });
+  for (const file of ['gateway.dump', 'catalog.dump']) writeFileSync(join(folder, file), '');
+  const variables = { HOME: folder, backup: folder, postgres: 'postgres-0', PATH: `${folder}:${process.env.PATH}` };
+  try {
+    const { status } = spawnSync('bash', ['-c', loop.text.replaceAll('<your folder>', 'folder')], { cwd: folder, env: variables });
+    const calls = readFileSync(join(folder, 'calls'), 'utf8').trim().split('\n');
+    expect(status).toBe(1);
+    expect(calls.filter((call) => `${call} `.includes(loop.command))).toEqual([calls.at(-1)]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
