@@ -32,6 +32,10 @@ describe('docker-compose.yml', () => {
     expect(compose.services.kafka.environment.KAFKA_HEAP_OPTS).toMatch(/} -XX:\+ExitOnOutOfMemoryError$/);
   });
 
+  it.each(['kafka', 'postgres'])('gives %s an hour to recover from a crash, as on Kubernetes', (store) => {
+    expect(compose.services[store].healthcheck.start_period).toBe('1h');
+  });
+
   it('keeps users’ calls from its services, and from the port of Kafka on the machine, beside what the operator adds', () => {
     for (const app of ['catalog', 'routing', 'runtime']) {
       expect(compose.services[app].environment.SLUICE_PROTECTED_HOSTS).toBe(
