@@ -138,6 +138,11 @@ function check(overlay, rendered, version) {
     if (object.metadata.annotations?.['cert-manager.io/cluster-issuer'])
       must(objects.some(admitsSolvers), 'needs a policy that admits requests to the pods in which cert-manager solves HTTP-01 challenges');
 
+    if (object.kind === 'Cluster') {
+      const needed = connectionsOf(objects);
+      must(Number(object.spec.postgresql.parameters.max_connections) >= needed, `must accept ${needed} connections of the services`);
+    }
+
     const pod = object.spec?.template?.spec;
     if (!pod?.containers) continue;
     must(pod.enableServiceLinks === false, 'must set enableServiceLinks: false');
@@ -172,6 +177,23 @@ function check(overlay, rendered, version) {
  */
 function patienceOf({ periodSeconds = 10, failureThreshold = 3 } = {}) {
   return periodSeconds * failureThreshold;
+}
+
+/**
+ * The connections to PostgreSQL that the services open with their largest numbers of replicas, during an update. Pods that stop do not count as replicas, but keep
+ * their connections, so there are up to twice as many pods.
+ * @param {any[]} objects
+ */
+function connectionsOf(objects) {
+  const maxima = new Map(
+    objects
+      .filter(({ spec }) => spec?.scaleTargetRef)
+      .map(({ spec }) => [spec.scaleTargetRef.name, spec.maxReplicas ?? spec.maxReplicaCount]),
+  );
+  return objects
+    .filter(({ kind, metadata }) => kind === 'Deployment' && metadata.labels['app.kubernetes.io/name'] === 'sluice')
+    .map(({ metadata: { name }, spec }) => 2 * (maxima.get(name) ?? spec.replicas) * (['routing', 'runtime'].includes(name) ? 20 : 10))
+    .reduce((sum, each) => sum + each, 0);
 }
 
 /** @param {any} object */
