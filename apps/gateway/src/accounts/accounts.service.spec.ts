@@ -216,6 +216,16 @@ describe('accounts and their API keys', () => {
       expect(await bootstrap('chosen')).toMatchObject({ api_key: null, created: false });
       expect(await service.authenticate('chosen')).toBeUndefined();
     });
+
+    it('does not give its key to another account after it was deleted', async () => {
+      const { id } = await bootstrap('chosen');
+      const ada = await service.create({ email: 'ada@example.com' });
+      await stored.remove({}, id);
+      expect(await bootstrap('chosen')).toEqual({ id: ada.id, email: 'ada@example.com', api_key: null, created: false });
+      expect(await service.listKeys(ada.id)).toHaveLength(1);
+      await service.create({ email: 'Admin@Example.com' });
+      expect(await bootstrap('chosen')).toMatchObject({ email: 'Admin@Example.com', api_key: 'chosen', created: false });
+    });
   });
 
   describe('the description of an account', () => {

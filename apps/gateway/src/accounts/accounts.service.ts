@@ -150,8 +150,8 @@ export class AccountsService {
   }
 
   /**
-   * Creates the first account if there is none. A key that the operator chose is added to the first account, beside its
-   * other keys, unless it was revoked. `api_key` is null if no key was issued.
+   * Creates the first account if there is none. A key that the operator chose is added to the account with this e-mail address, beside its other keys, unless
+   * it was revoked. If that account was deleted, the key opens no other one. `api_key` is null if the key is not in use, or if there is none.
    */
   async bootstrap({
     email,
@@ -160,10 +160,14 @@ export class AccountsService {
     email: string;
     apiKey?: string;
   }): Promise<{ id: UserId; email: string; api_key: string | null; created: boolean }> {
-    const [first] = await this.accounts.list();
-    if (!first) return { ...(await this.create({ email, apiKey })), created: true };
+    const all = await this.accounts.list();
+    const [oldest] = all;
+    if (!oldest) return { ...(await this.create({ email, apiKey })), created: true };
+    const own = all.find((account) => account.email.toLowerCase() === email.toLowerCase());
     const works =
-      apiKey !== undefined && ((await this.accountOf(apiKey)) !== undefined || (await this.addKey(first.id, apiKey, null, this.database)));
+      apiKey !== undefined &&
+      ((await this.accountOf(apiKey)) !== undefined || (own !== undefined && (await this.addKey(own.id, apiKey, null, this.database))));
+    const first = own ?? oldest;
     return { id: first.id, email: first.email, api_key: works ? apiKey : null, created: false };
   }
 
