@@ -127,7 +127,7 @@ async function start() {
 
   const health = healthPorts(settings);
   /** @param {import('./processes/apps.mjs').App} app */
-  const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0) });
+  const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0), SLUICE_STARTUP_TIMEOUT: settings.startupTimeout });
   say(`starting the services: ${APPS.join(', ')} (up to half a minute)`);
   started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile });
   const ready = started.apps.startAll();

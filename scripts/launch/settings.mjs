@@ -8,6 +8,9 @@ import { ROOT } from '../shell/paths.mjs';
 // A first trial has its sources and webhooks on this machine, so the loopback addresses are allowed.
 const LOOPBACK = '127.0.0.0/8,::1,localhost';
 
+// A store that this launcher has started may recover for a long time after a crash. If it ends instead, so does the start.
+const OWN_STORES_TIMEOUT = '1h';
+
 /**
  * Components and webhooks may reach this machine, but neither the ports of Sluice itself nor those of shells and well-known stores.
  *
@@ -55,6 +58,7 @@ export const LAUNCHER_VARIABLES = [
  * @property {string} [apiKey] of the first account
  * @property {string} allowPrivateHosts
  * @property {string} protectedHosts beside our own
+ * @property {string} startupTimeout SLUICE_STARTUP_TIMEOUT of the services; empty: their default
  */
 
 /**
@@ -99,6 +103,7 @@ export function readSettings(given) {
     apiKey: optional('SLUICE_API_KEY', (text) => /^[\x21-\x7e]{8,128}$/.test(text), '8 to 128 visible ASCII characters', true),
     allowPrivateHosts: env['SLUICE_ALLOW_PRIVATE_HOSTS'] ?? LOOPBACK,
     protectedHosts: env['SLUICE_PROTECTED_HOSTS'] ?? '',
+    startupTimeout: env['SLUICE_STARTUP_TIMEOUT'] || (env['KAFKA_BROKERS'] && env['DATABASE_URL'] ? '' : OWN_STORES_TIMEOUT),
   };
   problems.push(...portsGivenTwice(settings));
   if (problems.length > 0) throw new ExplainedError(problems.join('\n'));

@@ -60,6 +60,15 @@ describe('the variables of npm start', () => {
   });
 
   test.each([
+    [{}, '1h'],
+    [{ KAFKA_BROKERS: 'kafka:9092' }, '1h'],
+    [{ KAFKA_BROKERS: 'kafka:9092', DATABASE_URL: 'postgres://u:p@db/postgres' }, ''],
+    [{ SLUICE_STARTUP_TIMEOUT: '5m' }, '5m'],
+  ])('let the services wait for an hour while a store of the instance recovers: %j', (variables, expected) => {
+    expect(readSettings(variables).startupTimeout).toBe(expected);
+  });
+
+  test.each([
     [{}, 'http://127.0.0.1:3000'],
     [{ SLUICE_HOST: '0.0.0.0' }, 'http://127.0.0.1:3000'],
     [{ SLUICE_HOST: '::' }, 'http://[::1]:3000'],

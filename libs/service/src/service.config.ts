@@ -20,7 +20,9 @@ export class ServiceConfig extends Config({
   }),
   startupTimeoutMs: timeout('SLUICE_STARTUP_TIMEOUT', {
     fallback: '2m',
-    description: 'How long a service that starts waits for Kafka, PostgreSQL and `sluice migrate` before it gives up with exit code 1.',
+    description:
+      'How long a service that starts waits for Kafka, PostgreSQL and `sluice migrate` before it gives up with exit code 1. `npm start` sets 1h, unless ' +
+      'both stores are elsewhere.',
   }),
   shutdownTimeoutMs: timeout('SLUICE_SHUTDOWN_TIMEOUT', {
     fallback: '45s',
