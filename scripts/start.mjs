@@ -58,7 +58,7 @@ async function start() {
   const settings = readSettings(process.env);
   const folder = dataFolder(settings.dataDir);
   // A start that is refused must not leave a new folder behind. In one that exists, an earlier start may have left processes, which use the ports.
-  if (existsSync(folder.dir)) await takeOver(folder);
+  if (existsSync(folder.dir)) await takeOver(folder, settings);
   await checkPorts(settings);
 
   const [, build] = await Promise.all([settings.kafkaBrokers ? undefined : ensureKafka(), ensureDependencies().then(() => ensureBuild())]);
@@ -78,7 +78,7 @@ async function start() {
     await goOn();
     // The first start may have taken a minute so far, and another program may have taken a port.
     await checkPorts(settings);
-    await takeOver(folder);
+    await takeOver(folder, settings);
   }
 
   // Before there is data that it encrypts: without its key, a folder with data is refused.
@@ -129,7 +129,7 @@ async function start() {
   /** @param {import('./processes/apps.mjs').App} app */
   const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0), SLUICE_STARTUP_TIMEOUT: settings.startupTimeout });
   say(`starting the services: ${APPS.join(', ')} (up to half a minute)`);
-  started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile });
+  started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile, graceMs: settings.graceMs });
   const ready = started.apps.startAll();
   const migrated = isPrepared ? respond.then(() => (isRepeated ? migrateUnless(ready, env) : migrate(env))) : undefined;
   const account = async () => {
@@ -149,11 +149,14 @@ async function start() {
   freeMemoryWhenIdle();
 }
 
-/** @param {import('./launch/data-folder.mjs').DataFolder} folder */
-async function takeOver(folder) {
-  await lockDataFolder(folder, { say });
+/**
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
+ * @param {import('./launch/settings.mjs').Settings} settings
+ */
+async function takeOver(folder, { graceMs }) {
+  await lockDataFolder(folder, { say, graceMs });
   started.folder = folder;
-  if (await stopLeftovers(folder)) say('stopped processes of an earlier start');
+  if (await stopLeftovers(folder, { graceMs })) say('stopped processes of an earlier start');
 }
 
 /**

@@ -41,19 +41,17 @@ export const dataFolder = (dir) => ({
 
 /** @typedef {ReturnType<typeof dataFolder>} DataFolder */
 
-/** Longer than a stop usually takes, also with runs that use all of the time that they have to end. */
-const LOCK_WITHIN_MS = 20_000;
-
 /**
  * Locks a data folder for this process. Waits for another instance that is stopping, or starting: one that has no running.json.
  *
  * Each process writes a separate file, its claim, before it looks for the claims of others: of two, the later one sees the earlier one, however long a process
  * pauses between two steps. A process that sees another claim takes back its own; one that sees none has the folder, and keeps its claim until it unlocks it.
  * @param {DataFolder} folder
- * @param {{ say?: (line: string) => void, withinMs?: number }} [options]
+ * @param {{ say?: (line: string) => void, graceMs?: number, withinMs?: number }} [options] graceMs: how long a service may take to stop. The gateway stops before
+ *   the others, so a stop usually takes less than twice as long, also with runs that use all of the time that they have to end.
  * @throws {ExplainedError} if another instance is running, or still has the lock after `withinMs`; if the folder cannot be used
  */
-export async function lockDataFolder(folder, { say = () => {}, withinMs = LOCK_WITHIN_MS } = {}) {
+export async function lockDataFolder(folder, { say = () => {}, graceMs = 10_000, withinMs = 2 * graceMs } = {}) {
   const deadline = Date.now() + withinMs;
   let isWaiting = false;
   try {
@@ -128,10 +126,11 @@ export function unlockDataFolder(folder) {
 /**
  * Stops the processes that a killed launcher has left running on this folder, in order.
  * @param {DataFolder} folder
+ * @param {{ graceMs?: number }} [options] how long a service may take to stop before it is killed
  * @returns {Promise<boolean>} whether there were any
  */
-export async function stopLeftovers(folder) {
-  const apps = await Promise.all(APPS.map((app) => stopLeftover(folder.appPidFile(app))));
+export async function stopLeftovers(folder, options) {
+  const apps = await Promise.all(APPS.map((app) => stopLeftover(folder.appPidFile(app), options)));
   const stores = await Promise.all([stopLeftoverBroker(folder.broker), stopLeftoverPostgres(folder.postgres)]);
   return [...apps, ...stores].includes(true);
 }

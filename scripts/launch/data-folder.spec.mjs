@@ -1,10 +1,20 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readPidFile, writePidFile } from '../processes/pid-file.mjs';
-import { announce, dataFolder, findRunning, localInstance, lockDataFolder, unlockDataFolder, withdraw } from './data-folder.mjs';
+import {
+  announce,
+  dataFolder,
+  findRunning,
+  localInstance,
+  lockDataFolder,
+  stopLeftovers,
+  unlockDataFolder,
+  withdraw,
+} from './data-folder.mjs';
 
 /** @type {import('./data-folder.mjs').DataFolder} */
 let folder;
@@ -59,6 +69,22 @@ test('one of several processes at a time has the folder, also if they pause betw
   expect(readdirSync(folder.claims)).toEqual([String(process.pid)]);
 }, 60_000);
 
+test('a service that a killed launcher has left behind has the time that services have to stop', async () => {
+  mkdirSync(join(folder.dir, 'apps'));
+  const stop = 'process.on("SIGTERM", () => setTimeout(() => process.exit(7), 600)); setInterval(() => {}, 1000); console.log("up")';
+  /** @param {number} graceMs */
+  const exitCodeAfter = async (graceMs) => {
+    const service = spawn(process.execPath, ['-e', stop]);
+    const exited = once(service, 'exit');
+    await once(service.stdout, 'data');
+    writePidFile(folder.appPidFile('runtime'), Number(service.pid));
+    expect(await stopLeftovers(folder, { graceMs })).toBe(true);
+    return (await exited)[0];
+  };
+  expect(await exitCodeAfter(20_000)).toBe(7);
+  expect(await exitCodeAfter(100)).toBeNull();
+});
+
 describe('a data folder that another process has locked', () => {
   /** @type {import('node:child_process').ChildProcess} */
   let other;
@@ -98,8 +124,8 @@ describe('a data folder that another process has locked', () => {
     expect(readdirSync(folder.claims)).toEqual([String(other.pid)]);
   });
 
-  test('is refused when the other instance does not stop in time', async () => {
+  test('is refused when the other instance does not stop in the time that its services have', async () => {
     withdraw(folder);
-    await expect(lockDataFolder(folder, { withinMs: 100 })).rejects.toThrow('Sluice is already running');
+    await expect(lockDataFolder(folder, { graceMs: 50 })).rejects.toThrow('Sluice is already running');
   });
 });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
-import { APPS } from '../processes/apps.mjs';
+import { APPS, SHUTDOWN_TIMEOUT } from '../processes/apps.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { ROOT } from '../shell/paths.mjs';
 
@@ -10,6 +10,13 @@ const LOOPBACK = '127.0.0.0/8,::1,localhost';
 
 // A store that this launcher has started may recover for a long time after a crash. If it ends instead, so does the start.
 const OWN_STORES_TIMEOUT = '1h';
+
+/** A service that gives up its work after SLUICE_SHUTDOWN_TIMEOUT still has to close its connections. */
+const ENDS_WITHIN_MS = 2000;
+
+/** As in libs/config, which is compiled only later. @type {Record<string, number>} */
+const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const LONGEST_TIMEOUT = '20d';
 
 /**
  * Components and webhooks may reach this machine, but neither the ports of Sluice itself nor those of shells and well-known stores.
@@ -58,6 +65,7 @@ export const LAUNCHER_VARIABLES = [
  * @property {string} [apiKey] of the first account
  * @property {string} allowPrivateHosts
  * @property {string} protectedHosts beside our own
+ * @property {number} graceMs how long a service may take to stop before it is killed: longer than SLUICE_SHUTDOWN_TIMEOUT
  * @property {string} startupTimeout SLUICE_STARTUP_TIMEOUT of the services; empty: their default
  */
 
@@ -87,6 +95,12 @@ export function readSettings(given) {
   };
 
   const host = optional('SLUICE_HOST', (text) => isIP(text) !== 0, 'an IP address such as 127.0.0.1 or 0.0.0.0') ?? '127.0.0.1';
+  const shutdownTimeout =
+    optional(
+      'SLUICE_SHUTDOWN_TIMEOUT',
+      (text) => milliseconds(text) <= milliseconds(LONGEST_TIMEOUT),
+      `a duration of at most ${LONGEST_TIMEOUT}`,
+    ) ?? SHUTDOWN_TIMEOUT;
   /** @type {Settings} */
   const settings = {
     dataDir: dataFolderPath(env),
@@ -103,6 +117,7 @@ export function readSettings(given) {
     apiKey: optional('SLUICE_API_KEY', (text) => /^[\x21-\x7e]{8,128}$/.test(text), '8 to 128 visible ASCII characters', true),
     allowPrivateHosts: env['SLUICE_ALLOW_PRIVATE_HOSTS'] ?? LOOPBACK,
     protectedHosts: env['SLUICE_PROTECTED_HOSTS'] ?? '',
+    graceMs: milliseconds(shutdownTimeout) + ENDS_WITHIN_MS,
     startupTimeout: env['SLUICE_STARTUP_TIMEOUT'] || (env['KAFKA_BROKERS'] && env['DATABASE_URL'] ? '' : OWN_STORES_TIMEOUT),
   };
   problems.push(...portsGivenTwice(settings));
@@ -183,6 +198,12 @@ function portsGivenTwice(settings) {
     const earlier = used.slice(0, index).find((other) => other.port === port);
     return earlier ? [`${variable} and ${earlier.variable} must not be the same port, ${port}.`] : [];
   });
+}
+
+/** @param {string} text such as 500ms, 5s or 30m @returns {number} NaN if it is not a duration */
+function milliseconds(text) {
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  return Number(number) * (UNITS[unit] ?? NaN);
 }
 
 /** @param {string} text */

@@ -36,6 +36,8 @@ describe('the variables of npm start', () => {
     ['KAFKA_BROKERS', 'kafka-1:9092,kafka-2:'],
     ['DATABASE_URL', 'mysql://host/database'],
     ['DATABASE_URL', 'somewhere'],
+    ['SLUICE_SHUTDOWN_TIMEOUT', '45'],
+    ['SLUICE_SHUTDOWN_TIMEOUT', '21d'],
   ])('are rejected by name: %s=%s', (name, value) => {
     expect(() => readSettings({ [name]: value })).toThrow(name);
   });
@@ -66,6 +68,15 @@ describe('the variables of npm start', () => {
     [{ SLUICE_STARTUP_TIMEOUT: '5m' }, '5m'],
   ])('let the services wait for an hour while a store of the instance recovers: %j', (variables, expected) => {
     expect(readSettings(variables).startupTimeout).toBe(expected);
+  });
+
+  test.each([
+    [{}, 10_000],
+    [{ SLUICE_SHUTDOWN_TIMEOUT: '' }, 10_000],
+    [{ SLUICE_SHUTDOWN_TIMEOUT: '45s' }, 47_000],
+    [{ SLUICE_SHUTDOWN_TIMEOUT: '1.5m' }, 92_000],
+  ])('let a service stop for two seconds longer than it waits for its work: %j', (variables, graceMs) => {
+    expect(readSettings(variables).graceMs).toBe(graceMs);
   });
 
   test.each([

@@ -15,6 +15,9 @@ export { APPS };
  */
 const OPTIONS = ['--disable-sigusr1', '--v8-pool-size=1'];
 
+/** Ctrl-C should not take as long as the longest run. */
+export const SHUTDOWN_TIMEOUT = '8s';
+
 /**
  * @typedef {object} AppOptions
  * @property {Record<string, string | undefined>} env in addition to this process's own
@@ -124,8 +127,7 @@ export function appEnvironment(env) {
     ...Object.fromEntries(own),
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
     NODE_COMPILE_CACHE: COMPILED,
-    // Ctrl-C should not take as long as the longest run.
-    SLUICE_SHUTDOWN_TIMEOUT: process.env['SLUICE_SHUTDOWN_TIMEOUT'] || '8s',
+    SLUICE_SHUTDOWN_TIMEOUT: process.env['SLUICE_SHUTDOWN_TIMEOUT'] || SHUTDOWN_TIMEOUT,
     SLUICE_SHUTDOWN_DELAY: process.env['SLUICE_SHUTDOWN_DELAY'] || '0s',
     ...env,
   };
