@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { APPS } from '../processes/apps.mjs';
@@ -19,6 +19,7 @@ import { writeSecret } from '../shell/secret-file.mjs';
  *     secrets-key     SLUICE_SECRETS_KEY, if the environment has none
  *     apps/*.pid      the apps' processes
  *     secrets/        the values of secret variables in the environment
+ *     sandbox/        the root directory of the jail of components
  *     broker/         Apache Kafka: its data, log, configuration, password
  *     postgres/       PostgreSQL: its data, log, password
  *
@@ -41,6 +42,9 @@ export const dataFolder = (dir) => ({
 
 /** @typedef {ReturnType<typeof dataFolder>} DataFolder */
 
+/** A folder with one of these files is a data folder. Other programs have folders named `apps` and `secrets`, too. */
+const MARKS = new Set(['lock', 'claims', 'running.json', 'last-start', 'api-key', 'secrets-key', 'broker', 'postgres', 'sandbox']);
+
 /**
  * Locks a data folder for this process. Waits for another instance that is stopping, or starting: one that has no running.json.
  *
@@ -55,9 +59,7 @@ export async function lockDataFolder(folder, { say = () => {}, graceMs = 10_000,
   const deadline = Date.now() + withinMs;
   let isWaiting = false;
   try {
-    for (const part of ['apps', 'claims']) mkdirSync(join(folder.dir, part), { recursive: true });
-    // Can be traversed but not listed: PostgreSQL may run as another user.
-    chmodSync(folder.dir, 0o711);
+    openFolder(folder);
     for (;;) {
       writePidFile(ownClaim(folder), process.pid);
       const holder = readPidFile(folder.lock);
@@ -88,6 +90,27 @@ export async function lockDataFolder(folder, { say = () => {}, graceMs = 10_000,
     if (error instanceof ExplainedError) throw error;
     throw new ExplainedError(`The data folder ${folder.dir} cannot be used: ${/** @type {Error} */ (error).message}.`);
   }
+}
+
+/**
+ * Creates the folder, or checks that it is one of Sluice. PostgreSQL, which may run as another user, can traverse it.
+ * @param {DataFolder} folder
+ * @throws {ExplainedError} if it contains only other files
+ */
+function openFolder(folder) {
+  const { dir } = folder;
+  if (mkdirSync(dir, { recursive: true })) chmodSync(dir, 0o711);
+  else {
+    const names = readdirSync(dir).filter((name) => name !== 'lost+found');
+    if (names.length > 0 && !names.some((name) => MARKS.has(name)))
+      throw new ExplainedError(
+        `SLUICE_DATA_DIR must be a separate folder, but ${dir} has other files, such as ${names[0]}: set it to a folder that is empty or does not exist.`,
+      );
+    const { mode } = statSync(dir);
+    if ((mode & 0o011) !== 0o011) chmodSync(dir, (mode & 0o7777) | 0o011);
+  }
+  // the claims first: a simultaneous start recognises the folder by them
+  for (const part of [folder.claims, join(dir, 'apps')]) mkdirSync(part, { recursive: true });
 }
 
 /** @param {DataFolder} folder */

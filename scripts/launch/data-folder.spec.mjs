@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -68,6 +68,39 @@ test('one of several processes at a time has the folder, also if they pause betw
   await lockDataFolder(folder);
   expect(readdirSync(folder.claims)).toEqual([String(process.pid)]);
 }, 60_000);
+
+describe('a folder that exists', () => {
+  const modeOf = () => statSync(folder.dir).mode & 0o7777;
+
+  test('is refused if it has only other files, and is not changed', async () => {
+    chmodSync(folder.dir, 0o1700);
+    for (const part of ['apps', 'secrets', 'letters']) mkdirSync(join(folder.dir, part));
+    await expect(lockDataFolder(folder)).rejects.toThrow(
+      `SLUICE_DATA_DIR must be a separate folder, but ${folder.dir} has other files, such as `,
+    );
+    expect(readdirSync(folder.dir).sort()).toEqual(['apps', 'letters', 'secrets']);
+    expect(modeOf()).toBe(0o1700);
+  });
+
+  test.each(['api-key', 'secrets-key', 'postgres'])('is a data folder if it contains %s', async (name) => {
+    for (const part of [name, 'letters']) mkdirSync(join(folder.dir, part));
+    await lockDataFolder(folder);
+    expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+  });
+
+  test('keeps its mode if it is empty, but all users can traverse it', async () => {
+    mkdirSync(join(folder.dir, 'lost+found'));
+    chmodSync(folder.dir, 0o2770);
+    await lockDataFolder(folder);
+    expect(modeOf()).toBe(0o2771);
+  });
+});
+
+test('a new data folder can be traversed but not listed by other users', async () => {
+  const created = dataFolder(join(folder.dir, 'new', 'data'));
+  await lockDataFolder(created);
+  expect(statSync(created.dir).mode & 0o7777).toBe(0o711);
+});
 
 test('a service that a killed launcher has left behind has the time that services have to stop', async () => {
   mkdirSync(join(folder.dir, 'apps'));
