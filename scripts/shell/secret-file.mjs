@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { writeWhole } from './whole-file.mjs';
 
 /**
- * Makes sure that a file contains a secret. A given value takes precedence; otherwise the file keeps its value, and a new value is generated only once.
+ * Makes sure that a file contains a secret, also after a power failure: data that depends on it may be written next. A given value takes precedence; otherwise the file keeps its value, and a new value is generated only once.
  *
  * @param {string} file readable by its owner and group only
  * @param {{ given: string | undefined, generate: () => string }} options an empty `given` counts as none
@@ -11,7 +11,7 @@ import { writeWhole } from './whole-file.mjs';
 export function keepSecret(file, { given, generate }) {
   const kept = read(file);
   if (kept !== undefined && (!given || given === kept)) return 'kept';
-  writeWhole(file, `${given || generate()}\n`, { mode: 0o440 });
+  writeWhole(file, `${given || generate()}\n`, { mode: 0o440, durable: true });
   return kept === undefined ? 'created' : 'replaced';
 }
 
@@ -29,10 +29,10 @@ function read(file) {
 }
 
 /**
- * Writes a file that only its owner can read.
+ * Writes a file that only its owner can read, and that survives a power failure.
  * @param {string} file
  * @param {string} text
  */
 export function writeSecret(file, text) {
-  writeWhole(file, `${text}\n`, { mode: 0o600 });
+  writeWhole(file, `${text}\n`, { mode: 0o600, durable: true });
 }

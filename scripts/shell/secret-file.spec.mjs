@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,4 +49,28 @@ describe('a file with a secret', () => {
     writeSecret(file, 'second');
     expect(readFileSync(file, 'utf8')).toBe('second\n');
   });
+
+  it.each(["keepSecret(file, { given: 'text', generate: () => '' })", "writeSecret(file, 'text')"])(
+    'is on the disk before it gets its name, and its name before the data that depends on it: %s',
+    (write) => {
+      const program = `
+        import fs from 'node:fs';
+        import { syncBuiltinESMExports } from 'node:module';
+        const { fsyncSync, renameSync } = fs;
+        fs.fsyncSync = (fd) => {
+          console.log('flush', fs.fstatSync(fd).isDirectory() ? 'folder' : fs.readFileSync(file + '.new', 'utf8').trim());
+          fsyncSync(fd);
+        };
+        fs.renameSync = (...files) => {
+          console.log('rename');
+          renameSync(...files);
+        };
+        syncBuiltinESMExports();
+        const { keepSecret, writeSecret } = await import(${JSON.stringify(new URL('secret-file.mjs', import.meta.url).href)});
+        const file = ${JSON.stringify(file)};
+        ${write};`;
+      const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+      expect(stdout.split('\n')).toEqual(['flush text', 'rename', 'flush folder', '']);
+    },
+  );
 });

@@ -1,4 +1,5 @@
-import { chmodSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
 
 /**
@@ -7,17 +8,33 @@ import { ExplainedError } from './explained-error.mjs';
  *
  * @param {string} file
  * @param {string} text
- * @param {{ mode: number, draft?: string }} options draft: the file that is written first and then renamed
+ * @param {{ mode: number, draft?: string, durable?: boolean }} options draft: the file that is written first and then renamed; durable: it survives a power
+ *   failure right afterwards, which could otherwise leave an empty file
  * @throws {ExplainedError} naming the file, if it cannot be written
  */
-export function writeWhole(file, text, { mode, draft = `${file}.new` }) {
+export function writeWhole(file, text, { mode, draft = `${file}.new`, durable = false }) {
   try {
     rmSync(draft, { force: true });
-    writeFileSync(draft, text, { mode: 0o400 });
+    writeFileSync(draft, text, { mode: 0o400, flush: durable });
     chmodSync(draft, mode);
     renameSync(draft, file);
+    if (durable) flushFolder(dirname(file));
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
     throw new ExplainedError(`${file} cannot be written: ${/** @type {Error} */ (error).message}.`);
+  }
+}
+
+/** @param {string} folder */
+function flushFolder(folder) {
+  try {
+    const fd = openSync(folder, 'r');
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    // The folder cannot be listed, or its file system does not flush folders.
   }
 }
