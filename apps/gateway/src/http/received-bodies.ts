@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import type { FastifyInstance } from 'fastify';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
 import { BodyBuffer, BytesPerKey } from '#http-server';
@@ -11,6 +12,8 @@ declare module 'fastify' {
 
 /** Of the bodies of one account that are being received or handled: they must not fill the memory. */
 const MAX_BYTES_PER_ACCOUNT = 64 * 1024 * 1024;
+/** Of the memory of this container or machine, for the bodies of all accounts: the heap and live streams need the rest. */
+const SHARE_OF_MEMORY = 0.25;
 /** Reading as many costs 0.1 s. */
 const MAX_CHUNKS = 65_536;
 
@@ -19,10 +22,17 @@ const MAX_CHUNKS = 65_536;
  * single bytes needs more than a hundred times the memory of what the client sends.
  *
  *   more than `maxBytes`, or too many chunks ─► 413         the bodies of the account need too much memory ─► 429
+ *                                                           those of all accounts do, and this one has more than its share ─► 429
  *
  * @param refused gets the account and the cost of a body that is refused while it is received
+ * @param mostOfAll the bytes of the bodies of all accounts
  */
-export function receiveBodies(fastify: FastifyInstance, maxBytes: number, refused: (owner: UserId, cost: number) => void): void {
+export function receiveBodies(
+  fastify: FastifyInstance,
+  maxBytes: number,
+  refused: (owner: UserId, cost: number) => void,
+  mostOfAll = SHARE_OF_MEMORY * memory(),
+): void {
   const inUse = new BytesPerKey<UserId>();
   const tooLarge = (): SluiceError => new SluiceError('too_large', `the body is larger than ${maxBytes} bytes`);
 
@@ -54,10 +64,17 @@ export function receiveBodies(fastify: FastifyInstance, maxBytes: number, refuse
     const receive = (chunk: Buffer): void => {
       const { capacity } = body;
       if (!body.add(chunk)) return refuse(tooLarge());
-      const sum = body.capacity > capacity ? inUse.add(owner, body.capacity - capacity) : 0;
+      const grown = body.capacity - capacity;
+      const sum = grown > 0 ? inUse.add(owner, grown) : 0;
       if (body.chunks > MAX_CHUNKS) return refuse(new SluiceError('too_large', `the body has more than ${MAX_CHUNKS} chunks`));
-      if (sum > MAX_BYTES_PER_ACCOUNT) refuse(new TooManyRequests('too many requests with large bodies are in progress for this account'));
+      if (sum > MAX_BYTES_PER_ACCOUNT)
+        return refuse(new TooManyRequests('too many requests with large bodies are in progress for this account'));
+      if (grown > 0 && inUse.exceedsShare(owner, mostOfAll))
+        refuse(new TooManyRequests('too many requests with large bodies are in progress'));
     };
     payload.on('data', receive).on('end', end).on('error', end);
   });
 }
+
+/** The bytes that this process may use: those of its container, or of the machine. */
+const memory = (): number => Math.min(process.constrainedMemory() || Infinity, totalmem());
