@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { writeWhole } from './whole-file.mjs';
 
 /**
- * Makes sure that a file contains a secret, also after a power failure: data that depends on it may be written next. A given value takes precedence; otherwise the file keeps its value, and a new value is generated only once.
+ * Makes sure that a file contains a secret, also after a power failure: data that depends on it may be written next. A given value takes precedence;
+ * otherwise the file keeps its value, and a new value is generated only once.
  *
  * @param {string} file readable by its owner and group only
  * @param {{ given: string | undefined, generate: () => string }} options an empty `given` counts as none
