@@ -69,7 +69,8 @@ describe('the endpoints of sources', () => {
       if ((emitter_id as string) === UNSTORABLE) throw new Error('cannot be stored');
       deployed.set(emitter_id, catalog.get(emitter_id)!);
     };
-    const execute = async (run: RunRequest, { onRespond }: RunWatch) => {
+    const execute = async (run: RunRequest, { onRespond, hasLeft }: RunWatch) => {
+      if (hasLeft?.()) return null;
       executed.push(run);
       if (reply) onRespond?.(reply);
       return status;
@@ -269,6 +270,18 @@ describe('the endpoints of sources', () => {
     expect(await response).toEqual(REPLY);
   });
 
+  it('run nothing for a client that has left before the turn of its request', async () => {
+    customResponse = true;
+    reply = REPLY;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    learning = promise;
+    const response = service.accept(DEPLOYMENT, EVENT, closed.promise);
+    closed.resolve();
+    resolve();
+    expect(await response).toBe('not run');
+    expect(executed).toEqual([]);
+  });
+
   it.each<[string, number, (n: number) => UserId]>([
     ['128 responses of the account', 128, () => 'u_1'],
     ['1024 responses of all accounts', 1024, (n) => `u_${n}`],
@@ -280,6 +293,7 @@ describe('the endpoints of sources', () => {
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(await accept()).toBe('busy');
     closed.resolve();
+    closed = Promise.withResolvers();
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(await accept()).toEqual(REPLY);
   });

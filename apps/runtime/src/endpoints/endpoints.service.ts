@@ -147,11 +147,13 @@ export class EndpointsService {
   private async runHere(run: DueRun, atATime: number, closed: Promise<void>): Promise<EndpointResponse> {
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return 'busy';
+    let hasLeft = false;
+    void closed.then(() => (hasLeft = true));
     // the hooks of a change that is being applied run first
     await this.directory.learnt(run.source_id);
     return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
-        .executeHere(run, atATime, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome }))
+        .executeHere(run, atATime, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome, hasLeft: () => hasLeft }))
         .then(async (status) => resolve(status === null ? await this.notRun(run) : endOf(status)))
         .catch(reject)
         // a response occupies memory until its client has read it

@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { NotFound, type RunRequest, switchOffSource, TimedOut, Unavailable } from '#contracts';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
-import { createLog, LOG } from '#observability';
+import { createLog, LOG, type Log } from '#observability';
 import { Stats } from '#stats';
 import { FakeMessages } from '#testing';
 import { CodeCache } from '../components/code-cache.js';
@@ -45,21 +45,28 @@ interface Fakes {
   deployed?: Partial<DeploymentRow>;
   messages?: FakeMessages;
   spendOn?: (work: string, account: string, units: number) => void;
+  runTurn?: () => Promise<void>;
   execute?: () => Promise<RunOutcome>;
+  log?: Log;
 }
 
-const serviceWith = async ({ get, finish, done, deployed, messages = new FakeMessages(), spendOn = () => {}, execute }: Fakes) => {
+const unexpected = (): never => {
+  throw new Error('called for a run that does not begin');
+};
+
+const serviceWith = async ({ get, finish, done, deployed, execute, ...others }: Fakes) => {
+  const { messages = new FakeMessages(), spendOn = () => {}, runTurn = async () => {}, log = createLog('test', 'silent') } = others;
   const module = await Test.createTestingModule({
     providers: [
       ...[RunsService, RunSources, RunResults],
       { provide: CodeCache, useValue: { get } },
       { provide: DeployedSources, useValue: { find: async () => ({ ...DEPLOYED, ...deployed }) as DeploymentRow } },
       { provide: RunsRepository, useValue: { isDone: async () => done !== undefined, finish, ...done } },
-      { provide: AccountPace, useValue: { runTurn: async () => {}, spend: () => {}, spendOn } },
+      { provide: AccountPace, useValue: { runTurn, spend: () => {}, spendOn } },
       { provide: Quotas, useValue: { counted: false, allow: async () => true } },
       { provide: Stats, useValue: { countEnded: () => {} } },
       { provide: RuntimeConfig, useValue: RuntimeConfig.read({}) },
-      { provide: LOG, useValue: createLog('test', 'silent') },
+      { provide: LOG, useValue: log },
       { provide: RunLanes, useValue: { learn: () => {} } },
       { provide: SandboxRuns, useValue: { execute } },
       { provide: Messages, useValue: messages },
@@ -140,6 +147,32 @@ describe('a run that the end of the service has interrupted', () => {
   it('is not one whose component throws an error with the same code, which would be repeated forever', async () => {
     const { result, stored } = await interrupted({ onOutcome: () => {} }, { ...outcome, status: 'threw' });
     expect([result, stored]).toMatchObject(['threw', [{ entry: { status: 'failed' } }]]);
+  });
+});
+
+describe('a run whose client has left', () => {
+  it.each([
+    ['before the run waits for its turn', true],
+    ['while the run waits for its turn', false],
+  ])('does not begin, costs nothing and is one line at level debug: %s', async (_, leftBefore) => {
+    const lines: unknown[] = [];
+    let turns = 0;
+    let hasLeft = leftBefore;
+    const service = await serviceWith({
+      get: async () => ({
+        component: { hash: 'h', code: '' },
+        description: { dedupe: null, concurrency: 2, hooks: [], configurable_props: [] },
+      }),
+      runTurn: async () => {
+        turns++;
+        hasLeft = true;
+      },
+      ...{ finish: unexpected, execute: unexpected, spendOn: unexpected },
+      log: { debug: (fields: object, name: string) => lines.push([name, fields]) } as unknown as Log,
+    });
+    expect(await service.execute(RUN, { onRespond: () => {}, hasLeft: () => hasLeft })).toBeNull();
+    expect(turns).toBe(leftBefore ? 0 : 1);
+    expect(lines).toEqual([['run.abandoned', { run_id: 'r', source_id: 'dc_1' }]]);
   });
 });
 

@@ -21,6 +21,8 @@ export interface RunWatch {
   onRespond?(reply: HttpReply): void;
   /** The sandbox is done with it, and its outcome is being stored. Not called for a large one: until it is stored, it occupies memory. */
   onOutcome?(): void;
+  /** Whether nobody waits for the response any more: the run does not begin, because the client may have repeated its request. */
+  hasLeft?(): boolean;
 }
 
 /**
@@ -43,6 +45,7 @@ export class RunsService {
 
   /** Throws only failures that are transient: the run is then repeated. Returns how the run ended; null if it was not executed. */
   async execute(request: RunRequest, watch: RunWatch = {}): Promise<RunStatus | null> {
+    if (watch.hasLeft?.()) return this.abandon(request);
     const [source, isDone] = await Promise.all([this.sources.find(request), this.results.isDone(request)]);
     if (typeof source === 'object' && source.component && source.killsInRow >= KILLS_IN_ROW) {
       // the run that should have switched it off was cut off
@@ -72,7 +75,8 @@ export class RunsService {
     return keepsOrder(description) ? this.locks.alone(state.source_id, carryOut) : carryOut();
   }
 
-  private async carryOut(run: DueRun, source: RunSource, { onRespond, onOutcome }: RunWatch): Promise<RunStatus | null> {
+  private async carryOut(run: DueRun, source: RunSource, { onRespond, onOutcome, hasLeft }: RunWatch): Promise<RunStatus | null> {
+    if (hasLeft?.()) return this.abandon(run);
     const before = await this.results.before(run, source);
     if (!before) return null;
     let held: HttpReply | undefined;
@@ -128,6 +132,11 @@ export class RunsService {
   /** A request that waits for the response of the component gets another one. The other runs had been accepted. */
   private skipOfInactive(run: RunRequest, { onRespond }: RunWatch): Promise<null> {
     return this.skip(run, 'the source is not active', { reports: onRespond || !isMissed(run) ? [] : [sourceInactive(run)] });
+  }
+
+  private abandon({ run_id, source_id }: RunRequest): null {
+    this.log.debug({ run_id, source_id }, 'run.abandoned');
+    return null;
   }
 
   private async skip(run: RunRequest, reason: string, { isListed = true, reports = [] as AccountRecord[] } = {}): Promise<null> {
