@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
-import { request, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
-import { connect } from 'node:net';
+import { request, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
@@ -389,6 +389,26 @@ describe('a body', () => {
     await send({}, 'last');
     expect(events.map(({ bodyRaw }) => bodyRaw)).toEqual(['quick', 'abcd', 'last']);
   });
+});
+
+it.each([
+  ['disconnects', (client: Socket) => client.destroy()],
+  ['closes its side of the connection', (client: Socket) => client.end()],
+])('a request whose client %s before it is read makes no event, and nothing is logged', async (_, leave) => {
+  const { port, events, turn } = await start();
+  const lines = [jest.spyOn(server!['log'], 'warn'), jest.spyOn(server!['log'], 'error')];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  turn.mockReturnValue(promise);
+  const client = connect(port, '127.0.0.1');
+  const arrived = once(server!['server'], 'request') as Promise<[IncomingMessage]>;
+  client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}`);
+  const [incoming] = await arrived;
+  await eventually(() => expect(turn).toHaveBeenCalled());
+  leave(client);
+  await eventually(() => expect(incoming.destroyed).toBe(true));
+  resolve();
+  await new Promise((done) => setTimeout(done, 50));
+  expect([events, ...lines.map(({ mock }) => mock.calls)]).toEqual([[], [], []]);
 });
 
 describe('the response of a component', () => {

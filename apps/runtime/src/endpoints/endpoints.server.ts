@@ -230,7 +230,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
 
   private fail(request: IncomingMessage, response: ServerResponse, error: Error): void {
     // the client has disconnected, perhaps because it was too slow and Node has sent it a 408: there is nothing to respond to or log
-    if (request.destroyed && !request.complete) return;
+    if (request.destroyed && (!request.complete || error === request.errored)) return;
     if (error instanceof BodyTooLarge)
       return refuse(request, response, 413, `the body is larger than ${this.config.maxEndpointBodyBytes} bytes`);
     if (error instanceof BadEncoding) return refuse(request, response, 400, error.message);
