@@ -194,7 +194,38 @@ describe('the HTTP side of the gateway', () => {
       });
 
       it.each([
-        ['a response has begun', { writable: true, _httpMessage: { headersSent: true } }, 1],
+        ['bytes that are not HTTP', 'x}', null],
+        ['a request that does not arrive in time', 'POST /v1/sources HTTP/1.1\r\nhost: x\r\n', 'ERR_HTTP_REQUEST_TIMEOUT'],
+      ])('leaves the response to the request before it: %s', async (_, bytes, code) => {
+        const client = await connected();
+        const server = http.app.getHttpServer();
+        const { promise, resolve } = Promise.withResolvers<unknown>();
+        http.messages.replyTo(getSource, () => promise as unknown as Source);
+        const errors: unknown[] = [];
+        server.on('clientError', (error: Error) => errors.push(error));
+        client.write(get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key') + bytes);
+        const [{ socket }] = (await once(server, 'request')) as [IncomingMessage];
+        while (http.messages.requests.length === 0) await new Promise((done) => setTimeout(done, 5));
+        if (code !== null) server.emit('clientError', Object.assign(new Error('timeout'), { code }), socket);
+        else client.write('more');
+        const response = responseTo(client);
+        await new Promise((done) => setTimeout(done, 50));
+        expect(errors.length).toBeGreaterThan(0);
+        resolve({ id: SOURCE, active: true });
+        expect(await response).toMatchObject({ status: 200, headers: { connection: 'close' } });
+      });
+
+      it('leaves the rest of a response that has begun, and then closes the connection', async () => {
+        const client = await connected();
+        http.messages.replyTo(getSource, () => ({ id: SOURCE, name: 'x'.repeat(30_000_000), active: true }) as unknown as Source);
+        client.write(get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key'));
+        await once(client, 'readable');
+        client.write('x}');
+        expect((await responseTo(client)).body.length).toBeGreaterThan(30_000_000);
+      });
+
+      it.each([
+        ['the response to it has begun', { writable: true, _httpMessage: { headersSent: true, req: { complete: false } } }, 1],
         ['the connection is closed', { writable: false }, 1],
         ['the problem has been sent', { writable: false, writableEnded: true }, 0],
       ])('gets nothing once %s', (_, state, destroyed) => {

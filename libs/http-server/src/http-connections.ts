@@ -70,13 +70,8 @@ const LINGER_MS = 5000;
 export function dropUnreadBody(request: IncomingMessage, response: ServerResponse): void {
   if (request.complete) return;
   if (request.headers.upgrade !== undefined && !response.headersSent) {
-    const { socket } = request;
     response.setHeader('connection', 'close');
-    // how Node closes the connection after the response
-    socket.destroySoon = () => {
-      socket.end();
-      lingerUntilClosed(socket);
-    };
+    lingerAfterResponse(request.socket);
   }
   lingerUntilClosed(request);
 }
@@ -84,6 +79,15 @@ export function dropUnreadBody(request: IncomingMessage, response: ServerRespons
 /** Resolves when the connection of a response has been closed, or the response was sent. Node emits `close` once, which may be before the call. */
 export const closeOf = (response: ServerResponse): Promise<void> =>
   response.closed ? Promise.resolve() : new Promise((resolve) => response.once('close', () => resolve()));
+
+/** Reads and drops the rest of the client's data when Node closes the connection after the response. */
+export function lingerAfterResponse(socket: Socket): void {
+  // what Node calls then
+  socket.destroySoon = () => {
+    socket.end();
+    lingerUntilClosed(socket);
+  };
+}
 
 /** Reads and drops the rest of the client's data. Closes the connection after a limited time if the client does not. */
 export function lingerUntilClosed(from: IncomingMessage | Socket): void {

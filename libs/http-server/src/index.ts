@@ -1,4 +1,5 @@
 export { BodyBuffer, BytesPerKey } from './body-buffer.js';
+export { type ClientError, respondToClientError } from './client-errors.js';
 export { limitConnections } from './connection-limits.js';
 export {
   CHECK_CONNECTIONS_MS,
@@ -10,7 +11,6 @@ export {
   HEADERS_MS,
   KEEP_ALIVE_MS,
   letClientsLeave,
-  lingerUntilClosed,
   requestTarget,
 } from './http-connections.js';
 export { HttpServerConfig } from './http-server.config.js';

@@ -3,9 +3,17 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '#observability';
-import { CHECK_CONNECTIONS_MS, hasSeveralHosts, HEADERS_MS, KEEP_ALIVE_MS, requestTarget } from '#http-server';
-import { respondToClientError } from './client-errors.js';
-import { sendProblem } from './problem.js';
+import {
+  CHECK_CONNECTIONS_MS,
+  type ClientError,
+  hasSeveralHosts,
+  HEADERS_MS,
+  KEEP_ALIVE_MS,
+  requestTarget,
+  respondToClientError,
+} from '#http-server';
+import { PROBLEM_TYPE, problemBody, sendProblem } from './problem.js';
+import { SAFE_HEADERS } from './safe-headers.js';
 
 /** Node's maximum. */
 const MAX_URL_LENGTH = 16_384;
@@ -40,7 +48,8 @@ export class GatewayAdapter extends FastifyAdapter {
       return503OnClosing: false,
       // Node would respond without a body; see below
       http: { requireHostHeader: false, headersTimeout: HEADERS_MS, connectionsCheckingInterval: CHECK_CONNECTIONS_MS },
-      clientErrorHandler: (error, socket) => respondToClientError(error, socket, log),
+      clientErrorHandler: (error, socket) =>
+        respondToClientError(error, socket, (status, detail) => unreadable(error, { status, detail }, log)),
     });
     this.routes = new KnownRoutes(this.getInstance());
     // Node would respond without a body
@@ -84,6 +93,20 @@ export class GatewayAdapter extends FastifyAdapter {
     const hint = list === undefined ? '' : `; the list is at ${list}`;
     return sendProblem(reply, { status: 405, detail: `${request.method} is not allowed; allowed: ${methods.join(', ')}${hint}` });
   }
+}
+
+/** The response to a request that Node could not read. */
+function unreadable(
+  err: ClientError,
+  problem: { status: number; detail: string },
+  log: Log,
+): { headers: Record<string, string>; body: string } {
+  const requestId = randomUUID();
+  log.debug({ request_id: requestId, status: problem.status, err }, 'request.unreadable');
+  return {
+    headers: { ...SAFE_HEADERS, 'x-request-id': requestId, 'content-type': PROBLEM_TYPE },
+    body: `${JSON.stringify(problemBody(problem, requestId))}\n`,
+  };
 }
 
 /** All routes with their methods, to distinguish a known path with a wrong method from an unknown path. */

@@ -521,6 +521,32 @@ describe('an idle connection', () => {
   });
 });
 
+describe('bytes that are not HTTP', () => {
+  it('return 400', async () => {
+    const { port } = await start();
+    const client = connect(port, '127.0.0.1');
+    client.write('hello\r\n\r\n');
+    const response = Buffer.concat(await client.toArray()).toString();
+    expect(response).toMatch(
+      /^HTTP\/1.1 400 Bad Request\r\n[^]*connection: close[^]*\r\n\r\n\{"error":"the request is not valid HTTP: [^"]+"\}\n$/,
+    );
+  });
+
+  it('behind a request do not replace its response', async () => {
+    const { port, events } = await start();
+    const { promise, resolve } = Promise.withResolvers<EndpointResponse>();
+    const accept = jest.spyOn(server!['endpoints'], 'accept').mockImplementationOnce(async () => promise);
+    const client = connect(port, '127.0.0.1');
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 6\r\n\r\n{"a":"ä"}`);
+    await eventually(() => expect(accept).toHaveBeenCalled());
+    client.write('more');
+    await new Promise((done) => setTimeout(done, 50));
+    resolve(reply({ status: 202, body: Buffer.from('ok') }));
+    expect(Buffer.concat(await client.toArray()).toString()).toMatch(/^HTTP\/1.1 202 [^]*connection: close[^]*\r\n\r\nok$/i);
+    expect(events).toEqual([]);
+  });
+});
+
 describe('pipelined requests', () => {
   it('are handled one after another, and do not delay those of other connections', async () => {
     const { port, send, events } = await start();

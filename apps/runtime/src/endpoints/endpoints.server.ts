@@ -1,6 +1,6 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { endpointLabel, hasOwnHosts } from '#config';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
@@ -23,6 +23,7 @@ import {
   letClientsLeave,
   limitConnections,
   requestTarget,
+  respondToClientError,
   ResponseDelay,
 } from '#http-server';
 import { ServiceConfig } from '#service';
@@ -89,6 +90,9 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     // `Expect: 100-continue`: the client waits for 100 Continue before it sends the body; `handle` sends it if it reads the body
     this.server.on('checkContinue', handle);
     handleInOrder(this.server);
+    this.server.on('clientError', (error, socket: Socket) =>
+      respondToClientError(error, socket, (_, detail) => ({ headers: HEADERS, body: bodyOf(detail) })),
+    );
   }
 
   /** The port on which the server listens. */
@@ -254,6 +258,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
 
 /** Scripts in a response cannot use this origin, because components of other accounts share it. */
 const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' };
+/** Of the server's own responses. */
+const HEADERS = { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' };
 
 /** Responds before the body has been read. */
 function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
@@ -265,10 +271,12 @@ function refuse(request: IncomingMessage, response: ServerResponse, status: numb
 
 function respond(response: ServerResponse, status: number, message: string | null): void {
   if (response.headersSent) return void response.end();
-  response.writeHead(status, { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' });
-  // with a line break, for terminals
-  response.end(`${message === null ? '{"success":true}' : JSON.stringify({ error: message })}\n`);
+  response.writeHead(status, HEADERS);
+  response.end(message === null ? '{"success":true}\n' : bodyOf(message));
 }
+
+/** With a line break, for terminals. */
+const bodyOf = (error: string): string => `${JSON.stringify({ error })}\n`;
 
 function forward(response: ServerResponse, { status, headers, body }: HttpReply, { ownHost }: { ownHost: boolean }): void {
   response.statusCode = status >= 200 && status <= 599 ? status : 200;
