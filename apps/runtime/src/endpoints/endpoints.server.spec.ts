@@ -260,6 +260,28 @@ describe('a body', () => {
     expect(await send({ headers: { ...headers, 'content-length': LIMIT + 1 } }, '')).toMatchObject({ status: 413, continued: false });
   });
 
+  it('a body that turns out to be too large after 100 Continue is read to its end, so that the client can use the connection again', async () => {
+    const { port } = await start();
+    const client = connect(port, '127.0.0.1');
+    const [size, rest] = [LIMIT + 1, 3_000_000];
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n`);
+    expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1.1 100/);
+    client.write(`${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`);
+    expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1.1 413/);
+    client.write(`${rest.toString(16)}\r\n${'x'.repeat(rest)}\r\n0\r\n\r\n`);
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}`);
+    expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1.1 200/);
+    client.destroy();
+  });
+
+  it('is not requested by 100 Continue in HTTP/1.0, which does not know it', async () => {
+    const { port, events } = await start();
+    const client = connect(port, '127.0.0.1');
+    client.write(`POST /${KEY} HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n{}`);
+    expect(Buffer.concat(await client.toArray()).toString()).toMatch(/^HTTP\/1.1 200/);
+    expect(events).toMatchObject([{ body: {} }]);
+  });
+
   it('a request with two hosts is refused', async () => {
     const { port, events } = await start();
     const client = connect(port, '127.0.0.1');

@@ -87,8 +87,11 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     this.server = createServer(timeouts, handle);
     limitConnections(this.server);
     closeUnreadConnections(this.server);
-    // `Expect: 100-continue`: the client waits for 100 Continue before it sends the body; `handle` sends it if it reads the body
-    this.server.on('checkContinue', handle);
+    // `Expect: 100-continue` in HTTP/1.1; `handle` sends 100 Continue if it reads the body
+    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+      awaitingContinue.add(request);
+      handle(request, response);
+    });
     handleInOrder(this.server);
     this.server.on('clientError', (error, socket: Socket) =>
       respondToClientError(error, socket, (_, detail) => ({ headers: HEADERS, body: bodyOf(detail) })),
@@ -146,7 +149,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       throw error;
     }
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
-    if (request.headers.expect !== undefined) response.writeContinue();
+    if (awaitingContinue.delete(request)) response.writeContinue();
     const reply = await this.accept(request, deployment, { path: path || '/', search, host }, closed);
     if (reply === 'queued') return respond(response, 200, null);
     if (reply === 'busy') {
@@ -261,10 +264,13 @@ const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-option
 /** Of the server's own responses. */
 const HEADERS = { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' };
 
+/** The requests whose clients wait for 100 Continue before they send the body. */
+const awaitingContinue = new WeakSet<IncomingMessage>();
+
 /** Responds before the body has been read. */
 function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
   // a client that waits for 100 Continue has not sent the body; if it does later, the body would be parsed as the next request
-  if (request.headers.expect === undefined) dropUnreadBody(request, response);
+  if (!awaitingContinue.has(request)) dropUnreadBody(request, response);
   else if (!response.headersSent) response.setHeader('connection', 'close');
   respond(response, status, message);
 }
