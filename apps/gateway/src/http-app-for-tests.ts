@@ -31,6 +31,7 @@ import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tes
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
 import { ReplaysController } from './replays/replays.controller.js';
+import { PropOptionsController } from './sources/prop-options.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
@@ -91,7 +92,15 @@ export class HttpAppForTests {
       spend: (account: string, units: number) => this.spent.push([account, units]),
     };
     @Module({
-      controllers: [ComponentsController, ConnectionsController, KeysController, ReplaysController, SourcesController, WebhooksController],
+      controllers: [
+        ComponentsController,
+        ConnectionsController,
+        KeysController,
+        PropOptionsController,
+        ReplaysController,
+        SourcesController,
+        WebhooksController,
+      ],
       providers: [
         { provide: APP_INTERCEPTOR, useClass: LateResponses },
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },

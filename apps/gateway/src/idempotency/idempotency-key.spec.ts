@@ -1,5 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { createComponent, createReplay, createSource, Invalid, NotFound, SluiceError, type Source, Unavailable } from '#contracts';
+import {
+  type Component,
+  componentOptions,
+  createComponent,
+  createReplay,
+  createSource,
+  getComponent,
+  Invalid,
+  NotFound,
+  SluiceError,
+  type Source,
+  Unavailable,
+} from '#contracts';
 import { HttpAppForTests, SOURCE } from '../http-app-for-tests.js';
 
 const http = new HttpAppForTests();
@@ -72,6 +84,18 @@ describe('a POST with an Idempotency-Key', () => {
     await new Promise((resolve) => setImmediate(resolve));
     expect(await replay()).toMatchObject({ status, body: { data: { events: 3 } } });
     expect(http.messages.requests).toHaveLength(1);
+  });
+
+  it('gets the status of a success if two replies that it needs are late', async () => {
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    http.messages.replyLate(getComponent, () => gate.then(() => ({ code_hash: 'h' }) as Component));
+    http.messages.replyLate(componentOptions, async () => ({ options: ['a'], context: null }));
+    const options = () => http.send('POST', '/v1/components/x/props/y/options', { body: {}, headers: { 'idempotency-key': 'a' } });
+    expect((await options()).status).toBe(504);
+    open();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await options()).toMatchObject({ status: 200, body: { data: { options: ['a'] } } });
+    expect(http.messages.requests).toHaveLength(2);
   });
 
   it.each<[string, Error]>([

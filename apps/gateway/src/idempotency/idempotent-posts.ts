@@ -108,8 +108,8 @@ export class LateResponses implements NestInterceptor {
         /** The status of the response if it had been in time; undefined unless it is late. */
         let status: number | undefined;
         const onLate = (error: SluiceError) => {
-          // as the handler has set it before its request: the 504 replaces it
-          status = reply.statusCode;
+          // as the handler has set it before its first late request: the 504 replaces it
+          status ??= reply.statusCode;
           request.continuesAfterResponse = true;
           reject(error);
         };
