@@ -13,7 +13,7 @@ import { RegistryController } from './components/registry.controller.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { schema } from './database/schema.js';
 import { ErrorMailController } from './error-mail/error-mail.controller.js';
-import { ErrorMail, ErrorNoticesRepository, SeenError } from './error-mail/error-notices.repository.js';
+import { ErrorMail, ErrorNoticesRepository } from './error-mail/error-notices.repository.js';
 import { MailSender } from './error-mail/mail-sender.js';
 import { Mailer } from './error-mail/mailer.js';
 import { EventListenersController } from './events/event-listeners.controller.js';
@@ -23,7 +23,7 @@ import { GatewayConfigModule } from './gateway-config.module.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { LeavingClients } from './http/leaving-clients.js';
 import { Housekeeping } from './housekeeping.js';
-import { IdempotencyRepository, IdempotentRequest } from './idempotency/idempotency.repository.js';
+import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
 import { LiveModule } from './live/live.module.js';
 import { PublishingModule } from './publishing/publishing.module.js';
@@ -34,7 +34,7 @@ import { SourcesController } from './sources/sources.controller.js';
 import { StatsController } from './stats/stats.controller.js';
 import { SubscriptionsController } from './subscriptions/subscriptions.controller.js';
 import { UsageController } from './usage/usage.controller.js';
-import { CountedRun, UsageRepository } from './usage/usage.repository.js';
+import { UsageRepository } from './usage/usage.repository.js';
 import { DeliveriesController } from './webhooks/deliveries.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
@@ -42,7 +42,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
 @Module({
   imports: [
     DatabaseModule.forApp(schema),
-    TypeOrmModule.forFeature([CountedRun, IdempotentRequest, SeenError, ErrorMail]),
+    TypeOrmModule.forFeature([ErrorMail]),
     EmittersModule.forApp(),
     ScheduleModule.forRoot(),
     FairnessModule,

@@ -11,6 +11,7 @@ export {
 } from './database-errors.js';
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
+export { deleteOlder } from './delete-older.js';
 export { FAIR_BATCH_ROWS, FairBatches } from './fair-batches.js';
 export { JointWrites, Lookups } from './joint-statements.js';
 export { type KeysetPage, readKeysetPage } from './keyset.js';

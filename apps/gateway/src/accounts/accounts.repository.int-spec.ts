@@ -104,7 +104,7 @@ describe('the accounts', () => {
     let requests: IdempotencyRepository;
     beforeAll(() => {
       const [box, log] = [new SecretBox([randomBytes(32)]), createLog('test', 'silent')];
-      requests = new IdempotencyRepository(db.database, db.database.rows(IdempotentRequest), box, log);
+      requests = new IdempotencyRepository(db.database, box, log);
     });
 
     const claim = async (accountId: UserId): Promise<HeldKey> => {

@@ -3,7 +3,7 @@ import { type ErrorRaised, newId, type UserId } from '#contracts';
 import type { Database } from '#database';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
-import { ErrorMail, ErrorNotice, ErrorNoticesRepository, SeenError } from './error-notices.repository.js';
+import { ErrorMail, ErrorNotice, ErrorNoticesRepository } from './error-notices.repository.js';
 
 let db: FreshDatabase;
 let database: Database;
@@ -13,7 +13,7 @@ const [ada, bob] = ['u_ada', 'u_bob'] as UserId[] as [UserId, UserId];
 beforeAll(async () => {
   db = await freshDatabase(schema);
   ({ database } = db);
-  notices = new ErrorNoticesRepository(database, database.rows(SeenError), database.rows(ErrorMail));
+  notices = new ErrorNoticesRepository(database, database.rows(ErrorMail));
   for (const id of [ada, bob])
     await database.query("INSERT INTO account (id, email, username) VALUES ($1, $1 || '@example.com', 'x')", [id]);
 });

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'typeorm';
 import { type ErrorRaised, storableText, type UserId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, type Transaction } from '#database';
 import { DueRows } from '#due-work';
 import { gauge } from '#observability';
 
@@ -92,7 +92,6 @@ const waiting = gauge('error_mails_waiting', 'Mails about errors that are not se
 export class ErrorNoticesRepository extends DueRows {
   constructor(
     private readonly database: Database,
-    @InjectRepository(SeenError) private readonly seen: Repository<SeenError>,
     @InjectRepository(ErrorMail) private readonly mails: Repository<ErrorMail>,
   ) {
     super();
@@ -175,7 +174,7 @@ export class ErrorNoticesRepository extends DueRows {
   }
 
   async deleteOld(): Promise<void> {
-    await this.seen.delete({ seen_at: LessThan(new Date(Date.now() - KEEP_SEEN_MS)) });
+    await deleteOlder(this.database, 'error_seen', 'seen_at', new Date(Date.now() - KEEP_SEEN_MS));
     await this.database.rows(ErrorNotice).delete({ mailed_at: LessThan(new Date(Date.now() - KEEP_NOTICES_MS)) });
   }
 }

@@ -16,12 +16,7 @@ describe('requests with an Idempotency-Key', () => {
 
   beforeAll(async () => {
     db = await freshDatabase(schema);
-    requests = new IdempotencyRepository(
-      db.database,
-      db.database.rows(IdempotentRequest),
-      new SecretBox([randomBytes(32)]),
-      createLog('test', 'silent'),
-    );
+    requests = new IdempotencyRepository(db.database, new SecretBox([randomBytes(32)]), createLog('test', 'silent'));
   });
   afterAll(() => db.drop());
 

@@ -1,9 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'typeorm';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { UserId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, type Transaction } from '#database';
 import { LATE_MS } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { isSealed, SecretBox } from '#secrets';
@@ -97,7 +96,6 @@ export class IdempotencyRepository {
 
   constructor(
     private readonly database: Database,
-    @InjectRepository(IdempotentRequest) private readonly requests: Repository<IdempotentRequest>,
     private readonly box: SecretBox,
     @Inject(LOG) private readonly log: Log,
   ) {}
@@ -181,7 +179,7 @@ export class IdempotencyRepository {
   }
 
   async deleteOld(): Promise<void> {
-    await this.requests.delete({ created_at: LessThan(new Date(Date.now() - KEEP_HOURS * 3_600_000)) });
+    await deleteOlder(this.database, 'idempotent_request', 'created_at', new Date(Date.now() - KEEP_HOURS * 3_600_000));
   }
 }
 

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'typeorm';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { RunFinished, UserId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, type Transaction } from '#database';
 
 /** The usage of an account's sources on a day (UTC). */
 @Entity('usage')
@@ -36,10 +35,7 @@ const KEEP_MS = 8 * 24 * 3_600_000;
 /** The only writer of the tables `usage` and `run_counted`, for what the API shows. The runtime counts for its quotas itself (ADR 18). */
 @Injectable()
 export class UsageRepository {
-  constructor(
-    private readonly database: Database,
-    @InjectRepository(CountedRun) private readonly counted: Repository<CountedRun>,
-  ) {}
+  constructor(private readonly database: Database) {}
 
   /**
    * Adds finished runs to the usage of their accounts and days (UTC). Each run counts once, even if its fact arrives twice, and none of an account that was
@@ -69,7 +65,7 @@ export class UsageRepository {
 
   /** Deletes counted runs whose fact cannot arrive again, because Kafka has deleted it. */
   async deleteOld(): Promise<void> {
-    await this.counted.delete({ counted_at: LessThan(new Date(Date.now() - KEEP_MS)) });
+    await deleteOlder(this.database, 'run_counted', 'counted_at', new Date(Date.now() - KEEP_MS));
   }
 }
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
-import { Database, JointWrites, Lookups, type Session, type Transaction } from '#database';
+import { Database, deleteOlder, JointWrites, Lookups, type Session, type Transaction } from '#database';
 import { Lanes, shares } from '#messaging';
 import { type AccountRecord, addedToOutbox, addToOutbox, outboxRows, outboxValues, WAKE_RELAY } from '#outbox';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
@@ -14,7 +14,7 @@ import { isLarge } from './run-cost.js';
 import { FinishedRunRow } from './run.entity.js';
 import type { RunEffects, RunEntry } from './run-effects.js';
 
-const DELETE_BATCH = 10_000;
+const DAY_MS = 86_400_000;
 /** The number of runs of a source that are listed. */
 const LISTED = 100;
 /** The most runs that are stored together. */
@@ -282,15 +282,7 @@ export class RunsRepository {
 
   /** Deletes the ids of runs that cannot be repeated, because Kafka has deleted their records. */
   async deleteDone(olderThanDays: number): Promise<void> {
-    // in batches: a day of a busy system has millions
-    for (let deleted = DELETE_BATCH; deleted === DELETE_BATCH;) {
-      const { rowCount } = await this.database.query(
-        `DELETE FROM run_done WHERE run_id IN (
-           SELECT run_id FROM run_done WHERE finished_at < now() - $1 * interval '1 day' ORDER BY finished_at LIMIT ${DELETE_BATCH})`,
-        [olderThanDays],
-      );
-      deleted = rowCount ?? 0;
-    }
+    await deleteOlder(this.database, 'run_done', 'finished_at', new Date(Date.now() - olderThanDays * DAY_MS));
   }
 }
 
