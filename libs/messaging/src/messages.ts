@@ -288,11 +288,12 @@ const requestIdHeader = (): Record<string, string> => {
 
 type OnLate = (error: TimedOut | Unavailable) => void;
 
-const storage = new AsyncLocalStorage<OnLate>();
+const storage = new AsyncLocalStorage<OnLate | undefined>();
 
 /**
  * Runs `work`. If a reply to one of its requests is late, the request does not fail: `onLate` is called, and the request waits for the reply.
+ * `undefined`: it fails, also within such work.
  */
-export const withLateReplies = <T>(onLate: OnLate, work: () => T): T => storage.run(onLate, work);
+export const withLateReplies = <T>(onLate: OnLate | undefined, work: () => T): T => storage.run(onLate, work);
 
 export const currentLateHandler = (): OnLate | undefined => storage.getStore();

@@ -1,6 +1,6 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type FullAccount, listFullInRouting, listFullInRuntime, TooManyRequests, type UserId } from '#contracts';
-import type { Messages } from '#messaging';
+import { type Messages, withLateReplies } from '#messaging';
 import { type Log, metrics } from '#observability';
 import { FakeMessages } from '#testing';
 import { FullAccounts } from './full-accounts.js';
@@ -105,19 +105,19 @@ describe('the full accounts of all services', () => {
 
   it('are those of each of them', async () => {
     const full = open(replies([{ owner_id: ALICE, reason: 'deliveries' }], [{ owner_id: BOB, reason: 'runs' }]));
-    expect(full.isFull(ALICE)).toBe(false);
+    expect(await full.isFull(ALICE)).toBe(false);
     for (const list of lists) await full.ask(list);
-    expect([full.isFull(ALICE), full.isFull(BOB), full.isFull('u_carol')]).toEqual([true, true, false]);
+    expect([await full.isFull(ALICE), await full.isFull(BOB), await full.isFull('u_carol')]).toEqual([true, true, false]);
     expect([full.isFullIn(listFullInRouting, ALICE), full.isFullIn(listFullInRuntime, ALICE)]).toEqual([true, false]);
-    expect(() => full.refuseFull(ALICE)).toThrow(new TooManyRequests('deliveries'));
-    expect(() => full.refuseFull(BOB)).toThrow(new TooManyRequests('runs'));
-    full.refuseFull('u_carol');
+    await expect(full.refuseFull(ALICE)).rejects.toThrow(new TooManyRequests('deliveries'));
+    await expect(full.refuseFull(BOB)).rejects.toThrow(new TooManyRequests('runs'));
+    await full.refuseFull('u_carol');
   });
 
-  it('are those of this service, too', () => {
+  it('are those of this service, too', async () => {
     const full = open(new FakeMessages(), { isFull: (id) => id === ALICE, reasonFor: () => 'mine' });
-    expect(() => full.refuseFull(ALICE)).toThrow(new TooManyRequests('mine'));
-    expect(full.isFull(BOB)).toBe(false);
+    await expect(full.refuseFull(ALICE)).rejects.toThrow(new TooManyRequests('mine'));
+    expect(await full.isFull(BOB)).toBe(false);
   });
 
   it('stay as they were while a service does not respond, and change with its next reply', async () => {
@@ -128,9 +128,42 @@ describe('the full accounts of all services', () => {
       throw new Error('away');
     });
     await expect(full.ask(listFullInRouting)).rejects.toThrow('away');
-    expect(full.isFull(ALICE)).toBe(true);
+    expect(await full.isFull(ALICE)).toBe(true);
     messages.replyTo(listFullInRouting, () => []);
     await full.ask(listFullInRouting);
-    expect(full.isFull(ALICE)).toBe(false);
+    expect(await full.isFull(ALICE)).toBe(false);
+  });
+
+  it('are not waited for by a request that accepts late replies', async () => {
+    const full = open(new FakeMessages().replyLate(listFullInRouting, async () => []));
+    const onLate = jest.fn();
+    await withLateReplies(onLate, () => full.ask(listFullInRouting));
+    expect(onLate).not.toHaveBeenCalled();
+  });
+
+  describe('some time after the last replies', () => {
+    const MINUTE_MS = 60_000;
+    let now: number;
+    beforeEach(() => {
+      now = 1000;
+      jest.spyOn(performance, 'now').mockImplementation(() => now);
+    });
+    afterEach(() => void jest.restoreAllMocks());
+
+    it.each([
+      ['are queried again before a request is refused', MINUTE_MS, [false, false], 4],
+      ['are those of the replies while these are less than a minute old', MINUTE_MS - 1, [true, true], 4],
+      ['are not queried again within five seconds', 4999, [true, true], 2],
+    ])('%s', async (_, ms, expected, requests) => {
+      const messages = replies([{ owner_id: ALICE, reason: 'deliveries' }], []);
+      const full = open(messages);
+      full.onApplicationBootstrap();
+      await new Promise((resolve) => setImmediate(resolve));
+      await expect(full.refuseFull(ALICE)).rejects.toThrow(new TooManyRequests('deliveries'));
+      messages.replyTo(listFullInRouting, () => []);
+      now += ms;
+      expect(await Promise.all([full.isFull(ALICE), full.isFull(ALICE)])).toEqual(expected);
+      expect(messages.requests).toHaveLength(requests);
+    });
   });
 });

@@ -29,7 +29,7 @@ export class PublishingService {
 
   /** Returns when Kafka has acknowledged every event. Throws TooManyRequests while the account is full. Malformed input is reported before an unknown emitter. */
   async publish(ownerId: UserId, kind: 'source' | 'workflow', id: string, request: PublishRequest): Promise<Acknowledged[]> {
-    this.full.refuseFull(ownerId);
+    await this.full.refuseFull(ownerId);
     const begun = performance.now();
     let events: PublishedEvent[];
     try {

@@ -54,7 +54,7 @@ export class ReplaysController {
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<{ data: { id?: ReplayId; events: number } }> {
     const command = { id, owner_id, ...requestedReplay(body) };
-    if (!command.dry_run) this.full.refuseFull(owner_id);
+    if (!command.dry_run) await this.full.refuseFull(owner_id);
     // before the request: a late reply gets the status that is set by then
     void reply.status(command.dry_run ? HttpStatus.OK : HttpStatus.ACCEPTED);
     const { events } = await this.messages.request(createReplay, command, { key: owner_id, timeoutMs: LOG_TIMEOUT_MS });

@@ -175,7 +175,7 @@ export class SourcesController {
     @NewKsuid() run_id: string,
     @Body() { event }: RunSourceBody,
   ): Promise<{ data: { id: string } }> {
-    this.full.refuseFull(owner_id);
+    await this.full.refuseFull(owner_id);
     const source = await this.messages.request(getSource, { owner_id, id }, { key: owner_id });
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
     const run = { run_id, owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };

@@ -167,7 +167,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   /** While its account is full, or live deliveries to its webhook are due: those go first. */
   private async mustWait({ owner_id, listener_id }: ReplayRow): Promise<boolean> {
-    return this.full.isFull(owner_id) || (isId('webhook', listener_id) && (await this.replays.hasDue(listener_id)));
+    return (await this.full.isFull(owner_id)) || (isId('webhook', listener_id) && (await this.replays.hasDue(listener_id)));
   }
 
   /** False if the replay cannot be continued. */

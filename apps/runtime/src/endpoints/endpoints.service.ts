@@ -93,7 +93,7 @@ export class EndpointsService {
   /** Resolves when a request of the account may be handled. Throws TooManyRequests while too many wait, and while the account is full. */
   async turn(account: UserId): Promise<void> {
     // the sender is not the owner, and need not know what waits
-    if (this.full.isFull(account)) throw new TooManyRequests('too much data of this account is waiting');
+    if (await this.full.isFull(account)) throw new TooManyRequests('too much data of this account is waiting');
     if (await this.pace.requestTurn(account, REQUEST_UNITS)) return;
     throw new TooManyRequests('too many requests to endpoints of this account are waiting');
   }

@@ -80,7 +80,7 @@ export class DeliveriesService {
     // with a deleted emitter, the events of its deliveries are gone
     if (!entry) throw parked ? gone(id) : new NotFound('delivery', id);
     // a delivery that is parked is retried whatever waits: only this one adds a row
-    this.full.refuseFull(owner_id);
+    await this.full.refuseFull(owner_id);
     const event = await this.recorded.find(owner_id, entry.emitter_id, place);
     if (!event) throw gone(id);
     const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), { attempts: entry.attempts, fresh: false });
