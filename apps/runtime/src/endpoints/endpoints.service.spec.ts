@@ -270,16 +270,26 @@ describe('the endpoints of sources', () => {
     expect(await response).toEqual(REPLY);
   });
 
-  it('run nothing for a client that has left before the turn of its request', async () => {
+  it.each([
+    ['run nothing for a client that has given up before the turn of its request', 5001, 'not run', 0],
+    ['run for a client that closes its connection at once', 4999, REPLY, 1],
+  ])('%s', async (_, waitedMs, expected, runs) => {
     customResponse = true;
     reply = REPLY;
     const { promise, resolve } = Promise.withResolvers<void>();
     learning = promise;
-    const response = service.accept(DEPLOYMENT, EVENT, closed.promise);
-    closed.resolve();
-    resolve();
-    expect(await response).toBe('not run');
-    expect(executed).toEqual([]);
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(0);
+    try {
+      const response = service.accept(DEPLOYMENT, EVENT, closed.promise);
+      closed.resolve();
+      await new Promise(setImmediate);
+      clock.mockReturnValue(waitedMs);
+      resolve();
+      expect(await response).toEqual(expected);
+      expect(executed).toHaveLength(runs);
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   it.each<[string, number, (n: number) => UserId]>([

@@ -45,6 +45,8 @@ export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' 
 const MAX_WAITING_REQUESTS = 128;
 /** Of all accounts: with bodies of 512 KiB, in base64, they take 700 MB of the container's 2 GiB. Eight accounts can have their most at a time. */
 const MAX_WAITING_REQUESTS_OF_ALL = 1024;
+/** A client that disconnects after a longer wait has given up, and may have sent its request again; one that does so before may never read responses. */
+const GIVES_UP_AFTER_MS = 5000;
 
 @Injectable()
 export class EndpointsService {
@@ -147,13 +149,15 @@ export class EndpointsService {
   private async runHere(run: DueRun, atATime: number, closed: Promise<void>): Promise<EndpointResponse> {
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return 'busy';
-    let hasLeft = false;
-    void closed.then(() => (hasLeft = true));
+    const since = performance.now();
+    let hasClosed = false;
+    void closed.then(() => (hasClosed = true));
+    const hasLeft = () => hasClosed && performance.now() - since > GIVES_UP_AFTER_MS;
     // the hooks of a change that is being applied run first
     await this.directory.learnt(run.source_id);
     return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
-        .executeHere(run, atATime, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome, hasLeft: () => hasLeft }))
+        .executeHere(run, atATime, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome, hasLeft }))
         .then(async (status) => resolve(status === null ? await this.notRun(run) : endOf(status)))
         .catch(reject)
         // a response occupies memory until its client has read it
