@@ -23,6 +23,7 @@ import { checkQueries } from './http/queries.js';
 import { RequestPipe } from './http/request.pipe.js';
 import { SAFE_HEADERS } from './http/safe-headers.js';
 import { enforceScopes } from './http/scopes.js';
+import { noticeEndOfWork } from './http/work-in-progress.js';
 
 /** The HTTP side of the gateway: hooks, pipes and filters of all routes, in the order in which a request passes them. */
 export async function createHttpApp(module: DynamicModule, log: Log): Promise<NestFastifyApplication> {
@@ -50,6 +51,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   limitRequests(fastify, config.requestsPerMinute);
   // before their body is read
   fastify.addHook('onRequest', async (request, reply) => (request.is404 ? adapter.refuseUnknown(request, reply) : undefined));
+  noticeEndOfWork(app, fastify);
   const pace = app.get(AccountPace);
   receiveBodies(fastify, config.maxBodyBytes, (owner, cost) => pace.spend(owner, cost / BYTES_PER_UNIT));
   takeTurns(fastify, pace);

@@ -2,6 +2,7 @@ import { totalmem } from 'node:os';
 import type { FastifyInstance } from 'fastify';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
 import { BodyBuffer, BytesPerKey } from '#http-server';
+import { endOf } from './work-in-progress.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -49,7 +50,7 @@ export function receiveBodies(
     if (!(limit <= maxBytes)) return done(tooLarge());
     const owner = caller.account.id;
     const body = new BodyBuffer(limit);
-    reply.raw.once('close', () => inUse.add(owner, -body.capacity));
+    void endOf(request, reply).then(() => inUse.add(owner, -body.capacity));
     const end = (error?: Error): void => {
       payload.off('data', receive).off('end', end).off('error', end);
       request.received = body;

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { promisify } from 'node:util';
+import { createSource, type CreateSource } from '#contracts';
 import { BYTES_PER_UNIT } from '#fairness';
 import { HttpAppForTests, KEY, ME, SOURCE } from '../http-app-for-tests.js';
 
@@ -154,6 +155,26 @@ describe('a body in chunks', () => {
     while (response.startsWith('HTTP/1.1 200')) response = await one();
     expect(response).toMatch(/^HTTP\/1.1 429[^]*\r\nretry-after: 5\r\n/);
     for (const other of others) other.destroy();
+    while (response.startsWith('HTTP/1.1 429')) response = await one();
+    expect(response).toMatch(/^HTTP\/1.1 200/);
+  });
+
+  it('is refused with 429 while others wait for a service, also when their clients have disconnected', async () => {
+    const replies = Promise.withResolvers<void>();
+    http.messages.replyTo(createSource, (async ({ id }: CreateSource) => {
+      if (http.messages.requests.length <= 32) await replies.promise;
+      return { id };
+    }) as never);
+    const large = `${chunks('{"component_code":"x"}'.padEnd(2 << 20), 1 << 16)}0\r\n\r\n`;
+    const others = await Promise.all(Array.from({ length: 32 }, () => sent(large)));
+    while (http.messages.requests.length < 32) await new Promise((resolve) => setImmediate(resolve));
+    for (const other of others) other.destroy();
+    const connections = promisify((done: (error: Error | null, count: number) => void) => http.app.getHttpServer().getConnections(done));
+    while ((await connections()) > 0) await new Promise((resolve) => setImmediate(resolve));
+    const one = () => responseTo(`${chunks('{"component_code":"x"}', 30)}0\r\n\r\n`);
+    expect(await one()).toMatch(/^HTTP\/1.1 429/);
+    replies.resolve();
+    let response = await one();
     while (response.startsWith('HTTP/1.1 429')) response = await one();
     expect(response).toMatch(/^HTTP\/1.1 200/);
   });

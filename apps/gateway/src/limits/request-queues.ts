@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
 import { QueuePerKey } from '#limits';
 import { sendBusy } from '../http/problem.js';
+import { abandon, endOf } from '../http/work-in-progress.js';
 
 /** The configuration of a route that waits long by nature: for users' code, for other systems, or for the log to be read. */
 export const SLOW = { queue: 'slow' } as const;
@@ -20,8 +21,8 @@ const queueOf = ({ routeOptions }: FastifyRequest): Queue => (routeOptions.confi
 
 /**
  * Most of the work for a request is done by other services, which do it for all accounts in the order in which it arrives. So only a few requests of an
- * account are in progress at a time in each gateway, until the client has received the response; the others wait here. Slow ones do not delay the rest.
- * An account that is alone has more: together, they need less CPU time each.
+ * account are in progress at a time in each gateway: each until its response is sent or, if its client disconnects, until its work has ended. The others
+ * wait here. Slow ones do not delay the rest. An account that is alone has more: together, they need less CPU time each.
  */
 export function queueRequests(fastify: FastifyInstance): void {
   const sharing = new Sharing();
@@ -35,12 +36,16 @@ export function queueRequests(fastify: FastifyInstance): void {
     sharing.see(ownerId);
     const queue = queues[queueOf(request)];
     if (!queue) return done();
-    // the client has disconnected, and nothing has been done yet
-    if (reply.raw.destroyed) return void reply.hijack();
+    if (reply.raw.destroyed) return abandon(request, reply);
     const place = queue.join(ownerId);
     if (!place) return void sendBusy(reply, 'too many requests of this account are waiting');
-    reply.raw.once('close', () => place.leave());
-    void place.turn.then(() => done());
+    const stopWaiting = (): void => abandon(request, reply);
+    reply.raw.once('close', stopWaiting);
+    void place.turn.then(() => {
+      reply.raw.off('close', stopWaiting);
+      done();
+    });
+    void endOf(request, reply).then(() => place.leave());
   });
 }
 

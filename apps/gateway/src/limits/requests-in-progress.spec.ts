@@ -109,6 +109,26 @@ describe('the requests of an account that are in progress', () => {
     expect(http.messages.requests).toHaveLength(8);
   });
 
+  it('include those whose clients have disconnected, until the services have replied', async () => {
+    await share();
+    await http.app.listen(0, '127.0.0.1');
+    const clients = Array.from({ length: 8 }, () => {
+      const client = connect((http.app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');
+      client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\n\r\n`);
+      return client;
+    });
+    while (http.messages.requests.length < 8) await settled();
+    for (const client of clients) client.destroy();
+    const responses = Array.from({ length: 9 }, () => get());
+    await settled();
+    expect(http.messages.requests).toHaveLength(8);
+    for (const reply of replies.splice(0)) reply();
+    await settled();
+    expect(http.messages.requests).toHaveLength(16);
+    await replyToAll();
+    expect((await Promise.all(responses)).map(({ status }) => status)).toEqual(Array(9).fill(200));
+  });
+
   it('include those whose responses the client does not read', async () => {
     http.messages.replyTo(getSource, ({ id }: SourceReference) => ({ id, name: 'x'.repeat(8 << 20) }) as Source);
     // however long the large responses take
