@@ -27,6 +27,19 @@ beforeEach(() => http.reset());
 afterEach(() => http.close());
 
 describe('the HTTP side of the gateway', () => {
+  it.each([
+    ['nothing', ''],
+    ['a part of a request', `POST /v1/sources HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\ncontent-length: 10\r\n\r\n1`],
+  ])('stops although a client has sent %s', async (_, part) => {
+    await http.start();
+    await http.app.listen(0, '127.0.0.1');
+    const client = connect((http.app.getHttpServer().address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+    await once(client, 'connect');
+    client.write(part);
+    await http.app.close();
+    client.destroy();
+  });
+
   describe('before a controller is reached', () => {
     beforeEach(() => http.start());
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { closeUnreadConnections, dropUnreadBody, requestTarget } from './http-connections.js';
+import { closeUnreadConnections, dropUnreadBody, endConnectionsOnClose, requestTarget } from './http-connections.js';
 import { RawClients } from './raw-clients-for-tests.js';
 
 const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
@@ -66,6 +66,47 @@ describe('a server', () => {
       await new Promise((resolve) => client.end('x'.repeat(BODY / 2), () => resolve(undefined)));
       await once(client, 'close');
       expect(failed).toEqual([]);
+    });
+  });
+
+  describe('that is closed', () => {
+    const INCOMPLETE_MS = 200;
+    const respond: RequestListener = (request, response) => void request.resume().once('end', () => response.end('x'));
+    const handling = (handle: RequestListener) => listen(handle, (each) => endConnectionsOnClose(each, INCOMPLETE_MS));
+    const closed = () => new Promise((resolve) => server.close(resolve));
+
+    it.each([
+      ['sends nothing', '', ''],
+      ['sends its headers slowly', 'GET / HTTP/1.1\r\nhost: x\r\n', 'x: y\r\n'],
+      ['sends its body slowly', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n', 'x'],
+      ['sends a second request slowly', `${GET}GET / HTTP/1.1\r\nhost: x\r\n`, 'x: y\r\n'],
+      ['keeps its connection after a response', GET, ''],
+    ])('does not wait for a client that %s', async (_, begin, more) => {
+      await handling(respond);
+      const client = await connected();
+      client.write(begin);
+      if (begin.startsWith(GET)) await once(client, 'data');
+      const timer = setInterval(() => client.write(more), INCOMPLETE_MS / 10);
+      await closed();
+      clearInterval(timer);
+    });
+
+    it('finishes the requests in progress, and receives the rest of one that arrives meanwhile', async () => {
+      const work = Promise.withResolvers<void>();
+      await handling(
+        (request, response) => void (request.method === 'GET' ? work.promise.then(() => response.end('late')) : respond(request, response)),
+      );
+      const [working, sending] = [await connected(), await connected()];
+      working.write(GET);
+      sending.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n12');
+      await new Promise((resolve) => setTimeout(resolve, INCOMPLETE_MS / 4));
+      const isClosed = closed();
+      sending.write('345');
+      expect(String((await once(sending, 'data'))[0])).toMatch(/200 OK/);
+      await new Promise((resolve) => setTimeout(resolve, 2 * INCOMPLETE_MS));
+      work.resolve();
+      expect(String((await once(working, 'data'))[0])).toMatch(/late/);
+      await isClosed;
     });
   });
 

@@ -13,13 +13,33 @@ export const CHECK_CONNECTIONS_MS = 5000;
  */
 export const KEEP_ALIVE_MS = 75_000;
 
+/** How long a client may take to send the rest of its request while the server closes. */
+const INCOMPLETE_MS = 3000;
+
 /**
- * While a server closes, closes each keep-alive connection as soon as it is idle. Node does so only once, at the beginning: a connection whose request
- * ends later would keep the server open until the client disconnects.
+ * Ends connections when the server closes, so that it waits for requests in progress only:
+ *
+ *   idle after a response ─► closed at once        no request, or a part of one, has arrived ─► closed after a few seconds
+ *
+ * Node closes connections that are idle at the beginning. It then waits for all others, and no longer limits the time to send a request.
  */
-export function closeIdleConnections(server: Server): void {
-  const timer = setInterval(() => server.closeIdleConnections(), EVERY_MS);
-  server.once('close', () => clearInterval(timer));
+export function endConnectionsOnClose(server: Server, incompleteMs = INCOMPLETE_MS): void {
+  const open = new Set<ServerSocket>();
+  server.on('connection', (socket: ServerSocket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  const close = server.close.bind(server);
+  server.close = (callback) => {
+    const begun = performance.now();
+    const timer = setInterval(() => {
+      server.closeIdleConnections();
+      if (performance.now() < begun + incompleteMs) return;
+      for (const socket of open) if (!socket._httpMessage?.req.complete) socket.destroy();
+    }, EVERY_MS);
+    server.once('close', () => clearInterval(timer));
+    return close(callback);
+  };
 }
 
 /**

@@ -3,10 +3,10 @@ export { type ClientError, respondToClientError } from './client-errors.js';
 export { limitConnections } from './connection-limits.js';
 export {
   CHECK_CONNECTIONS_MS,
-  closeIdleConnections,
   closeOf,
   closeUnreadConnections,
   dropUnreadBody,
+  endConnectionsOnClose,
   hasSeveralHosts,
   HEADERS_MS,
   KEEP_ALIVE_MS,

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { closeIdleConnections, letClientsLeave } from '#http-server';
+import { letClientsLeave } from '#http-server';
 import { ServiceConfig } from '#service';
 
 /** When the service stops, and before anything else stops, clients are asked to leave. Their requests are still handled. */
@@ -13,8 +13,6 @@ export class LeavingClients implements OnModuleDestroy {
     const { httpAdapter } = this.host as Partial<HttpAdapterHost>;
     // a module that was only compiled has no server
     if (!httpAdapter) return;
-    const server = httpAdapter.getHttpServer() as Server;
-    await letClientsLeave(server, ServiceConfig.read().shutdownDelayMs);
-    closeIdleConnections(server);
+    await letClientsLeave(httpAdapter.getHttpServer() as Server, ServiceConfig.read().shutdownDelayMs);
   }
 }

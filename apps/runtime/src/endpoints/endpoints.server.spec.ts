@@ -541,6 +541,19 @@ describe('an idle connection', () => {
     server = undefined;
     await closed;
   });
+
+  it.each([
+    ['nothing', ''],
+    ['a part of a request', `POST /${KEY} HTTP/1.1\r\nhost: in.test\r\ncontent-length: 10\r\n\r\n1`],
+  ])('is closed when the service stops, although its client has sent %s', async (_, part) => {
+    const { port } = await start();
+    const client = connect(port, '127.0.0.1').on('error', () => {});
+    await once(client, 'connect');
+    client.write(part);
+    await server!.beforeApplicationShutdown();
+    server = undefined;
+    client.destroy();
+  });
 });
 
 describe('bytes that are not HTTP', () => {

@@ -11,10 +11,10 @@ import {
   BodyBuffer,
   BytesPerKey,
   CHECK_CONNECTIONS_MS,
-  closeIdleConnections,
   closeUnreadConnections,
   closeOf,
   dropUnreadBody,
+  endConnectionsOnClose,
   GuessDelay,
   handleInOrder,
   hasSeveralHosts,
@@ -87,6 +87,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     this.server = createServer(timeouts, handle);
     limitConnections(this.server);
     closeUnreadConnections(this.server);
+    endConnectionsOnClose(this.server);
     // `Expect: 100-continue` in HTTP/1.1; `handle` sends 100 Continue if it reads the body
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       awaitingContinue.add(request);
@@ -110,9 +111,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
 
   async beforeApplicationShutdown(): Promise<void> {
     await letClientsLeave(this.server, ServiceConfig.read().shutdownDelayMs);
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    closeIdleConnections(this.server);
-    await closed;
+    await new Promise<void>((resolve) => this.server.close(() => resolve()));
     // requests may still add runs until the server is closed
     await this.locks.close();
   }
