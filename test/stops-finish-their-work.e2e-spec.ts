@@ -103,6 +103,35 @@ describe('a service that is stopping', () => {
     expect((await api.get('/users/me')).status).toBe(200);
   });
 
+  it('does not wait for clients that keep sending requests to which the component responds', async () => {
+    const component = `export default { name: 'busy', props: { http: { type: '$.interface.http', customResponse: true } },
+      async run() {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        this.http.respond({ status: 200 });
+      } }`;
+    const sources = await Promise.all([1, 2, 3, 4].map(() => api.source(component)));
+    let asking = true;
+    const statuses = new Set<number>();
+    const ask = async (url: string) => {
+      while (asking) {
+        const response = await http('POST', url).catch(() => undefined);
+        if (response) statuses.add(response.status);
+        else await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    };
+    // two of each, so that one waits while the other runs
+    const clients = [...sources, ...sources].map(({ configured_props }) => ask(configured_props.http.endpoint_url));
+    try {
+      await eventually(() => expect(statuses).toContain(200));
+      const begin = performance.now();
+      await whileStopped('runtime', async () => expect(performance.now() - begin).toBeLessThan(STOPPED_WITHIN_MS));
+    } finally {
+      asking = false;
+    }
+    await Promise.all(clients);
+    expect([...statuses]).toEqual([200]);
+  });
+
   it('does not wait for clients that keep asking over one connection, or for live streams that reconnect', async () => {
     const source = await api.source("export default { name: 'watched' }");
     let asking = true;

@@ -21,7 +21,6 @@ import { EventsController } from './events/events.controller.js';
 import { EventsModule } from './events/events.module.js';
 import { GatewayConfigModule } from './gateway-config.module.js';
 import { FieldsInterceptor } from './http/fields.js';
-import { LeavingClients } from './http/leaving-clients.js';
 import { Housekeeping } from './housekeeping.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
@@ -80,7 +79,6 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     Mailer,
     MailSender,
     Housekeeping,
-    LeavingClients,
   ],
 })
 export class GatewayModule {}

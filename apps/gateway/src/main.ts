@@ -1,4 +1,7 @@
-import { runService } from '#service';
+import type { Server } from 'node:http';
+import { HttpAdapterHost } from '@nestjs/core';
+import { letClientsLeave } from '#http-server';
+import { runService, ServiceConfig } from '#service';
 import { schema } from './database/schema.js';
 import { GatewayConfig, settings } from './gateway.config.js';
 import { GatewayModule } from './gateway.module.js';
@@ -17,4 +20,6 @@ await runService({
       await app.getHttpAdapter().getInstance().listen({ port: config.port, host: config.host });
     },
   },
+  letClientsLeave: (app) =>
+    letClientsLeave(app.get(HttpAdapterHost).httpAdapter.getHttpServer() as Server, ServiceConfig.read().shutdownDelayMs),
 });

@@ -50,6 +50,8 @@ export interface ServiceOptions {
     create(module: DynamicModule, log: Log): Promise<NestFastifyApplication>;
     listen(app: NestFastifyApplication): Promise<void>;
   };
+  /** For a service that serves HTTP: asks clients to leave. Called when the service stops, before anything else stops. Their requests are still handled. */
+  letClientsLeave?(app: INestApplicationContext): Promise<void>;
 }
 
 /** The parts of the configuration that every service has. */
@@ -95,6 +97,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
       readiness.stopping();
       messages.stopWithin(kafka.drainMs);
       stopRecreating();
+      await options.letClientsLeave?.(app);
       await app.close();
       await messages.close();
       await publisher.close();

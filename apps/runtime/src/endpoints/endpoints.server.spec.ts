@@ -524,6 +524,22 @@ describe('a guess of an endpoint', () => {
   });
 });
 
+describe('a server whose clients are asked to leave', () => {
+  it('announces it in its responses, then accepts no connection, and finishes the requests in progress', async () => {
+    const { send } = await start();
+    const reply = Promise.withResolvers<EndpointResponse>();
+    const accept = jest.spyOn(server!['endpoints'], 'accept').mockImplementationOnce(() => reply.promise);
+    const response = send({ headers: { connection: 'keep-alive' } });
+    await eventually(() => expect(accept).toHaveBeenCalledTimes(1));
+    const left = server!.letClientsLeave();
+    expect((await send({ headers: { connection: 'keep-alive' } })).headers.connection).toBe('close');
+    await left;
+    await expect(send()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    reply.resolve('queued');
+    expect((await response).status).toBe(200);
+  });
+});
+
 describe('an idle connection', () => {
   it('stays open for longer than the 60 s of common proxies', async () => {
     const { send } = await start();

@@ -58,6 +58,8 @@ const UNREAD = 'too many responses of this account have not been read';
 @Injectable()
 export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly server: Server;
+  /** Resolves when the last request has ended; set when it closes. */
+  private closed: Promise<void> | undefined;
   private readonly limiter: RateLimiterMemory | null;
   private readonly ownHosts: boolean;
   private readonly guesses = new GuessDelay();
@@ -109,11 +111,20 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     await new Promise<void>((resolve, reject) => this.server.once('error', reject).listen(endpointsPort, endpointsHost, resolve));
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  /** Stops listening afterwards. Requests in progress are finished, and may still add runs, while the consumers stop. */
+  async letClientsLeave(): Promise<void> {
     await letClientsLeave(this.server, ServiceConfig.read().shutdownDelayMs);
-    await new Promise<void>((resolve) => this.server.close(() => resolve()));
-    // requests may still add runs until the server is closed
+    void this.close();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.close();
+    // the last request has ended: nothing adds a run any more
     await this.locks.close();
+  }
+
+  private close(): Promise<void> {
+    return (this.closed ??= new Promise((resolve) => this.server.close(() => resolve())));
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
