@@ -40,7 +40,7 @@ interface MatchRow {
 /** An emitter that was deleted. */
 type Ended = Pick<MatchRow, 'kind'> & { deleted_at_ms: number };
 
-/** Whether a deleted emitter's event goes to nobody. Its subscriptions still apply to what was emitted before, and to what its last runs emit. */
+/** Whether a deleted emitter's event goes to nobody. Its subscriptions still apply to what was emitted before, to what its last runs emit, and to reports. */
 const isAfterEnd = ({ place, fromOutbox }: EmittedEvent, { deleted_at_ms }: Ended): boolean => !fromOutbox && place.ms > deleted_at_ms;
 
 type Pair = Pick<EmittedEvent, 'emitterId' | 'stream'>;
