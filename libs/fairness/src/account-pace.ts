@@ -6,6 +6,10 @@ import { Pace } from './pace.js';
 
 /** The cost of a request, beside that of its body and of a run. */
 export const REQUEST_UNITS = 1;
+/** The cost of a run, beside that of what it reads and emits. */
+export const RUN_UNITS = 1;
+/** The additional cost of work whose process ends with it, because another one is started. */
+export const KILL_UNITS = 20;
 /** No request waits longer, because its client would give up. */
 const LONGEST_REQUEST_WAIT_MS = 2000;
 /**

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
+import { AccountPace } from '#fairness';
 import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
@@ -9,10 +10,15 @@ const FILES = { entry: 'a.mjs', files: { 'a.mjs': '' } };
 
 describe('what the runtime returns about a component', () => {
   let failure: Error | undefined;
+  let turns: [account: string, units: number][];
+  let isItsTurn: boolean;
   let controller: ComponentsController;
 
   beforeEach(async () => {
     failure = undefined;
+    turns = [];
+    isItsTurn = true;
+    const requestTurn = async (account: string, units: number) => (turns.push([account, units]), isItsTurn);
     const orFail =
       <T>(result: (given: any) => T) =>
       async (given: unknown): Promise<T> => {
@@ -25,7 +31,10 @@ describe('what the runtime returns about a component', () => {
     };
     const module = await Test.createTestingModule({
       controllers: [ComponentsController],
-      providers: [{ provide: Sandbox, useValue: sandbox }],
+      providers: [
+        { provide: Sandbox, useValue: sandbox },
+        { provide: AccountPace, useValue: { requestTurn } },
+      ],
     }).compile();
     controller = module.get(ComponentsController);
   });
@@ -43,6 +52,22 @@ describe('what the runtime returns about a component', () => {
     const message = expect.stringContaining('line 3 does not parse');
     await expect(controller.inspect({ code: '' })).rejects.toMatchObject({ details: { errors: [{ field: 'component_code', message }] } });
     await expect(controller.bundle(FILES)).rejects.toMatchObject({ details: { errors: [{ field: 'component_url', message }] } });
+  });
+
+  it('waits for the turn of the account, and costs as much as a run that is killed', async () => {
+    await controller.inspect({ code: '', owner_id: 'u_1' });
+    await controller.bundle({ ...FILES, owner_id: 'u_1' });
+    expect(turns).toEqual([
+      ['u_1', 21],
+      ['u_1', 21],
+    ]);
+  });
+
+  it('is too_many_requests while too many of the account wait for its turn', async () => {
+    isItsTurn = false;
+    failure = new Error('it was inspected');
+    await expect(controller.inspect({ code: '', owner_id: 'u_1' })).rejects.toMatchObject({ code: 'too_many_requests' });
+    await expect(controller.bundle({ ...FILES, owner_id: 'u_1' })).rejects.toMatchObject({ code: 'too_many_requests' });
   });
 
   it.each([

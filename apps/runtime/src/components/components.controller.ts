@@ -10,27 +10,43 @@ import {
   TimedOut,
   TooManyRequests,
   Unavailable,
+  type UserId,
 } from '#contracts';
+import { AccountPace, KILL_UNITS, RUN_UNITS } from '#fairness';
 import { Handles } from '#messaging';
 import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandbox.js';
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { inspectComponent as inspect } from './inspect-component.js';
 
+/** A process that evaluates or bundles a component ends after it. */
+const INSPECTION_UNITS = RUN_UNITS + KILL_UNITS;
+
 /** Describes components to the catalog, by their code. */
 @Controller()
 export class ComponentsController {
-  constructor(private readonly sandbox: Sandbox) {}
+  constructor(
+    private readonly sandbox: Sandbox,
+    private readonly pace: AccountPace,
+  ) {}
 
   @Handles(inspectComponent)
   async inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<InspectedComponent> {
+    await this.turn(accountId);
     const { packed: bundle, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
     return bundle === undefined ? description : { ...description, bundle };
   }
 
   @Handles(bundleComponent)
   async bundle(@Payload() { entry, files, owner_id: accountId, answer_by: until }: BundleComponent): Promise<{ code: string }> {
+    await this.turn(accountId);
     return { code: await acceptable('component_url', () => this.sandbox.bundle({ entry, files }, { accountId, until })) };
+  }
+
+  /** Resolves when it is the account's turn. Throws TooManyRequests while too many of its inspections wait. */
+  private async turn(account: UserId | undefined): Promise<void> {
+    if (account === undefined || (await this.pace.requestTurn(account, INSPECTION_UNITS))) return;
+    throw new TooManyRequests('too many components of this account are waiting to be inspected; try again in a moment');
   }
 }
 

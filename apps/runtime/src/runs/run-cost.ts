@@ -1,15 +1,11 @@
 import { EVENTS_TOPIC } from '#contracts';
-import { BYTES_PER_UNIT, EVENT_UNITS, MS_PER_UNIT } from '#fairness';
+import { BYTES_PER_UNIT, EVENT_UNITS, KILL_UNITS, MS_PER_UNIT } from '#fairness';
 import { sizeOf } from '#messaging';
 import type { RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import type { RunEffects } from './run-effects.js';
 import type { DueRun } from '../run-events/run-events.js';
 
-/** The cost of a run in units of its account's pace. */
-export const RUN_UNITS = 1;
-/** The additional cost of a run that is killed, because its process is started again. */
-const KILL_UNITS = 20;
 /** Runs that ended their process. */
 export const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
 

@@ -4,7 +4,9 @@ import type { Sandbox } from './sandbox.js';
 
 describe('inspecting a component', () => {
   let sandbox: Sandbox;
-  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2 })));
+  const spent = new Map<string, number>();
+  const spend = (account: string, ms: number) => void spent.set(account, (spent.get(account) ?? 0) + ms);
+  beforeAll(async () => (sandbox = await startTestSandbox({ blanks: 2 }, spend)));
   afterAll(() => sandbox.close());
 
   const inspect = (code: string) => sandbox.inspect(componentOf(code));
@@ -19,6 +21,17 @@ describe('inspecting a component', () => {
     has_run: true,
     configurable_props: [],
   };
+
+  it('charges its account for the time that the result takes the main thread', async () => {
+    const code = (more: string) => `const text = 'x'.repeat(1000); ${more}
+      export default { name: 'n', props: Object.fromEntries(Array.from({ length: 200 }, (_, n) => ['p' + n, { type: 'string', text }])), run() {} }`;
+    await sandbox.inspect(componentOf(code('')), { accountId: 'u_described' });
+    expect(spent.get('u_described')).toBeGreaterThan(0);
+    const frame = `import fs from 'fs'; const m = Buffer.alloc(3e6); m.writeUInt32BE(m.length - 4);
+      for (let at = 0; at < m.length;) try { at += fs.writeSync(3, m, at) } catch {}`;
+    await expect(sandbox.inspect(componentOf(code(frame)), { accountId: 'u_broken' })).rejects.toThrow('no JSON');
+    expect(spent.get('u_broken')).toBeGreaterThan(0);
+  });
 
   it.each([
     ['an ES module', 'export default { name: "n", run() {} }'],

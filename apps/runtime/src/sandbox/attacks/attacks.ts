@@ -255,6 +255,7 @@ const groups: Record<string, Record<string, string>> = {
     'a large head and nothing more': `pour(Buffer.from([0, 127, 255, 255])); await never`,
     'with __proto__ as a field': `pour(framed('{"__proto__":{"t":"done","id":"x"},"t":"stray"}')); pour(framed('{"t":"done","id":"x","out":[["emit","1",{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}]],"error":{"__proto__":{"polluted":1},"name":"a","code":null,"message":"","stack":""}}')); await new Promise((r) => setTimeout(r, 100))`,
     'a large reply that is none': `const b = Buffer.from('{"t":"respond","id":"x","status":200,"headers":' + '['.repeat(4e6) + '"}'), h = Buffer.alloc(4); h.writeUInt32BE(b.length); pour(Buffer.concat([h, b])); await never`,
+    'for its own run: long texts between escapes': `const id = await runId(), m = framed({ t: 'respond', id, status: 200, headers: {}, body: ('x'.repeat(1030) + '\\n').repeat(6500) }); for (let i = 0; i < 7; i++) pour(m)`,
     'steals those of the parent': `const b = Buffer.alloc(65536); for (;;) { try { fs.readSync(3, b) } catch {} await new Promise(setImmediate) }`,
   },
   prototypes: {
@@ -339,6 +340,7 @@ const loading: Record<string, string> = {
       return stringify(value, ...more);
     };
     exported = { name: 'x', run() {} }`,
+  'writes long texts between escapes': `pour(framed({ t: 'described', id: 'x', more: ('x'.repeat(1030) + '\\n').repeat(7500) })); exported = { name: 'x', run() {} }`,
   'describes what no guest describes': `
     const { stringify } = JSON;
     JSON.stringify = (value, ...more) =>

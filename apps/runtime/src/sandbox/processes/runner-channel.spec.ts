@@ -11,15 +11,19 @@ function open() {
   const socket = new EventEmitter();
   const costs: FrameCost[] = [];
   const failures: string[] = [];
+  const lost: number[] = [];
   new RunnerChannel(socket as Socket).receive(
     LIMITS,
     (_message, cost) => costs.push(cost) > 0,
-    ({ message }) => failures.push(message),
+    ({ message }, ms) => {
+      failures.push(message);
+      lost.push(ms);
+    },
   );
   const write = (bytes: Buffer, size: number): void => {
     for (let at = 0; at < bytes.length; at += size) socket.emit('data', bytes.subarray(at, at + size));
   };
-  return { costs, failures, write };
+  return { costs, failures, lost, write };
 }
 
 const frame = encodeFrame({ t: 'pong', n: 12 });
@@ -44,6 +48,14 @@ describe('the cost of a frame', () => {
     expect(costs.map(({ pieces }) => pieces)).toEqual([1, 0, 0]);
     expect(costs.every(({ ms }) => ms > 0)).toBe(true);
   });
+});
+
+it('a frame that is refused costs time, too', () => {
+  const { failures, lost, write } = open();
+  const bytes = encodeFrame({ t: 'unknown' });
+  write(bytes, 1);
+  expect(failures).toEqual(['an unknown message']);
+  expect(lost[0]).toBeGreaterThanOrEqual(bytes.length * pieceMs);
 });
 
 it('a frame that arrives in thousands of pieces is refused before it is complete', () => {

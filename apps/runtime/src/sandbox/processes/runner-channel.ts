@@ -35,12 +35,12 @@ export class RunnerChannel {
 
   /**
    * @param take receives one message and its cost, and returns false to stop reading
-   * @param fail called if a frame is invalid or `take` threw
+   * @param fail called if a frame is invalid or `take` threw, with the time of the main thread that it took until then
    */
   receive(
     { frameBytes, frameTokens }: { frameBytes: number; frameTokens: number },
     take: (message: FromGuest, cost: FrameCost) => boolean,
-    fail: (error: Error) => void,
+    fail: (error: Error, ms: number) => void,
   ): void {
     const reader = new FrameReader(frameBytes);
     let open = true;
@@ -64,7 +64,7 @@ export class RunnerChannel {
         ms += performance.now() - begun;
       } catch (error) {
         open = false;
-        fail(error instanceof FrameTooLarge ? new ProtocolBroken(error.message) : (error as Error));
+        fail(error instanceof FrameTooLarge ? new ProtocolBroken(error.message) : (error as Error), ms + performance.now() - begun);
       }
     });
   }

@@ -130,7 +130,10 @@ export class RunnerProcess {
     this.channel.receive(
       limits,
       (message, cost) => this.take(message, cost),
-      (error) => this.broken(error, null),
+      (error, ms) => {
+        this.budget?.spend(ms);
+        this.broken(error, null);
+      },
     );
     this.channel.send({ t: 'setup', limits, modules, trustedCa, hardened, egress });
     if (warm.length > 0) this.channel.send({ t: 'warm', modules: warm });
@@ -251,7 +254,8 @@ export class RunnerProcess {
     const inspection = endsInspection(message) ? this.inspections.take(message.id) : undefined;
     try {
       if (run) run.count(cost);
-      else if (!inspection) this.countUnsolicited(cost);
+      else if (inspection) this.budget?.spend(cost.ms);
+      else this.countUnsolicited(cost);
       if (message.t === 'ready') this.begin();
       else if (message.t === 'pong') this.watch?.pong(message.n);
       else if (message.t === 'out') run?.add(message.out);

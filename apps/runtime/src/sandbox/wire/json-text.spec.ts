@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { countTokens, depthOf } from './json-text.js';
 
 describe('the count of tokens', () => {
@@ -21,6 +21,19 @@ describe('the count of tokens', () => {
       `${'x'.repeat(length)}\\"${'y'.repeat(length)}",[{`,
     ]);
     for (const text of strings) expect(countTokens(Buffer.from(JSON.stringify([text, 1])), Infinity)).toBe(3);
+  });
+
+  it('searches each byte of a string once for its end, however many escapes are in it', () => {
+    const bytes = Buffer.from(JSON.stringify(`${'x'.repeat(1030)}\n`.repeat(1000)));
+    const indexOf = jest.spyOn(Buffer.prototype, 'indexOf');
+    expect(countTokens(bytes, Infinity)).toBe(1);
+    const searched = indexOf.mock.results.map(({ value }, n) => {
+      const from = Number(indexOf.mock.calls[n]![1] ?? 0);
+      return (Number(value) < 0 ? (indexOf.mock.contexts[n] as Buffer).length : Number(value)) - from;
+    });
+    indexOf.mockRestore();
+    // once for a quote, and once for escapes
+    expect(searched.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(2 * bytes.length);
   });
 
   it('ends as soon as there are too many', () => {

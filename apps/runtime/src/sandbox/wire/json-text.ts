@@ -27,6 +27,8 @@ export function countTokens(bytes: Buffer, most: number): number {
 /** The closing quote, or the end. */
 function endOfStringBytes(bytes: Buffer, from: number): number {
   let plainSince = from;
+  // Kept for the escapes before it: searching for it after each of them would take the square of their number
+  let nextQuote = -1;
   for (let at = from; at < bytes.length; at++) {
     const sign = bytes[at];
     if (sign === quote) return at;
@@ -34,9 +36,12 @@ function endOfStringBytes(bytes: Buffer, from: number): number {
       at++;
       plainSince = at;
     } else if (at - plainSince >= longString) {
-      const next = bytes.indexOf(quote, at);
-      const escape = bytes.subarray(at, next < 0 ? bytes.length : next).indexOf(backslash);
-      if (escape < 0) return next < 0 ? bytes.length : next;
+      if (nextQuote < at) {
+        const found = bytes.indexOf(quote, at);
+        nextQuote = found < 0 ? bytes.length : found;
+      }
+      const escape = bytes.subarray(at, nextQuote).indexOf(backslash);
+      if (escape < 0) return nextQuote;
       // The text before the escape is plain
       at += escape - 1;
       plainSince = at;
