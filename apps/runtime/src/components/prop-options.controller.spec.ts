@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { findCredentials, type PropDefinition, type UserId } from '#contracts';
 import { Messages } from '#messaging';
+import { AccountPace } from '#fairness';
 import { SecretBox } from '#secrets';
 import { FakeMessages } from '#testing';
 import { DeployedSources } from '../deployments/deployed-sources.js';
@@ -14,12 +15,20 @@ const OUTCOME: RunOutcome = { status: 'ok', error: null, emits: [], logs: [], db
 describe('the options of a prop', () => {
   let run: (job: RunJob) => Promise<Partial<RunOutcome>>;
   let jobs: RunJob[];
+  let turns: [account: string, units: number][];
+  let spent: [work: string, account: string, units: number][];
   let messages: FakeMessages;
   let controller: PropOptionsController;
 
   beforeEach(async () => {
     run = async () => ({ emits: [{ event: '{"options":[1],"context":null}' }] });
     jobs = [];
+    turns = [];
+    spent = [];
+    const pace = {
+      runTurn: async (account: string, units: number) => void turns.push([account, units]),
+      spendOn: (work: string, account: string, units: number) => void spent.push([work, account, units]),
+    };
     messages = new FakeMessages();
     const configurable_props: PropDefinition[] = [
       { name: 'chat', type: 'app' },
@@ -39,6 +48,7 @@ describe('the options of a prop', () => {
         { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32, 1)]) },
         { provide: Sandbox, useValue: sandbox },
         { provide: Messages, useValue: messages },
+        { provide: AccountPace, useValue: pace },
       ],
     }).compile();
     controller = module.get(PropOptionsController);
@@ -67,6 +77,23 @@ describe('the options of a prop', () => {
     await expect(options('u_1')).rejects.toMatchObject({ code: 'unprocessable', message: expect.stringContaining('too many') });
     expect(parse).not.toHaveBeenCalledWith(event);
     parse.mockRestore();
+  });
+
+  it('are determined in the turn of the account, which is charged for them like for a run', async () => {
+    run = async () => ({ emits: [{ event: '{"options":[],"context":null}' }], mainMs: 900 });
+    await options('u_1');
+    run = async () => ({ status: 'killed', mainMs: 900 });
+    await expect(options('u_1')).rejects.toMatchObject({ code: 'unprocessable' });
+    expect(turns).toEqual([
+      ['u_1', 1],
+      ['u_1', 1],
+    ]);
+    expect(spent.map(([work, account]) => [work, account])).toEqual([
+      ['run', 'u_1'],
+      ['run', 'u_1'],
+    ]);
+    expect(spent[0]![2]).toBeGreaterThanOrEqual(900);
+    expect(spent[1]![2]).toBeGreaterThanOrEqual(920);
   });
 
   it('are determined for at most eight callers of an account at a time', async () => {

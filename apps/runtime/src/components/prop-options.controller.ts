@@ -21,9 +21,10 @@ import {
 import { Handles, Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { LimitPerKey } from '#limits';
+import { AccountPace, KILL_UNITS, MS_PER_UNIT, RUN_UNITS } from '#fairness';
 import { DeployedSources } from '../deployments/deployed-sources.js';
 import { openedProps, withoutMasks } from '../deployments/opened-props.js';
-import { type OptionsCall, Sandbox } from '../sandbox/sandbox.js';
+import { KILLED, type OptionsCall, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
 import { namedConnections, withCredentials } from './connected-values.js';
 
@@ -54,6 +55,7 @@ export class PropOptionsController {
     private readonly box: SecretBox,
     private readonly sandbox: Sandbox,
     private readonly messages: Messages,
+    private readonly pace: AccountPace,
   ) {}
 
   @Handles(sourceOptions)
@@ -89,7 +91,8 @@ export class PropOptionsController {
     if (definition.remoteOptions !== true) throw new Invalid(`the prop ${prop} has no options`);
     return this.calls.run(owner, 'too many calls of options() are in progress; try again in a moment', async () => {
       const call: OptionsCall = { prop, query: query ?? null, page: page ?? 0, prev_context: prev_context ?? null };
-      const { status, error, emits } = await this.sandbox.run({
+      await this.pace.runTurn(owner, RUN_UNITS);
+      const outcome = await this.sandbox.run({
         runId: ksuid(),
         accountId: owner,
         sourceId,
@@ -101,13 +104,13 @@ export class PropOptionsController {
         event: JSON.stringify(call),
         wallMs: OPTIONS_MS,
       });
-      const result = emits.at(-1)?.event;
-      if (result !== undefined && jsonParts(result, MAX_JSON_PARTS) > MAX_JSON_PARTS)
-        throw new SluiceError('unprocessable', `options() returned too many values: more than ${MAX_JSON_PARTS} JSON values and names`);
-      const found = result === undefined ? undefined : (JSON.parse(result) as unknown);
-      if (status !== 'ok' || !isPropOptions(found))
-        throw new SluiceError('unprocessable', (error?.message ?? 'options() returned nothing').slice(0, LONGEST_MESSAGE).toWellFormed());
-      return found;
+      const begun = performance.now();
+      try {
+        return optionsOf(outcome);
+      } finally {
+        const ms = outcome.mainMs + performance.now() - begun;
+        this.pace.spendOn('run', owner, ms / MS_PER_UNIT + (KILLED.includes(outcome.status) ? KILL_UNITS : 0));
+      }
     });
   }
 
@@ -118,6 +121,17 @@ export class PropOptionsController {
     const ids = named.map(({ id }) => id);
     return withCredentials(values, named, await this.messages.request(findCredentials, { owner_id: owner, ids }, { key: owner }), this.box);
   }
+}
+
+/** @throws SluiceError if there are none, or too many */
+function optionsOf({ status, error, emits }: RunOutcome): PropOptions {
+  const result = emits.at(-1)?.event;
+  if (result !== undefined && jsonParts(result, MAX_JSON_PARTS) > MAX_JSON_PARTS)
+    throw new SluiceError('unprocessable', `options() returned too many values: more than ${MAX_JSON_PARTS} JSON values and names`);
+  const found = result === undefined ? undefined : (JSON.parse(result) as unknown);
+  if (status !== 'ok' || !isPropOptions(found))
+    throw new SluiceError('unprocessable', (error?.message ?? 'options() returned nothing').slice(0, LONGEST_MESSAGE).toWellFormed());
+  return found;
 }
 
 /** Code that has taken over the process may emit anything. */

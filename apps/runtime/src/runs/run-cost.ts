@@ -1,13 +1,10 @@
 import { EVENTS_TOPIC } from '#contracts';
 import { BYTES_PER_UNIT, EVENT_UNITS, KILL_UNITS, MS_PER_UNIT } from '#fairness';
 import { sizeOf } from '#messaging';
-import type { RunStatus } from '../sandbox/sandbox.js';
+import { KILLED, type RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import type { RunEffects } from './run-effects.js';
 import type { DueRun } from '../run-events/run-events.js';
-
-/** Runs that ended their process. */
-export const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
 
 /** Effects of more bytes are not stored together with those of others, which would wait for them. */
 const LARGE_BYTES = 64 * 1024;

@@ -79,12 +79,13 @@ describe('running a component', () => {
   describe('lists the options of a prop', () => {
     const APP = `const app = { type: 'app', app: 'shop', methods: { list(n) { return [n, this.$auth?.token ?? 'nobody'] } },
       propDefinitions: { item: { type: 'string', async options({ page, kind }) { return this.list(kind + page) } } } };`;
-    const CODE = `${APP} export default { name: 'n', props: { app, region: 'string',
+    const CODE = `${APP} export default { name: 'n', props: { app, region: 'string', db: '$.service.db',
       mine: { type: 'string', async options(call) { return { options: [{ label: this.region, value: 1 }, null, call.query, undefined], context: { call } } } },
       theirs: { propDefinition: [app, 'item', (c) => ({ kind: c.region })] },
       thrown: { type: 'string', options() { throw new Error('no such shop') } },
       odd: { type: 'string', options() { return 5 } },
       loud: { type: 'string', options() { this.$emit('x'); return [] } },
+      busy: { type: 'string', options() { for (let n = 0; n < 600; n++) console.log(n); this.db.set('n', 1); return [this.db.get('n')] } },
       empty: { type: 'string', options() { return ['x', { z: 1 }] } },
       large: { type: 'string', options() { return ['x'.repeat(20_000)] } } } };`;
     const options = (prop: string, more: object = {}) =>
@@ -125,6 +126,11 @@ describe('running a component', () => {
     });
     it('whatever else it emits', async () => {
       expect(await listed('loud')).toEqual({ options: [], context: null });
+    });
+    it('without what it logs and stores meanwhile', async () => {
+      const outcome = await options('busy');
+      expect(outcome).toMatchObject({ status: 'ok', logs: [], db: {} });
+      expect(events(outcome)).toEqual([{ options: [{ label: '1', value: 1 }], context: null }]);
     });
   });
 

@@ -179,6 +179,9 @@ export interface LogLine {
  */
 export type RunStatus = 'ok' | 'threw' | 'timeout' | 'memory' | 'crashed' | 'killed';
 
+/** Runs that ended their process. */
+export const KILLED: RunStatus[] = ['memory', 'crashed', 'killed', 'timeout'];
+
 export interface RunError {
   name: string;
   code: string | null;

@@ -34,6 +34,8 @@ export class RunState {
   /** The first errors of refused output, because a missing event must be visible even if the component has caught the error. */
   readonly refused: unknown[] = [];
   refusedLeftOut = 0;
+  /** `options()`: what it logs and changes in the db is not kept. */
+  private readonly hasResultOnly: boolean;
   /** Ends the run with an error thrown by something that it started. */
   fail: (error: unknown) => void = () => {};
 
@@ -55,11 +57,13 @@ export class RunState {
     readonly limits: GuestLimits,
     private readonly send: (message: FromGuest) => void,
   ) {
+    this.hasResultOnly = job.method === 'options';
     this.db = new Map(Object.entries(job.db));
     this.dbBytes = Object.entries(job.db).reduce((sum, [key, value]) => sum + dbEntryBytes(key, value), 0);
   }
 
   put(item: OutputItem, bytes: number): void {
+    if (item[0] !== 'emit' && this.hasResultOnly) return;
     this.sendBefore(bytes);
     this.out.push(item);
     this.outBytes += bytes;
@@ -68,6 +72,7 @@ export class RunState {
 
   /** @throws RangeError in the component's own code */
   putChange(key: string, value: string | null): void {
+    if (this.hasResultOnly) return;
     if (this.changedKeys.size >= this.limits.dbKeys && !this.changedKeys.has(key))
       throw this.refuse(new RangeError(`db.set: more than ${this.limits.dbKeys} keys changed in one run`));
     this.changedKeys.add(key);

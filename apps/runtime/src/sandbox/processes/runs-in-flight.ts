@@ -57,6 +57,7 @@ export class RunInFlight {
   /** @throws TooMuchOutput, ProtocolBroken */
   add(items: OutputItem[]): void {
     for (const item of items) {
+      if (item[0] !== 'emit' && this.job.method === 'options') throw new ProtocolBroken('output that options() does not have');
       if (item[0] === 'emit') this.addEmit(item[1], item[2]);
       else if (item[0] === 'log') this.addLog(item);
       else {
