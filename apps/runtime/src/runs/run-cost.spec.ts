@@ -40,9 +40,15 @@ describe('the cost of a run', () => {
   it('includes its event and the state that it reads', () => {
     const read = bytesRead(
       { event: 'x'.repeat(64 * KIB), http_body: 'x'.repeat(64 * KIB) },
-      { db: { a: 'x'.repeat(64 * KIB - 1) }, dedupe: {} },
+      { db: { a: 'x'.repeat(64 * KIB - 129) }, dedupe: {} },
     );
     expect(additionalUnits('ok', effects({}), { read, ms: 0 })).toBeCloseTo(3, 5);
+  });
+
+  it('includes the rows of the state, however small they are', () => {
+    const db = Object.fromEntries(Array.from({ length: 512 }, (_, n) => [`k${n}`, '']));
+    const read = bytesRead({ event: '' }, { db, dedupe: {} });
+    expect(additionalUnits('ok', effects({}), { read, ms: 0 })).toBeGreaterThan(1);
   });
 
   it('counts as large from 64 KiB on', () => {

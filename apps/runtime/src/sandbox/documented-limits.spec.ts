@@ -52,7 +52,7 @@ describe('docs/reference/components.md', () => {
     ['an event', `${eventBytes / MiB} MiB of JSON`],
     ['an event', `nested ${eventDepth} levels deep`],
     ['log lines', `${logs} per run, ${logBytes / 1024} KiB of JSON each`],
-    ['`this.db`', `${dbBytes / MiB} MiB, ${dbKeys} keys of at most ${longestDbKey} bytes`],
+    ['`this.db`', `${dbBytes / MiB} MiB, ${dbKeys} keys of at most ${longestDbKey} bytes; a run changes at most ${dbKeys} keys`],
     ['response of `respond`', `${respondBytes / MiB} MiB`],
     [
       'description of a component',
@@ -82,4 +82,10 @@ describe('docs/reference/components.md', () => {
     expect(names(closed).length).toBeGreaterThan(5);
     expect(closedBuiltIns).toEqual(expect.arrayContaining(names(closed)));
   });
+});
+
+it('docs/security.md states what a source stores in `this.db`', () => {
+  const security = readFileSync(new URL('../../../../docs/security.md', import.meta.url), 'utf8');
+  const keys = defaultLimits.dbKeys.toString().replace(/(?=000$)/, ' ');
+  expect(security).toContain(`per source: ${defaultLimits.dbBytes / MiB} MiB in at most ${keys} rows`);
 });

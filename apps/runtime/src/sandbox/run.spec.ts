@@ -338,6 +338,24 @@ describe('running a component', () => {
     expect(outcome).toMatchObject({ status: 'ok', db: { n: '19', a: large('a'), b: null } });
   });
 
+  it('keeps at most as many keys in the db as the limit allows, and lets one that has more shrink', async () => {
+    const small = await startTestSandbox({ limits: { dbKeys: 3 } });
+    try {
+      const body = `const set = (key, value) => { try { this.db.set(key, value) } catch {} };
+        set("new", 1); set("c", 2); set("b"); set("newer", 1); set("c"); set("newest", 1)`;
+      const code = `export default { name: 'n', props: { db: '$.service.db' }, run() { ${body} } }`;
+      const outcome = await small.run(jobOf(code, { db: { a: '1', b: '1', c: '1', d: '1' } }));
+      const refused = ['"new" the source\'s db would have 5 keys', '"newer" the source\'s db would have 4 keys'];
+      expect(outcome).toMatchObject({
+        status: 'ok',
+        db: { b: null, c: null, newest: '1' },
+        refused: refused.map((what) => ({ name: 'RangeError', message: `db.set: with ${what}; the limit is 3` })),
+      });
+    } finally {
+      await small.close();
+    }
+  });
+
   it('changes at most ten thousand keys of the db', async () => {
     const outcome = await run('for (let i = 0; i < 400_000; i++) this.db.set("k" + i, undefined)', { db: { k0: '1' } });
     expect(outcome).toMatchObject({ status: 'threw', error: { message: 'db.set: more than 10000 keys changed in one run' } });

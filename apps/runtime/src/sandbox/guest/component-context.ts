@@ -74,21 +74,22 @@ function sourceDb(run: RunState): Members {
       if (text !== undefined && keyBytes > longestDbKey)
         throw run.refuse(new RangeError(`db.set: the key has ${keyBytes} bytes; the limit is ${longestDbKey}`));
       const before = run.db.get(name);
+      // runs that overlap may have made it larger together: it can still shrink
+      if (text !== undefined && before === undefined && run.db.size >= run.limits.dbKeys)
+        throw tooLarge(name, `${run.db.size + 1} keys`, run.limits.dbKeys, run);
       const bytes =
         run.dbBytes - (before === undefined ? 0 : dbEntryBytes(name, before)) + (text === undefined ? 0 : dbEntryBytes(name, text));
-      // runs that overlap may have made it larger together: it can still shrink
-      if (bytes > run.limits.dbBytes && bytes > run.dbBytes)
-        throw run.refuse(
-          new RangeError(
-            `db.set: with "${name.slice(0, 100)}" the source's db would have ${bytes} bytes; the limit is ${run.limits.dbBytes}`,
-          ),
-        );
+      if (bytes > run.limits.dbBytes && bytes > run.dbBytes) throw tooLarge(name, `${bytes} bytes`, run.limits.dbBytes, run);
       run.putChange(name, text ?? null);
       run.dbBytes = bytes;
       if (text === undefined) run.db.delete(name);
       else run.db.set(name, text);
     },
   };
+}
+
+function tooLarge(name: string, size: string, limit: number, run: RunState): Error {
+  return run.refuse(new RangeError(`db.set: with "${name.slice(0, 100)}" the source's db would have ${size}; the limit is ${limit}`));
 }
 
 /** Undefined for a value that JSON does not have, such as a function. */

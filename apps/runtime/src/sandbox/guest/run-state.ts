@@ -19,8 +19,6 @@ const mostChangedBytes = 8 << 20;
  * be sent. If there is much, it is gathered, and sent after a gap or at the end of the turn of the event loop.
  */
 export class RunState {
-  readonly db: Map<string, string>;
-  dbBytes: number;
   emits = 0;
   emittedBytes = 0;
   logs = 0;
@@ -39,6 +37,8 @@ export class RunState {
   /** Ends the run with an error thrown by something that it started. */
   fail: (error: unknown) => void = () => {};
 
+  private storedDb: Map<string, string> | undefined;
+  private storedBytes: number | undefined;
   private readonly changedKeys = new Set<string>();
   /** Unsent changes; only the last one of each key is sent */
   private readonly waitingChanges = new Map<string, OutputItem & ['db', ...unknown[]]>();
@@ -58,8 +58,19 @@ export class RunState {
     private readonly send: (message: FromGuest) => void,
   ) {
     this.hasResultOnly = job.method === 'options';
-    this.db = new Map(Object.entries(job.db));
-    this.dbBytes = Object.entries(job.db).reduce((sum, [key, value]) => sum + dbEntryBytes(key, value), 0);
+  }
+
+  /** Read when it is used for the first time, because most runs may not need it. */
+  get db(): Map<string, string> {
+    return (this.storedDb ??= new Map(Object.entries(this.job.db)));
+  }
+
+  get dbBytes(): number {
+    return (this.storedBytes ??= [...this.db].reduce((sum, [key, value]) => sum + dbEntryBytes(key, value), 0));
+  }
+
+  set dbBytes(bytes: number) {
+    this.storedBytes = bytes;
   }
 
   put(item: OutputItem, bytes: number): void {
@@ -78,8 +89,8 @@ export class RunState {
     this.changedKeys.add(key);
     const bytes = value?.length ?? 0;
     const size = key.length + bytes;
-    if (this.changedBytes + size > mostChangedBytes) return void this.lastChanges.set(key, value);
-    this.lastChanges.delete(key);
+    // In order, so that the parent never has more of the db than there was at some time
+    if (this.lastChanges.size > 0 || this.changedBytes + size > mostChangedBytes) return void this.lastChanges.set(key, value);
     this.sendBefore(size);
     const waiting = this.waitingChanges.get(key);
     if (waiting) {

@@ -23,3 +23,34 @@ it.each([
   run.add([['emit', '1', {}]]);
   expect(() => run.add([item])).toThrow(ProtocolBroken);
 });
+
+it('the stored keys are counted when the first of them changes, and not in a run that changes none', () => {
+  let counts = 0;
+  const db = new Proxy<Record<string, string>>({ a: '1' }, { ownKeys: (target) => (counts++, Reflect.ownKeys(target)) });
+  const run = new RunInFlight('1', jobOf('', { db }), defaultLimits, true);
+  run.add([['emit', '1', {}]]);
+  expect(counts).toBe(0);
+  for (const key of ['b', 'c']) run.add([['db', key, '1']]);
+  expect(counts).toBe(1);
+});
+
+it.each([
+  [2, 'd'],
+  [4, 'e'],
+])('a db of %i keys cannot have more than the limit of three or, if it has more, than that', (count, added) => {
+  const db = Object.fromEntries(['a', 'b', 'c', 'd'].slice(0, count).map((key) => [key, '1']));
+  const run = new RunInFlight('1', jobOf('', { db }), { ...defaultLimits, dbKeys: 3 }, true);
+  run.add([
+    ['db', 'a', null],
+    ['db', 'c', '1'],
+    ['db', 'a', '1'],
+  ]);
+  expect(() => run.add([['db', added, '1']])).toThrow(`more than ${Math.max(3, count)} keys in the db`);
+});
+
+it('the time in which its output is counted is that of the run', async () => {
+  const run = new RunInFlight('1', jobOf('', { db: { a: '1' } }), defaultLimits, true);
+  run.add([['db', 'a', '2']]);
+  run.end('ok', null, 0);
+  expect((await run.settled).mainMs).toBeGreaterThan(0);
+});

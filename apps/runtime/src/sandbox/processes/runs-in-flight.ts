@@ -24,8 +24,10 @@ export class RunInFlight {
   private readonly db = new Map<string, string | null>();
   private readonly storedBytes = new Map<string, number>();
   private dbBytes = 0;
-  /** Runs that overlap may have made it larger than the limit together. */
-  private readonly mostDbBytes: number;
+  private dbKeys = 0;
+  /** Of what it keeps. Runs that overlap may have made it larger than the limits together. */
+  private mostDbBytes = 0;
+  private mostDbKeys = 0;
   private outputTokens = 0;
   private outputPieces = 0;
   private emittedBytes = 0;
@@ -39,8 +41,6 @@ export class RunInFlight {
   ) {
     this.alone = alone;
     this.settled = new Promise((settle) => (this.settle = settle));
-    for (const [key, value] of Object.entries(job.db)) this.countDb(key, value);
-    this.mostDbBytes = Math.max(limits.dbBytes, this.dbBytes);
   }
 
   /** @throws TooMuchOutput */
@@ -56,11 +56,21 @@ export class RunInFlight {
 
   /** @throws TooMuchOutput, ProtocolBroken */
   add(items: OutputItem[]): void {
+    const begun = performance.now();
+    try {
+      this.addAll(items);
+    } finally {
+      this.mainMs += performance.now() - begun;
+    }
+  }
+
+  private addAll(items: OutputItem[]): void {
     for (const item of items) {
       if (item[0] !== 'emit' && this.job.method === 'options') throw new ProtocolBroken('output that options() does not have');
       if (item[0] === 'emit') this.addEmit(item[1], item[2]);
       else if (item[0] === 'log') this.addLog(item);
       else {
+        if (this.db.size === 0) this.countStored();
         this.countDb(item[1], item[2]);
         this.db.set(item[1], item[2]);
         if (this.db.size > this.limits.dbKeys) throw new TooMuchOutput(`more than ${this.limits.dbKeys} changed keys in the db`);
@@ -68,6 +78,7 @@ export class RunInFlight {
     }
     // of each key, the items have the last change only, so their order does not count
     if (this.dbBytes > this.mostDbBytes) throw new TooMuchOutput(`more than ${this.mostDbBytes} bytes in the db`);
+    if (this.dbKeys > this.mostDbKeys) throw new TooMuchOutput(`more than ${this.mostDbKeys} keys in the db`);
   }
 
   /** @throws ProtocolBroken */
@@ -112,9 +123,18 @@ export class RunInFlight {
     this.logs.push(line);
   }
 
+  /** Not before the first change: each run that only reads its event would pay for it. */
+  private countStored(): void {
+    for (const [key, value] of Object.entries(this.job.db)) this.countDb(key, value);
+    this.mostDbBytes = Math.max(this.limits.dbBytes, this.dbBytes);
+    this.mostDbKeys = Math.max(this.limits.dbKeys, this.dbKeys);
+  }
+
   private countDb(key: string, value: string | null): void {
     const bytes = value === null ? 0 : Buffer.byteLength(key) + Buffer.byteLength(value);
-    this.dbBytes += bytes - (this.storedBytes.get(key) ?? 0);
+    const before = this.storedBytes.get(key) ?? 0;
+    this.dbBytes += bytes - before;
+    this.dbKeys += Number(bytes > 0) - Number(before > 0);
     this.storedBytes.set(key, bytes);
   }
 }

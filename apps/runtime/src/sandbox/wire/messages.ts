@@ -78,7 +78,7 @@ export interface GuestLimits {
   logs: number;
   logBytes: number;
   dbBytes: number;
-  /** Keys that one run may change */
+  /** Keys that a source keeps, and keys that one run may change */
   dbKeys: number;
   respondBytes: number;
 }
