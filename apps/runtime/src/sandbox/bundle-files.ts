@@ -3,7 +3,7 @@ import { dirname, join, posix } from 'node:path';
 import { MODULE_ENDINGS } from '#relative-imports';
 import { type ComponentFiles, ComponentRejected, SandboxUnavailable } from './sandbox.js';
 import type { Jail } from './jail/jail.js';
-import { runInJail } from './jail/run-in-jail.js';
+import { runInJail, type WithMemory } from './jail/run-in-jail.js';
 import { CallerGone } from './processes/fair-slots.js';
 
 export interface BundleSettings {
@@ -11,6 +11,7 @@ export interface BundleSettings {
   uid: number;
   exchangeDir: string;
   cpuMs: number;
+  withMemory: WithMemory;
   /** When the caller stops waiting, in ms since the epoch */
   until: number;
 }
@@ -48,23 +49,27 @@ const unwritable: Record<string, string> = {
   ENAMETOOLONG: 'its path is too long',
 };
 
+/** The bundler's message when it has reached its limit of memory. */
+export const bundlerOutOfMemory = /^(?:fatal error: .*(?:out of memory|cannot allocate memory)|SIGSEGV)/m;
+
 /** How the bundler ends an ES module whose entry is CommonJS. */
 const commonJsEntry = /\nexport default require_[\w$]+\(\);\n(?:\/\/# sourceMappingURL=.*\n?)?$/;
 
-async function bundled(entry: string, format: 'esm' | 'cjs', { jail, uid, exchangeDir, cpuMs, until }: BundleSettings): Promise<string> {
+async function bundled(entry: string, format: 'esm' | 'cjs', settings: BundleSettings): Promise<string> {
+  const { jail, uid, exchangeDir, cpuMs, withMemory, until } = settings;
   const command = { kind: 'bundler', exchangeDir, uid, heapMb: 0 } as const;
   const { exchangePath } = jail.command({ ...command, args: [] });
-  const { exit, output, errors } = await runInJail(
-    jail,
-    { ...command, args: bundlerArguments(`${exchangePath}/${folder}/${entry}`, format) },
-    { wallMs: until - Date.now(), cpuMs },
-    mostBytes,
+  const program = { ...command, args: bundlerArguments(`${exchangePath}/${folder}/${entry}`, format) };
+  const { exit, output, errors } = await withMemory(until, (signal) =>
+    runInJail(jail, program, { wallMs: until - Date.now(), cpuMs, signal }, mostBytes),
   );
   if (exit === '0') return output;
   if (exit === 'time') throw new CallerGone('the component and its relative imports could not be bundled in time');
   if (exit === 'cpu')
     throw new ComponentRejected(`The component and its relative imports could not be bundled within ${cpuMs} ms of CPU time`);
   if (exit === 'output') throw new ComponentRejected(`The component and its relative imports have more than ${mostBytes} bytes in total`);
+  if (bundlerOutOfMemory.test(errors))
+    throw new ComponentRejected('The component and its relative imports need too much memory to be bundled');
   throw rejection(errors) ?? new SandboxUnavailable(`The bundler ended with ${exit}: ${errors.trim().split('\n')[0] ?? ''}`);
 }
 

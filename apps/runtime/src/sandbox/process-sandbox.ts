@@ -5,6 +5,7 @@ import { AddressGuard } from '#egress';
 import { EgressBudgets, type Spend } from './egress/egress-budget.js';
 import { ExchangeBase } from './processes/exchange.js';
 import { freeMemoryMb } from './jail/free-memory.js';
+import type { WithMemory } from './jail/run-in-jail.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
 import { openJailRoot } from './jail/jail-root.js';
 import { jailRootParent } from './jail/jail-root.js';
@@ -45,6 +46,7 @@ export class ProcessSandbox implements Sandbox {
   private readonly inspections = new FairSlots(inspectionLimits);
   private readonly installations = new FairSlots(installationLimits);
   private readonly packages: PackageInstaller;
+  private readonly withMemory: WithMemory = (until, work) => this.pool.withMemory(until, work);
 
   private constructor(
     private readonly config: SandboxConfig,
@@ -60,6 +62,7 @@ export class ProcessSandbox implements Sandbox {
       jail: chosen.jail,
       exchanges: this.exchanges,
       uid: this.users.ofInstallations,
+      withMemory: this.withMemory,
       shipped,
       spend,
     });
@@ -111,7 +114,8 @@ export class ProcessSandbox implements Sandbox {
       const exchangeDir = await this.exchanges.folder();
       const { cpuMs } = this.config.limits;
       try {
-        return await bundleFiles(files, { jail: this.chosen.jail, uid: this.users.next(), exchangeDir, cpuMs, until });
+        const { withMemory } = this;
+        return await bundleFiles(files, { jail: this.chosen.jail, uid: this.users.next(), exchangeDir, cpuMs, withMemory, until });
       } finally {
         await rm(exchangeDir, { recursive: true, force: true });
       }

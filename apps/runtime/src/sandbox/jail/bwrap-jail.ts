@@ -1,4 +1,13 @@
-import { changeUser, findProgram, lowerPriority, programCommand, resourceLimits, tmpBytes, writablePath } from './command-line.js';
+import {
+  changeUser,
+  findProgram,
+  lowerPriority,
+  programCommand,
+  programEnv,
+  resourceLimits,
+  tmpBytes,
+  writablePath,
+} from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
@@ -26,6 +35,7 @@ export class BwrapJail implements Jail {
       '--new-session',
       ...['--hostname', 'runner'],
       '--clearenv',
+      ...Object.entries(programEnv(program.kind)).flatMap(([name, value]) => ['--setenv', name, value]),
       ...['--ro-bind', this.root.dir, '/'],
       ...['--size', String(tmpBytes), '--tmpfs', '/tmp'],
       ...['--ro-bind', program.exchangeDir, exchangePath],

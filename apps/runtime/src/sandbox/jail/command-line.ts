@@ -55,6 +55,13 @@ function permissionFlags(view: View): string[] {
 
 export const mostOpenFiles = 1024;
 
+/** The memory of the bundler, in MB: enough for the largest bundle, of 12 MB. esbuild collects garbage only if Go has a limit. */
+const bundlerMb = { data: 500, heap: 300 };
+
+/** The whole environment of a program. */
+export const programEnv = (kind: JailedProgram['kind']): Record<string, string> =>
+  kind === 'bundler' ? { GOMEMLIMIT: `${bundlerMb.heap}MiB` } : {};
+
 /**
  * Options of prlimit(1). The data limit includes about 525 MB that V8 reserves for compiled code, so 800 MB leave about 275 MB to use. The kernel
  * enforces it, because a check of the resident memory every 100 ms can come too late.
@@ -64,7 +71,7 @@ export const resourceLimits = (kind: JailedProgram['kind']): string[] => [
   '--core=0',
   // npm writes the archives of packages
   `--fsize=${kind === 'npm' ? 64 << 20 : 16 << 20}`,
-  '--data=800000000',
+  `--data=${kind === 'bundler' ? bundlerMb.data : 800}000000`,
   '--memlock=0',
   '--msgqueue=0',
   '--rttime=0:0',

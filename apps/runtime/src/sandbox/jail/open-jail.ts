@@ -1,4 +1,4 @@
-import { findProgram, lowerPriority, programCommand } from './command-line.js';
+import { findProgram, lowerPriority, programCommand, programEnv } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
@@ -17,6 +17,6 @@ export class OpenJail implements Jail {
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];
     const { exchangeDir, writable = [] } = program;
-    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: exchangeDir, writablePaths: writable };
+    return { file: file!, args, env: programEnv(program.kind), descriptorFiles: [], exchangePath: exchangeDir, writablePaths: writable };
   }
 }

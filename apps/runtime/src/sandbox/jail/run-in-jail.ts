@@ -24,6 +24,13 @@ export interface TimeLimits {
   signal?: AbortSignal;
 }
 
+/**
+ * Starts the work when there is memory for another process, and ends it by the signal when little is left.
+ * @param until when the caller stops waiting, in ms since the epoch
+ * @throws SandboxUnavailable if there was not enough memory
+ */
+export type WithMemory = <T>(until: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
 /** Runs a program in the jail to its end. @throws SandboxUnavailable if it cannot be started */
 export async function runInJail(
   jail: Jail,
@@ -48,6 +55,7 @@ export async function runInJail(
     }, tickMs);
     const end = (): void => stop(String(ending?.reason));
     ending?.addEventListener('abort', end);
+    if (ending?.aborted) end();
     child.stdout!.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > outputBytes) stop('output');

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { changeUser, findProgram, lowerPriority, processLimit, programCommand, resourceLimits } from './command-line.js';
+import { changeUser, findProgram, lowerPriority, processLimit, programCommand, programEnv, resourceLimits } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
@@ -29,7 +29,7 @@ export class SetprivJail implements Jail {
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),
     ];
     const { exchangeDir, writable = [] } = program;
-    return { file: file!, args, env: {}, descriptorFiles: [], exchangePath: exchangeDir, writablePaths: writable };
+    return { file: file!, args, env: programEnv(program.kind), descriptorFiles: [], exchangePath: exchangeDir, writablePaths: writable };
   }
 
   private securityModules(program: JailedProgram): string[] {

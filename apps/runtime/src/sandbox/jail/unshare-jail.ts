@@ -4,6 +4,7 @@ import {
   lowerPriority,
   processLimit,
   programCommand,
+  programEnv,
   resourceLimits,
   tmpBytes,
   writablePath,
@@ -11,7 +12,7 @@ import {
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
-// $0 the root, $1 the exchange folder, then each writable folder and its mount point, `--`, and the program. The root is bound onto itself to become a mount, which alone can be made read-only.
+// $0 the root, $1 the exchange folder, then each writable folder and its mount point, `--`, the environment, `--`, and the program. The root is bound onto itself to become a mount, which alone can be made read-only.
 const enter = [
   'hostname runner 2>/dev/null || :',
   'mount --bind "$0" "$0"',
@@ -24,7 +25,10 @@ const enter = [
   'mount -o remount,bind,ro,nosuid,nodev "$0"',
   'root=$0',
   'shift',
-  'exec env -i unshare --root="$root" --wd=/tmp /bin/setpriv --no-new-privs --bounding-set=-all --inh-caps=-all ' +
+  'environment=',
+  'while [ "$1" != -- ]; do environment="$environment $1"; shift; done',
+  'shift',
+  'exec env -i $environment unshare --root="$root" --wd=/tmp /bin/setpriv --no-new-privs --bounding-set=-all --inh-caps=-all ' +
     '--securebits=+noroot,+noroot_locked,+no_setuid_fixup,+no_setuid_fixup_locked ' +
     `/bin/prlimit ${processLimit} "$@"`,
 ].join('\n');
@@ -51,6 +55,8 @@ export class UnshareJail implements Jail {
       '--',
       ...['/bin/sh', '-ec', enter, this.root.dir, program.exchangeDir],
       ...writable.flatMap((dir, index) => [dir, writablePath(index)]),
+      '--',
+      ...Object.entries(programEnv(program.kind)).map(([name, value]) => `${name}=${value}`),
       '--',
       ...(this.root.confines ? ['/bin/confine', '-'] : []),
       ...programCommand(program, { root: '', exchange: exchangePath, tmp: '/tmp' }),

@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { bundlerOutOfMemory } from '../bundle-files.js';
 import { closedBuiltIns } from '../guest/built-ins.js';
 import type { Jail } from '../jail/jail.js';
-import { runInJail } from '../jail/run-in-jail.js';
+import { runInJail, type WithMemory } from '../jail/run-in-jail.js';
 import { ComponentRejected, type PackageImport } from '../sandbox.js';
 import type { InstallLimits } from './install-limits.js';
 
@@ -22,6 +23,7 @@ export interface RefusedImport extends PackageImport {
 export interface BundleTools {
   jail: Jail;
   uid: number;
+  withMemory: WithMemory;
   limits: InstallLimits;
   /** The folder that contains `node_modules` */
   work: string;
@@ -50,6 +52,8 @@ export async function bundlePackages(
     if (exit === 'output')
       throw new ComponentRejected(`The packages have more than ${limits.bundleBytes >> 20} MB of code; import smaller ones`);
     if (exit === 'time' || exit === 'cpu') throw new ComponentRejected('The packages could not be bundled in time');
+    if (bundlerOutOfMemory.test(errors))
+      throw new ComponentRejected('The packages need too much memory to be bundled; import smaller ones');
     const found = [...errors.matchAll(/\[ERROR\] Could not resolve "([^"./][^"]*)"/g)].map((match) => match[1]!);
     const unresolved = [...new Set(found)].filter((name) => !absent.includes(name) && !imports.some(({ installed }) => installed === name));
     if (unresolved.length === 0 || attempt === mostAttempts)
@@ -59,7 +63,7 @@ export async function bundlePackages(
   }
 }
 
-function bundle({ work, jail, uid, limits }: BundleTools, until: number, absent: string[]) {
+function bundle({ work, jail, uid, withMemory, limits }: BundleTools, until: number, absent: string[]) {
   const program = { kind: 'bundler', exchangeDir: work, uid, heapMb: 0 } as const;
   const { exchangePath } = jail.command({ ...program, args: [] });
   const stubs = `${exchangePath}/${folder}`;
@@ -84,7 +88,9 @@ function bundle({ work, jail, uid, limits }: BundleTools, until: number, absent:
     '--log-level=error',
     '--log-limit=0',
   ];
-  return runInJail(jail, { ...program, args }, { wallMs: until - Date.now(), cpuMs: limits.cpuMs }, limits.bundleBytes);
+  return withMemory(until, (signal) =>
+    runInJail(jail, { ...program, args }, { wallMs: until - Date.now(), cpuMs: limits.cpuMs, signal }, limits.bundleBytes),
+  );
 }
 
 const alias = (from: string, stubs: string, name: string): string => `--alias:${from}=${stubs}/${fileOf(name)}`;

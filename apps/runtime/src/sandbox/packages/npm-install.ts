@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AddressGuard, EgressRefused, type Resolution } from '#egress';
 import { EgressBudget } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
-import { runInJail } from '../jail/run-in-jail.js';
+import { runInJail, type WithMemory } from '../jail/run-in-jail.js';
 import type { ExchangeBase } from '../processes/exchange.js';
 import { folderSize } from './folder-size.js';
 import { installEgress, type InstallLimits } from './install-limits.js';
@@ -16,6 +16,7 @@ export interface InstallTools {
   exchanges: ExchangeBase;
   /** The user of every installation, where we are root: npm runs no code of others, and the store has to have one owner */
   uid: number;
+  withMemory: WithMemory;
   npm: NpmSettings;
   limits: InstallLimits;
   /** The folder that `node_modules` is made in, and npm's store of downloads */
@@ -45,7 +46,7 @@ export async function npmInstall(dependencies: Record<string, string>, tools: In
 }
 
 async function attempt(tools: InstallTools, options: string[], until: number): Promise<NpmFailure | null> {
-  const { jail, exchanges, uid, npm, limits, work, store } = tools;
+  const { jail, exchanges, uid, withMemory, npm, limits, work, store } = tools;
   const egress = installEgress(limits);
   const guard = new RegistryGuard(npm.hosts);
   const exchange = await exchanges.open(uid, guard, egress);
@@ -67,11 +68,17 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
       ...['--json', '--loglevel=error', '--logs-max=0', '--progress=false', '--color=false'],
       ...['--fetch-retries=1', '--fetch-retry-mintimeout=500', '--fetch-timeout=15000', ...options],
     ];
-    const { exit, output, errors } = await runInJail(
-      jail,
-      { ...program, writable: [work, store], args },
-      { wallMs: Math.min(until - Date.now(), limits.wallMs), cpuMs: limits.cpuMs, signal: watch.signal },
-      outputBytes,
+    const { exit, output, errors } = await withMemory(until, (signal) =>
+      runInJail(
+        jail,
+        { ...program, writable: [work, store], args },
+        {
+          wallMs: Math.min(until - Date.now(), limits.wallMs),
+          cpuMs: limits.cpuMs,
+          signal: AbortSignal.any([watch.signal, signal]),
+        },
+        outputBytes,
+      ),
     );
     const ended = exit === '0' ? ((await excess(work, limits)) ?? exit) : exit;
     return ended === '0' ? null : npmFailure(ended, output, errors, limits);

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
 import type { Spend } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
+import type { WithMemory } from '../jail/run-in-jail.js';
 import type { ExchangeBase } from '../processes/exchange.js';
 import {
   type Caller,
@@ -41,6 +42,7 @@ interface Tools {
   jail: Jail;
   exchanges: ExchangeBase;
   uid: number;
+  withMemory: WithMemory;
   /** The versions of the packages that are part of Sluice, by name */
   shipped: ReadonlyMap<string, string>;
   /** Receives what the downloads of an account cost */
@@ -215,7 +217,7 @@ export class PackageInstaller {
 
   /** Gives the work a folder, and a function that installs into it; removes the folder afterwards. */
   private async inFolder<T>({ accountId, until }: Waiting, work: (install: Install, folder: string) => Promise<T>): Promise<T> {
-    const { uid, jail, exchanges, spend } = this.tools;
+    const { uid, jail, exchanges, withMemory, spend } = this.tools;
     const folders = await this.store.open().catch((error: Error) => {
       throw new SandboxUnavailable(`Packages cannot be installed: ${this.settings.store} cannot be written to (${error.message})`);
     });
@@ -224,7 +226,7 @@ export class PackageInstaller {
         throw new SandboxUnavailable(`Packages cannot be installed: npm's settings cannot be read (${error.message})`);
       });
       const tools: InstallTools = {
-        ...{ jail, exchanges, uid, npm, limits: this.limits, work: folders.work, store: folders.downloads },
+        ...{ jail, exchanges, uid, withMemory, npm, limits: this.limits, work: folders.work, store: folders.downloads },
         onDownloaded: (bytes) => this.quota.count(accountId, bytes),
         onCost: (ms) => spend?.(accountId, ms),
       };

@@ -420,6 +420,58 @@ describe('the pool of runner processes', () => {
       expect(alive()).toEqual([true]);
     });
 
+    it('starts another program when there is enough memory for it, or when its caller stops waiting', async () => {
+      openWith(100);
+      void run('a');
+      await settle();
+      const began: string[] = [];
+      const program = (name: string, until: number) => pool.withMemory(until, async () => began.push(name));
+      const programs = [program('patient', Date.now() + 60_000), program('hasty', Date.now() + 1000)];
+      await jest.advanceTimersByTimeAsync(900);
+      expect(began).toEqual([]);
+      await jest.advanceTimersByTimeAsync(200);
+      expect(began).toEqual(['hasty']);
+      freeMb = 256;
+      await jest.advanceTimersByTimeAsync(100);
+      expect(began).toEqual(['hasty', 'patient']);
+      await Promise.all(programs);
+    });
+
+    it('ends the newest other program before a process of components', async () => {
+      openWith(1000);
+      const outcomes = ['first', 'second'].map((name) =>
+        pool
+          .withMemory(Infinity, async (signal) => {
+            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+            return name;
+          })
+          .catch((error: Error) => `${name}: ${error.name}`),
+      );
+      void run('a');
+      void run('b');
+      await jest.advanceTimersByTimeAsync(1000);
+      freeMb = 127;
+      await jest.advanceTimersByTimeAsync(100);
+      expect(await outcomes[1]).toBe('second: SandboxUnavailable');
+      expect(alive()).toEqual([true, true]);
+      await jest.advanceTimersByTimeAsync(100);
+      expect(await outcomes[0]).toBe('first: SandboxUnavailable');
+      expect(alive()).toEqual([true, true]);
+      await jest.advanceTimersByTimeAsync(100);
+      expect(alive().filter(Boolean)).toHaveLength(1);
+    });
+
+    it('keeps another program that is the only one', async () => {
+      openWith(100);
+      let signal!: AbortSignal;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const done = pool.withMemory(Infinity, (given) => ((signal = given), promise));
+      await jest.advanceTimersByTimeAsync(5000);
+      expect(signal.aborted).toBe(false);
+      resolve();
+      await done;
+    });
+
     it('ends the process that uses the most, if none is idle', async () => {
       openWith(1000);
       for (const tenant of ['a', 'b', 'c']) void run(tenant);

@@ -86,6 +86,8 @@ export class RunnerPool<P extends PooledProcess> {
   private readonly heavyUntil = new Map<string, number>();
   private readonly blanks: P[] = [];
   private readonly all = new Set<P>();
+  /** Other programs in progress, in the order of their starts. */
+  private readonly others = new Set<AbortController>();
   /** Processes that do not exist yet */
   private readonly launches = new Set<Promise<P>>();
   /** Accounts take turns, and only those whose turn has come wait for one of the processes. */
@@ -172,6 +174,25 @@ export class RunnerPool<P extends PooledProcess> {
       return await work(process);
     } finally {
       process.stop(retired);
+    }
+  }
+
+  /**
+   * Runs another program, such as npm, when there is memory for it. The signal ends it before a process of components when little is left.
+   * @throws SandboxUnavailable then
+   */
+  async withMemory<T>(until: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    await this.memoryForOne(until);
+    this.checkOpen();
+    const end = new AbortController();
+    this.others.add(end);
+    this.watchMemory();
+    try {
+      const result = await work(end.signal);
+      if (end.signal.aborted) throw new SandboxUnavailable('Sluice was short of memory; try again in a moment');
+      return result;
+    } finally {
+      this.others.delete(end);
     }
   }
 
@@ -307,22 +328,31 @@ export class RunnerPool<P extends PooledProcess> {
     if (this.closed) throw new SandboxUnavailable('The sandbox is closed');
   }
 
-  /** Waits while one more process could need more memory than is left. A single process is always possible. */
-  private async memoryForOne(): Promise<void> {
+  /** Waits while one more process could need more memory than is left. A single program is always possible. */
+  private async memoryForOne(until = Infinity): Promise<void> {
     const { memoryMb, freeMb } = this.settings;
-    while (this.all.size > 0 && !this.closed && freeMb() < memoryMb) {
+    while (this.programs > 0 && !this.closed && freeMb() < memoryMb && Date.now() < until) {
       this.evict();
       await new Promise((resolve) => setTimeout(resolve, memoryMs));
     }
   }
 
+  private get programs(): number {
+    return this.all.size + this.others.size;
+  }
+
   /**
-   * Ends processes while little memory is left: idle ones first, then the one that uses the most, whose runs are repeated when there is more. Otherwise the
-   * system would choose, perhaps all processes of this service.
+   * Ends processes while little memory is left: idle ones first, then the newest of the other programs, then the one that uses the most, whose runs are
+   * repeated when there is more. Otherwise the system would choose, perhaps all processes of this service.
    */
   private checkMemory(): void {
     const { memoryMb, freeMb } = this.settings;
     if (freeMb() >= memoryMb / 2 || this.evict()) return;
+    const newest = [...this.others].at(-1);
+    if (newest && this.programs > 1) {
+      this.others.delete(newest);
+      return newest.abort('memory');
+    }
     const [largest, another] = [...this.all].filter(({ alive }) => alive).sort((a, b) => b.rssMb - a.rssMb);
     // a single one is not the cause, and the machine may be small
     if (another) largest?.stop(shortOfMemory(largest.rssMb, 'used the most'));
@@ -330,7 +360,7 @@ export class RunnerPool<P extends PooledProcess> {
 
   /** Looks at the memory more often while it is scarce. */
   private watchMemory(): void {
-    const isScarce = this.all.size > 0 && this.settings.freeMb() < scarceProcesses * this.settings.memoryMb;
+    const isScarce = this.programs > 0 && this.settings.freeMb() < scarceProcesses * this.settings.memoryMb;
     if (isScarce) this.memoryTimer ??= setInterval(() => this.checkMemory(), memoryMs);
     if (isScarce) return;
     clearInterval(this.memoryTimer);
