@@ -58,8 +58,8 @@ describe('what the runtime returns about a component', () => {
     await controller.inspect({ code: '', owner_id: 'u_1' });
     await controller.bundle({ ...FILES, owner_id: 'u_1' });
     expect(turns).toEqual([
-      ['u_1', 21],
-      ['u_1', 21],
+      ['u_1', 1],
+      ['u_1', 1],
     ]);
   });
 

@@ -12,15 +12,12 @@ import {
   Unavailable,
   type UserId,
 } from '#contracts';
-import { AccountPace, KILL_UNITS, RUN_UNITS } from '#fairness';
+import { AccountPace, RUN_UNITS } from '#fairness';
 import { Handles } from '#messaging';
 import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandbox.js';
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { inspectComponent as inspect } from './inspect-component.js';
-
-/** A process that evaluates or bundles a component ends after it. */
-const INSPECTION_UNITS = RUN_UNITS + KILL_UNITS;
 
 /** Describes components to the catalog, by their code. */
 @Controller()
@@ -45,7 +42,7 @@ export class ComponentsController {
 
   /** Resolves when it is the account's turn. Throws TooManyRequests while too many of its inspections wait. */
   private async turn(account: UserId | undefined): Promise<void> {
-    if (account === undefined || (await this.pace.requestTurn(account, INSPECTION_UNITS))) return;
+    if (account === undefined || (await this.pace.requestTurn(account, RUN_UNITS))) return;
     throw new TooManyRequests('too many components of this account are waiting to be inspected; try again in a moment');
   }
 }
