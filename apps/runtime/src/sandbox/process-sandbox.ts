@@ -7,8 +7,7 @@ import { ExchangeBase } from './processes/exchange.js';
 import { freeMemoryMb } from './jail/free-memory.js';
 import type { WithMemory } from './jail/run-in-jail.js';
 import { chooseJail, type ChosenJail } from './jail/choose-jail.js';
-import { openJailRoot } from './jail/jail-root.js';
-import { jailRootParent } from './jail/jail-root.js';
+import { jailRootParent, keepJailRoot, openJailRoot } from './jail/jail-root.js';
 import { RunnerUsers } from './jail/runner-users.js';
 import { RunnerPool, type Purpose } from './processes/runner-pool.js';
 import { RunnerProcess } from './processes/runner-process.js';
@@ -51,6 +50,7 @@ export class ProcessSandbox implements Sandbox {
   private constructor(
     private readonly config: SandboxConfig,
     private readonly chosen: ChosenJail,
+    private readonly releaseRoot: () => void,
     packages: PackageSettings,
     shipped: ReadonlyMap<string, string>,
     spend?: Spend,
@@ -85,7 +85,7 @@ export class ProcessSandbox implements Sandbox {
     // Beside the jail's root: both have to be reachable for the jail's user
     const parent = await jailRootParent(config.dataDir).catch(() => config.dataDir);
     const packages = { ...config.packages, store: config.packages.store || join(parent, 'packages') };
-    const sandbox = new ProcessSandbox(config, chosen, packages, versions, spend);
+    const sandbox = new ProcessSandbox(config, chosen, keepJailRoot(root), packages, versions, spend);
     // If no runner can start (Node lacks internals that the guest needs), fail now and not at the first run
     await sandbox.pool.fill(Math.min(config.blanks, 1)).catch(async (error: unknown) => {
       await sandbox.close();
@@ -161,6 +161,7 @@ export class ProcessSandbox implements Sandbox {
 
   async close(): Promise<void> {
     await this.pool.close();
+    this.releaseRoot();
     this.exchanges.close();
   }
 

@@ -1,10 +1,10 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
-import { lstatSync, readdirSync } from 'node:fs';
-import { chmod, mkdtemp, rm, stat } from 'node:fs/promises';
+import { beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { chmod, mkdtemp, rm, stat, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { curatedModules } from '../curated-modules.js';
-import { buildJailRoot, openJailRoot, type JailRoot } from './jail-root.js';
+import { buildJailRoot, keepJailRoot, openJailRoot, type JailRoot } from './jail-root.js';
 
 describe('the root of the jail', () => {
   const parent = join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox');
@@ -45,6 +45,22 @@ describe('the root of the jail', () => {
     await chmod(dataDir, 0o755);
     const opened = await openJailRoot([join(parent, 'empty')], dataDir, ['lodash.get']);
     expect(opened.dir.startsWith(join(dataDir, 'sandbox'))).toBe(true);
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('is removed by the build of another one after a day, unless it is kept', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
+    const [kept, unused] = [await buildJailRoot(dataDir, ['lodash.get']), await buildJailRoot(dataDir, ['flatted'])];
+    const dayAgo = new Date(Date.now() - 25 * 3600 * 1000);
+    for (const { dir } of [kept, unused]) await utimes(join(dir, '..'), dayAgo, dayAgo);
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'Date'] });
+    const release = keepJailRoot(kept);
+    jest.advanceTimersByTime(3600 * 1000);
+    release();
+    jest.useRealTimers();
+    while ((await stat(join(kept.dir, '..'))).mtimeMs <= dayAgo.getTime()) await new Promise((resolve) => setTimeout(resolve, 5));
+    await buildJailRoot(dataDir, ['flatted', 'lodash.get']);
+    expect([kept, unused].map(({ dir }) => existsSync(dir))).toEqual([true, false]);
     await rm(dataDir, { recursive: true });
   });
 

@@ -8,6 +8,7 @@ import { collectJailRootParts, exists, fingerprint, type JailRootParts } from '.
 
 const oldestNode = 24;
 const unusedMs = 24 * 3600 * 1000;
+const touchMs = 3600 * 1000;
 
 /** The only directory that a jailed process can see, and the seccomp filter beside it. */
 export interface JailRoot {
@@ -68,9 +69,17 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
         throw isSystemError(error) ? new SandboxUnavailable(`The root of the jail cannot be built: ${error.message}`) : error;
     }
   }
-  // Shows `removeOldRoots` that the root is in use. A root that cannot be written to cannot be removed either.
-  await utimes(dir, new Date(), new Date()).catch(() => undefined);
+  await touch(dir);
   return jailRootIn(dir);
+}
+
+/** Shows `removeOldRoots` that the root is in use. A root that cannot be written to cannot be removed either. */
+const touch = (dir: string): Promise<void> => utimes(dir, new Date(), new Date()).catch(() => undefined);
+
+/** Keeps the root from being removed by a start of another version, until the returned function is called. */
+export function keepJailRoot({ dir }: JailRoot): () => void {
+  const timer = setInterval(() => void touch(dirname(dir)), touchMs).unref();
+  return () => clearInterval(timer);
 }
 
 /** Such as a full or read-only file system. */
