@@ -1033,6 +1033,18 @@ describe('running a component', () => {
     for (let n = 0; n < 5; n++) expect(await run(`${open} for (let n = 0; n < 300; n++) open();`, job)).toMatchObject({ status: 'ok' });
   });
 
+  it('replaces a process whose runs have written much to its standard error, before it reaches the limit', async () => {
+    const count = 'globalThis.runs = (globalThis.runs ?? 0) + 1; this.$emit(globalThis.runs);';
+    // More than the kernel buffers, so that most of it has been read when the run ends
+    const warn = 'await new Promise((written) => process.stderr.write("x".repeat(800_000), written));';
+    const first = await run(count + warn, { accountId: 'u_warns' });
+    const second = await run(count, { accountId: 'u_warns' });
+    expect([first, second].map((outcome) => [outcome.status, ...events(outcome)])).toEqual([
+      ['ok', 1],
+      ['ok', 1],
+    ]);
+  });
+
   it('names too many open files as the reason why nothing can be connected to', async () => {
     const body = 'try { for (;;) require("fs").openSync(process.argv[1]) } catch {} await fetch("http://127.0.0.1:24211/")';
     const { error } = await run(body, { accountId: 'u_leaks_and_calls' });

@@ -28,7 +28,7 @@ export class JailedChild {
    */
   constructor(
     private readonly child: ChildProcess,
-    mostErrorPieces: number,
+    private readonly mostErrorPieces: number,
     onCost: (ms: number) => void,
     onFailure: (end: RunnerEnd) => void,
     onGone: (end: RunnerEnd) => void,
@@ -54,6 +54,11 @@ export class JailedChild {
 
   get channel(): Socket {
     return this.child.stdio[3] as Socket;
+  }
+
+  /** Whether it has written half of what it may write to its standard error: its limit would end the runs in progress. */
+  get hasWarnedMuch(): boolean {
+    return this.errorPieces > this.mostErrorPieces / 2 || this.errorBytes > mostErrorBytes / 2;
   }
 
   get firstError(): string {

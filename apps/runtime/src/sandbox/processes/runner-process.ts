@@ -321,7 +321,7 @@ export class RunnerProcess {
   private settle(run: RunInFlight, status: RunStatus, error: RunError | null, again = false): void {
     if (!this.inFlight.end(run, { status, error, again }, () => this.watch?.leave(run.id) ?? 0)) return;
     this.failedInRow = status === 'ok' ? 0 : this.failedInRow + 1;
-    if (this.watch?.leaksFiles) this.retiring = true;
+    if (this.watch?.leaksFiles || this.child.hasWarnedMuch) this.retiring = true;
     if (this.retiring) this.retire();
   }
 
