@@ -1092,6 +1092,23 @@ describe('running a component', () => {
     }
   });
 
+  it('ends the process in which a source leaves code running that was forgotten during the run', async () => {
+    const alone = await startTestSandbox({ blanks: 0 });
+    try {
+      const { promise: running, resolve: onRespond } = Promise.withResolvers<unknown>();
+      const code = `export default { name: "n", props: { http: { type: "$.interface.http", customResponse: true } }, async run() {
+        this.http.respond({ status: 200 }); setInterval(() => {}, 10); await new Promise((r) => setTimeout(r, 300));
+      } }`;
+      const run = alone.run(jobOf(code, { sourceId: 'dc_1', onRespond }));
+      await running;
+      alone.forget('u_test', 'dc_1');
+      expect(await run).toMatchObject({ status: 'ok' });
+      while (alone.health().processes > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    } finally {
+      await alone.close();
+    }
+  });
+
   it('replaces the process of an account in which a component has broken what its runs share', async () => {
     const shared = await startTestSandbox({ blanks: 0, doubtfulAgeMs: 0 });
     try {

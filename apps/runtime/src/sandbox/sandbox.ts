@@ -33,8 +33,8 @@ export abstract class Sandbox {
   abstract run(job: RunJob): Promise<RunOutcome>;
 
   /**
-   * The source was deleted or changed: if one of its runs has left code running, ends that process after the runs in progress. Such code does not outlive
-   * the source, nor keep its former props.
+   * The source was deleted or changed: if one of its runs has left code running, or is in progress and may do so, ends that process after the runs in
+   * progress. Such code does not outlive the source, nor keep its former props.
    */
   abstract forget(accountId: string, sourceId: string): void;
 

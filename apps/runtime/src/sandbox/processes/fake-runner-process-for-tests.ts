@@ -23,7 +23,7 @@ export class FakeRunnerProcess implements PooledProcess {
   outputBytes = 0;
   /** Why it was stopped. */
   end: RunnerEnd | undefined;
-  private readonly open: (() => void)[] = [];
+  private readonly open: { job: RunJob; end: () => void }[] = [];
   private finish!: (end: RunnerEnd) => void;
 
   constructor() {
@@ -34,17 +34,21 @@ export class FakeRunnerProcess implements PooledProcess {
     return this.open.length;
   }
 
+  hasRunOf(sourceId: string): boolean {
+    return this.open.some(({ job }) => job.sourceId === sourceId);
+  }
+
   async run(job: RunJob): Promise<Attempt> {
     this.runs++;
     this.modules.add(`${job.component.hash} ${job.sourceId}`);
-    await new Promise<void>((resolve) => this.open.push(resolve));
+    await new Promise<void>((resolve) => this.open.push({ job, end: resolve }));
     this.idleSince = performance.now();
     if (this.retiring) this.retire();
     return { outcome, again: false };
   }
 
   finishRun(): void {
-    this.open.shift()?.();
+    this.open.shift()?.end();
   }
 
   retire(): void {

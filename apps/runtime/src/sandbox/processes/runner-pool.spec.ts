@@ -205,6 +205,19 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false]);
   });
 
+  it('ends the process in which a run of a forgotten source is in progress, after its runs in progress', async () => {
+    open();
+    const first = run('a');
+    await settle();
+    pool.forget('a', 'dc_other');
+    expect(started[0]!.retiring).toBe(false);
+    pool.forget('a', 'dc_test');
+    expect([started[0]!.retiring, started[0]!.alive]).toEqual([true, true]);
+    started[0]!.finishRun();
+    await first;
+    expect(alive()).toEqual([false]);
+  });
+
   it('starts a new process beside one that is being retired, whose runs continue', async () => {
     open();
     const first = run('a');

@@ -32,6 +32,8 @@ export interface PooledProcess {
   /** Written so far by its runs in progress. This service holds it in memory until they end. */
   readonly outputBytes: number;
   expectHeavy(): void;
+  /** Whether a run of the source is in progress. */
+  hasRunOf(sourceId: string): boolean;
   run(job: RunJob): Promise<Attempt>;
   retire(): void;
   stop(end: RunnerEnd): void;
@@ -154,10 +156,10 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** Retires the process of the tenant if a run of the source has left something running in it. */
+  /** Retires the process of the tenant if a run of the source has left something running in it, or is in progress and may do so. */
   forget(tenantKey: string, sourceId: string): void {
     const process = this.tenants.get(tenantKey)?.process;
-    if (process?.alive && process.leftRunning.has(sourceId)) process.retire();
+    if (process?.alive && (process.leftRunning.has(sourceId) || process.hasRunOf(sourceId))) process.retire();
   }
 
   private isUsedUp({ runs, modules, codeLength, startedAt, failedInRow }: P): boolean {

@@ -176,6 +176,10 @@ export class RunnerProcess {
     this.watch?.priority.expectHeavy();
   }
 
+  hasRunOf(sourceId: string): boolean {
+    return this.inFlight.all().some(({ job }) => job.sourceId === sourceId);
+  }
+
   /** Call it when `ready`. Never rejects. */
   async run(job: RunJob): Promise<Attempt> {
     const { limits } = this.settings;
