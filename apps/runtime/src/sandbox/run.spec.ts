@@ -1063,6 +1063,17 @@ describe('running a component', () => {
     expect(events(await runOf('dc_1', 'another'))).toEqual(['secret of one']);
   });
 
+  it.each<[string, Partial<RunJob>, Partial<RunJob>]>([
+    ['props', { props: { token: 'old' } }, { props: { token: 'new' } }],
+    ['credentials', { props: { app: { $auth: { token: 'old' } } } }, { props: { app: { $auth: { token: 'new' } } } }],
+    ['endpoint', { endpoint: 'https://old.test' }, { endpoint: 'https://new.test' }],
+  ])('starts with new variables after a change of the %s of a source', async (_, before, after) => {
+    const code =
+      'let runs = 0; export default { name: "n", props: { token: "string" }, run() { this.$emit([++runs, process.env.PD_COMPONENT]) } }';
+    const runsOf = async (job: Partial<RunJob>) => events(await sandbox.run(jobOf(code, { accountId: 'u_changes', ...job })))[0];
+    expect([await runsOf(before), await runsOf(before), await runsOf(after)]).toEqual([1, 2, 1].map((n) => [n, 'dc_test']));
+  });
+
   it('gives the hook deactivate less time than a run', async () => {
     const brief = await startTestSandbox({ limits: { deactivateMs: 300 } });
     try {

@@ -38,12 +38,12 @@ export interface SentCode {
 interface Known {
   code: string;
   packages: string | undefined;
-  /** By source: the variables of a module belong to one source, as if each had a process. A failure is kept, too. */
+  /** By `variables`: those of a module belong to one source and its values, as if each had a process. A failure is kept, too. */
   evaluated: Map<string, Promise<Component>>;
 }
 
 /**
- * Evaluates components, each once for each source. V8 decides the kind of code: CommonJS if it compiles as the body of a function, otherwise an ES module,
+ * Evaluates components, each once for each source and its values. V8 decides the kind of code: CommonJS if it compiles as the body of a function, otherwise an ES module,
  * otherwise TypeScript of either kind.
  */
 export class ComponentLoader {
@@ -51,15 +51,15 @@ export class ComponentLoader {
 
   constructor(private readonly modules: CuratedModules) {}
 
-  load({ hash, code = '', packages }: SentCode, sourceId: string): Promise<Component> {
+  load({ hash, code = '', packages }: SentCode, variables: string): Promise<Component> {
     let known = this.known.get(hash);
     if (!known) this.known.set(hash, (known = { code, packages, evaluated: new Map() }));
-    let component = known.evaluated.get(sourceId);
+    let component = known.evaluated.get(variables);
     if (!component) {
       const { size } = known.evaluated;
       component = this.evaluate(`${hash.slice(0, 16)}${size === 0 ? '' : `_${size}`}`, known);
       component.catch(() => {});
-      known.evaluated.set(sourceId, component);
+      known.evaluated.set(variables, component);
     }
     return component;
   }

@@ -34,7 +34,7 @@ export async function runComponent(
   try {
     await currentRun.run(run, async () => {
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
-      const component = await Promise.race([loader.load(job, job.sourceId), failed]);
+      const component = await Promise.race([loader.load(job, job.variables), failed]);
       await Promise.race([call(component, run), failed]);
       // rejections that nobody awaits are reported one turn later
       await Promise.race([nextTurn(), failed]);

@@ -17,7 +17,7 @@ export interface PooledProcess {
   readonly retiring: boolean;
   readonly running: number;
   readonly runs: number;
-  /** The components that it has loaded, each for each of its sources. */
+  /** The components that it has loaded, each for each of its sources and their values. */
   readonly modules: ReadonlySet<string>;
   /** The code of these modules together, in characters. */
   readonly codeLength: number;

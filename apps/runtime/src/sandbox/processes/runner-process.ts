@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import {
   type ComponentCode,
   type ComponentDescription,
@@ -196,10 +196,25 @@ export class RunnerProcess {
     const { hash } = component;
     const { code, packages } = this.hashes.has(hash) ? { code: undefined, packages: undefined } : component;
     this.hashes.add(hash);
-    const module = `${hash} ${sourceId}`;
+    const variables = variablesOf(job);
+    const module = `${hash} ${variables}`;
     if (!this.modules.has(module)) this.codeLength += component.code.length;
     this.modules.add(module);
-    run.mainMs += this.channel.send({ t: 'run', id: run.id, hash, code, packages, method, sourceId, props, endpoint, db, event, httpBody });
+    run.mainMs += this.channel.send({
+      t: 'run',
+      id: run.id,
+      hash,
+      code,
+      packages,
+      variables,
+      method,
+      sourceId,
+      props,
+      endpoint,
+      db,
+      event,
+      httpBody,
+    });
     const again = await ended;
     return { outcome: await run.settled, again };
   }
@@ -348,6 +363,12 @@ export class RunnerProcess {
     run.end(statusOf(end), errorOf(end), 0);
     return { outcome: await run.settled, again: end !== closed };
   }
+}
+
+/** The variables of a module belong to one source with these values: what the code keeps in them, such as a client with a token, may depend on any of them. */
+function variablesOf({ sourceId, props, endpoint }: RunJob): string {
+  const values = createHash('sha256').update(JSON.stringify([props, endpoint]));
+  return `${sourceId} ${values.digest('base64url')}`;
 }
 
 type EndOfInspection = Extract<FromGuest, { t: 'described' | 'missing' | 'rejected' }>;

@@ -17,6 +17,8 @@ export interface RunMessage {
   code: string | undefined;
   /** Likewise, and for a component without installed packages */
   packages: string | undefined;
+  /** Which runs share the variables of the code */
+  variables: string;
   method: 'run' | Hook | 'options';
   sourceId: string;
   props: Record<string, unknown>;
