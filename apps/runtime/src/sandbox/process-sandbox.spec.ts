@@ -41,6 +41,15 @@ describe('ProcessSandbox', () => {
     await sandbox.close();
   });
 
+  it('replaces a process in which code has failed so often while it was loaded that it has loaded much code', async () => {
+    const code = 'globalThis.loads = (globalThis.loads ?? 0) + 1; throw new Error(String(globalThis.loads))';
+    const sandbox = await startTestSandbox({ maxCodeLength: 2.5 * code.length });
+    const loads: (string | undefined)[] = [];
+    for (let i = 0; i < 4; i++) loads.push((await sandbox.run(jobOf(code))).error?.message);
+    expect(loads).toEqual(['1', '2', '3', '1']);
+    await sandbox.close();
+  });
+
   it('reports its jail and the work in progress', async () => {
     const sandbox = await startTestSandbox({ blanks: 1 });
     const run = sandbox.run(jobOf(waiting, { wallMs: 300 }));

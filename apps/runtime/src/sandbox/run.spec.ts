@@ -1074,6 +1074,17 @@ describe('running a component', () => {
     expect([await runsOf(before), await runsOf(before), await runsOf(after)]).toEqual([1, 2, 1].map((n) => [n, 'dc_test']));
   });
 
+  it.each([
+    ['an ES module', 'export default { name: "n", run() { this.$emit(++seen) } }'],
+    ['CommonJS', 'module.exports = { name: "n", run() { this.$emit(++seen) } }'],
+    ['TypeScript', 'export default { name: "n", run(this: any) { this.$emit(++seen) } }'],
+  ])('evaluates code again that has failed while it was loaded: %s', async (kind, component) => {
+    const code = `let seen = 0; if (!globalThis.isUp) { globalThis.isUp = true; throw new Error("down") } ${component}`;
+    const runOf = () => sandbox.run(jobOf(code, { accountId: `u_reload ${kind}` }));
+    expect(await runOf()).toMatchObject({ status: 'threw', error: { message: 'down' } });
+    expect([...events(await runOf()), ...events(await runOf())]).toEqual([1, 2]);
+  });
+
   it('gives the hook deactivate less time than a run', async () => {
     const brief = await startTestSandbox({ limits: { deactivateMs: 300 } });
     try {

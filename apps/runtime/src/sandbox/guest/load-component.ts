@@ -38,8 +38,9 @@ export interface SentCode {
 interface Known {
   code: string;
   packages: string | undefined;
-  /** By `variables`: those of a module belong to one source and its values, as if each had a process. A failure is kept, too. */
+  /** By `variables`: those of a module belong to one source and its values, as if each had a process. */
   evaluated: Map<string, Promise<Component>>;
+  evaluations: number;
 }
 
 /**
@@ -53,13 +54,15 @@ export class ComponentLoader {
 
   load({ hash, code = '', packages }: SentCode, variables: string): Promise<Component> {
     let known = this.known.get(hash);
-    if (!known) this.known.set(hash, (known = { code, packages, evaluated: new Map() }));
+    if (!known) this.known.set(hash, (known = { code, packages, evaluated: new Map(), evaluations: 0 }));
     let component = known.evaluated.get(variables);
     if (!component) {
-      const { size } = known.evaluated;
-      component = this.evaluate(`${hash.slice(0, 16)}${size === 0 ? '' : `_${size}`}`, known);
-      component.catch(() => {});
-      known.evaluated.set(variables, component);
+      const { evaluated } = known;
+      // A new address for each evaluation, because Node remembers that a module has failed
+      const number = known.evaluations++;
+      component = this.evaluate(`${hash.slice(0, 16)}${number === 0 ? '' : `_${number}`}`, known);
+      component.catch(() => evaluated.delete(variables));
+      evaluated.set(variables, component);
     }
     return component;
   }

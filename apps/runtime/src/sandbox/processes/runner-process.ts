@@ -74,6 +74,8 @@ export class RunnerProcess {
   failedInRow = 0;
   retiring = false;
 
+  /** The modules of which a run has succeeded. */
+  private readonly loaded = new Set<string>();
   /** Of the code that it has. */
   private readonly hashes = new Set<string>();
   private readonly child: JailedChild;
@@ -200,6 +202,7 @@ export class RunnerProcess {
     const module = `${hash} ${variables}`;
     if (!this.modules.has(module)) this.codeLength += component.code.length;
     this.modules.add(module);
+    run.module = module;
     run.mainMs += this.channel.send({
       t: 'run',
       id: run.id,
@@ -340,6 +343,9 @@ export class RunnerProcess {
   private settle(run: RunInFlight, status: RunStatus, error: RunError | null, again = false): void {
     if (!this.inFlight.end(run, { status, error, again }, () => this.watch?.leave(run.id) ?? 0)) return;
     this.failedInRow = status === 'ok' ? 0 : this.failedInRow + 1;
+    if (status === 'ok') this.loaded.add(run.module);
+    // It may have failed while it was loaded: then the next run evaluates it again, in more memory
+    else if (!this.loaded.has(run.module)) this.modules.delete(run.module);
     if (this.watch?.leaksFiles || this.child.hasWarnedMuch) this.retiring = true;
     if (this.retiring) this.retire();
   }

@@ -16,6 +16,8 @@ export class RunInFlight {
   /** No other run was ever in this process, so this run is the cause of any failure. */
   alone: boolean;
   outputBytes = 0;
+  /** The code with its variables, as one of the `modules` of its process */
+  module = '';
   refused?: RunError[];
   private settle!: (outcome: RunOutcome) => void;
   private readonly emits: Emit[] = [];
