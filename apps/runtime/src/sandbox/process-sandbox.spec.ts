@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { jobOf, startTestSandbox } from './sandbox-for-tests.js';
+import { componentOf, jobOf, startTestSandbox } from './sandbox-for-tests.js';
 
 const remember = 'export default { name: "n", run() { globalThis.seen = (globalThis.seen ?? 0) + 1; this.$emit(globalThis.seen) } }';
 const waiting = 'export default { name: "n", async run() { this.$emit(1); await new Promise(() => {}) } }';
@@ -47,6 +47,19 @@ describe('ProcessSandbox', () => {
     const loads: (string | undefined)[] = [];
     for (let i = 0; i < 4; i++) loads.push((await sandbox.run(jobOf(code))).error?.message);
     expect(loads).toEqual(['1', '2', '3', '1']);
+    await sandbox.close();
+  });
+
+  it('replaces a process before the packages that it has loaded fill its memory', async () => {
+    const sandbox = await startTestSandbox();
+    const packages = `const text = "${'x'.repeat(6 << 20)}"; const big = { text }; export { big as "import big" };`;
+    const seen: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      const code = `import "big"; ${remember} //${n}`;
+      const { emits } = await sandbox.run({ ...jobOf(code), component: { ...componentOf(code), packages } });
+      seen.push(emits[0]!.event);
+    }
+    expect(seen).toEqual(['1', '2', '3', '1', '2']);
     await sandbox.close();
   });
 

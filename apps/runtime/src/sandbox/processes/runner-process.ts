@@ -47,6 +47,9 @@ export interface RunnerSettings {
   hardened: boolean;
 }
 
+const MB = 1 << 20;
+/** A process is replaced when the code of its packages exceeds this part of its heap. Measured: evaluated packages need six times the memory of their code. */
+const packagesShare = 8;
 /** The output of a process that belongs to no run, between the starts of two runs. */
 const unsolicitedBytes = 1 << 20;
 // How much more reading a token of JSON costs than reading a byte of text
@@ -76,6 +79,8 @@ export class RunnerProcess {
 
   /** The modules of which a run has succeeded. */
   private readonly loaded = new Set<string>();
+  /** The packages that it has, in characters. */
+  private packagesLength = 0;
   /** Of the code that it has. */
   private readonly hashes = new Set<string>();
   private readonly child: JailedChild;
@@ -203,6 +208,8 @@ export class RunnerProcess {
     if (!this.modules.has(module)) this.codeLength += component.code.length;
     this.modules.add(module);
     run.module = module;
+    this.packagesLength += packages?.length ?? 0;
+    if (this.packagesLength > (limits.heapMb * MB) / packagesShare) this.retiring = true;
     run.mainMs += this.channel.send({
       t: 'run',
       id: run.id,
