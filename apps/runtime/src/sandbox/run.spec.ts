@@ -1026,6 +1026,22 @@ describe('running a component', () => {
     expect(await inside(8, { concurrency: 8 })).toBe(8);
   });
 
+  it('does not count the time for which the machine stood still', async () => {
+    const { promise: running, resolve: onRespond } = Promise.withResolvers<unknown>();
+    const run = sandbox.run(
+      jobOf(
+        `export default { name: "n", props: { http: { type: "$.interface.http", customResponse: true } }, async run() {
+          this.http.respond({ status: 200 }); await new Promise((r) => setTimeout(r, 2700)); this.$emit("done");
+        } }`,
+        { accountId: 'u_still', wallMs: 2000, onRespond },
+      ),
+    );
+    await running;
+    // The same for this process
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
+    expect(events(await run)).toEqual(['done']);
+  });
+
   it('replaces a process whose runs leave files or connections open, before others find none left', async () => {
     const job = { accountId: 'u_leaks' };
     const open = 'const fs = require("fs"); const open = () => fs.openSync(process.argv[1]);';

@@ -340,6 +340,9 @@ export class RunnerProcess {
 
   /** Returns the result at once. Code that still runs in the process could disturb the next run, so there is none. */
   private timeOut(run: RunInFlight, wallMs: number): void {
+    const stillMs = this.watch?.stillMs(run.id) ?? 0;
+    const left = wallMs + stillMs - (performance.now() - run.startedAt);
+    if (this.alive && stillMs > 0 && left > 0) return this.inFlight.extend(run, left, () => this.timeOut(run, wallMs));
     // It may not have run at all, because something else blocks the event loop
     if (!run.alone && this.watch?.unresponsive) return this.stop(blocked(this.settings.limits.silenceCpuMs));
     this.retiring = true;

@@ -19,6 +19,8 @@ interface Account {
   /** The start of its idle time; null: it is not idle */
   idleFrom: { at: number; busy: number } | null;
   idleMs: number;
+  /** For which this process did not run, and perhaps nothing else on the machine */
+  stillMs: number;
 }
 
 /**
@@ -69,7 +71,7 @@ export class RunnerWatch {
       this.tickedAt = performance.now();
       this.ticker = setInterval(() => this.tick(), tickMs);
     }
-    this.accounts.set(id, { cpuAtStart: null, mainAtStart: this.clock.read(), idleFrom: null, idleMs });
+    this.accounts.set(id, { cpuAtStart: null, mainAtStart: this.clock.read(), idleFrom: null, idleMs, stillMs: 0 });
   }
 
   /** A run or an inspection has ended. @returns its CPU time in ms, shared among those that overlap */
@@ -85,6 +87,11 @@ export class RunnerWatch {
     const now = this.clock.read();
     if (!account || account.mainAtStart === null || now === null) return 0;
     return (now.ran - account.mainAtStart.ran) / share;
+  }
+
+  /** For how long the machine stood still during the run, or this process was too busy to run for a while: none of that is the fault of the run. */
+  stillMs(id: string): number {
+    return (this.accounts.get(id)?.stillMs ?? 0) + this.missedMs;
   }
 
   /** Resident memory, in MB; 0 if the process has ended. */
@@ -125,6 +132,12 @@ export class RunnerWatch {
     this.clock.close();
   }
 
+  /** How long ago the last tick was; 0 if it was recent. */
+  private get missedMs(): number {
+    const ms = performance.now() - this.tickedAt;
+    return ms > lateMs ? ms : 0;
+  }
+
   private noteReply(): void {
     this.repliedAt = performance.now();
     this.cpuAtReply = null;
@@ -134,11 +147,14 @@ export class RunnerWatch {
   private tick(): void {
     const { limits } = this;
     const now = performance.now();
-    const late = now - this.tickedAt > lateMs;
+    const { missedMs } = this;
     this.tickedAt = now;
     // The parent did not run for a while (the machine slept, or the parent was busy), so replies may be unread
-    if (late) {
-      for (const account of this.accounts.values()) account.idleFrom = null;
+    if (missedMs > 0) {
+      for (const account of this.accounts.values()) {
+        account.idleFrom = null;
+        account.stillMs += missedMs;
+      }
       return this.noteReply();
     }
     const usage = processUsage(this.pid);

@@ -171,6 +171,12 @@ export class RunsInFlight {
     return new Promise((done) => this.entries.set(run.id, { run, wall: setTimeout(onTimeout, wallMs), done }));
   }
 
+  /** Gives a run more time, when that of `begin` has passed. */
+  extend(run: RunInFlight, ms: number, onTimeout: () => void): void {
+    const entry = this.entries.get(run.id);
+    if (entry) entry.wall = setTimeout(onTimeout, ms);
+  }
+
   /** @param again whether to repeat the run, because another run probably caused its end @returns false if it has already ended */
   end(
     run: RunInFlight,
