@@ -44,8 +44,8 @@ interface Known {
 }
 
 /**
- * Evaluates components, each once for each source and its values. V8 decides the kind of code: CommonJS if it compiles as the body of a function, otherwise an ES module,
- * otherwise TypeScript of either kind.
+ * Evaluates components, each once for each source and its values. V8 decides the kind of code: CommonJS if it compiles as the body of a function, otherwise an
+ * ES module, otherwise TypeScript of either kind.
  */
 export class ComponentLoader {
   private readonly known = new Map<string, Known>();
