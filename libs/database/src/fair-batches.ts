@@ -23,7 +23,7 @@ export interface WaitingRows<Row> {
   key: keyof Row & string;
   /** The column of the order. The table has an index on it, and one on account_id and this column. */
   order: string;
-  /** The size of a row. It must not read the value. */
+  /** The size of a row. It must not read large values, or only compressed ones. */
   bytes: string;
   /** Which rows are in the index on account_id; absent: all. */
   indexed?: string;

@@ -241,9 +241,10 @@ const values = new RepeatedTexts();
 function decodeHeaders(record: Reader): RecordHeaders {
   const headers = new RecordHeaders();
   for (let left = record.varint(); left > 0; left--) {
-    const name = record.text(record.varint(), names);
+    const nameLength = record.varint();
+    const name = record.text(nameLength, names);
     const length = record.varint();
-    headers.add(name, length < 0 ? undefined : record.text(length, values));
+    headers.add(name, length < 0 ? undefined : record.text(length, values), nameLength + Math.max(length, 0));
   }
   return headers;
 }

@@ -522,7 +522,7 @@ describe('a lane intake without capacity', () => {
     intake.assign([0, 1].map((partition) => ({ topic: TOPIC, partition, offset: 0, clock: 0, ended: [] })));
     return intake;
   };
-  const large = (offset: number): KafkaMessage => ({ ...log[0]![0]!, offset: `${offset}`, value: Buffer.alloc(40) });
+  const large = (offset: number): KafkaMessage => ({ ...log[0]![0]!, key: null, offset: `${offset}`, value: Buffer.alloc(40) });
 
   it('accepts no more records while the unfinished ones have too many bytes', async () => {
     const intake = intakeOf({ maxOutstanding: 100, maxOutstandingBytes: 100 });

@@ -311,7 +311,7 @@ export class LaneIntake {
   }
 
   /** The callbacks of a task live as long as it does. They are made here, where they cannot keep the whole batch in memory. */
-  private begin(assigned: AssignedPartition, { offset, timestamp, value }: LogRecord, tasks: Task[]): void {
+  private begin(assigned: AssignedPartition, { offset, timestamp, bytes }: LogRecord, tasks: Task[]): void {
     const end = assigned.watermark.begin(offset, timestamp);
     assigned.continuity.advance(offset, timestamp);
     const dueTasks = tasks.map((task) => this.ifDue(assigned, offset, task));
@@ -321,7 +321,6 @@ export class LaneIntake {
     if (report) dueTasks.push(this.ifDue(assigned, Infinity, report));
     let left = dueTasks.length;
     if (left === 0) return end();
-    const bytes = value?.length ?? 0;
     this.bytes += bytes;
     for (const due of dueTasks) {
       this.lanes.push(due.task, () => {

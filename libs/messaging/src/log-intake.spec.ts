@@ -1,18 +1,18 @@
 import { describe, expect, it } from '@jest/globals';
-import type { KafkaMessage } from 'kafkajs';
+import type { IHeaders, KafkaMessage } from 'kafkajs';
 import { createLog } from '#observability';
 import { Fenced, LogIntake } from './log-intake.js';
 import type { Position } from './watermark.js';
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-const message = (offset: number, timestamp = offset): KafkaMessage => ({
+const message = (offset: number, timestamp = offset, headers: IHeaders = {}): KafkaMessage => ({
   key: null,
   value: Buffer.from('x'),
   offset: String(offset),
   timestamp: String(timestamp),
   attributes: 0,
-  headers: {},
+  headers,
 });
 const messages = (from: number, to: number): KafkaMessage[] => Array.from({ length: to - from }, (_, index) => message(from + index));
 
@@ -195,6 +195,27 @@ describe('a log intake', () => {
     await store.take(2, messages(2, 4));
     while (store.handled.length < 4) await new Promise((resolve) => setTimeout(resolve, 20));
     expect(store.handled).toEqual([0, 1, 2, 3]);
+  });
+
+  it('accepts no more than 8 MiB of headers while a batch is handled, and handles 4 MiB at a time', async () => {
+    const batches: number[] = [];
+    const ends: (() => void)[] = [];
+    const handle = (_: number, { length }: unknown[]) => {
+      batches.push(length);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    };
+    const positions = async () => new Map<number, Position>();
+    const intake = new LogIntake(createLog('test', 'silent'), { topic: 'events', positions, handle }, () => {});
+    await intake.assign([0]);
+    const headers = { ce_summary: Buffer.alloc(64 * 1024, 'x') };
+    for (let offset = 0; intake.hasCapacity(0) && offset < 200; offset++) {
+      const one = [message(offset, offset, headers)];
+      intake.take({ partition: 0, messages: one, records: one, fetchedOffset: offset, highWatermark: 1000, logStart: 0 });
+    }
+    expect(intake.next(0)).toBe(128);
+    ends.shift()?.();
+    await settle();
+    expect(batches).toEqual([1, 63]);
   });
 
   it('reads a partition again when another process has advanced it', async () => {

@@ -137,7 +137,7 @@ export class LogIntake {
       assigned.continuity.advance(offset, timestamp);
       const record = new LogRecord(this.options.topic, partition, message, assigned.clock);
       assigned.waiting.push(record);
-      assigned.bytes += record.value?.length ?? 0;
+      assigned.bytes += record.bytes;
       assigned.end = positionAfter(record);
       assigned.replaced = false;
     }
@@ -197,7 +197,7 @@ export class LogIntake {
         await this.options.handle(assigned.partition, records, assigned.position, after);
         assigned.position = after;
         assigned.waiting.splice(0, records.length);
-        assigned.bytes -= records.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+        assigned.bytes -= records.reduce((sum, { bytes }) => sum + bytes, 0);
         [pause, tries] = [FIRST_PAUSE_MS, 1];
         this.wake();
       } catch (error) {
@@ -252,10 +252,10 @@ export class LogIntake {
 const positionAfter = ({ offset, clock, timestamp }: LogRecord): Position => ({ offset: offset + 1, clock, timestamp });
 
 function nextBatch(waiting: LogRecord[]): LogRecord[] {
-  let [count, bytes] = [0, 0];
-  for (const [index, { value, offset, clock }] of waiting.entries()) {
-    bytes += value?.length ?? 0;
-    if (count === BATCH.records || (count > 0 && bytes > BATCH.bytes)) break;
+  let [count, sum] = [0, 0];
+  for (const [index, { bytes, offset, clock }] of waiting.entries()) {
+    sum += bytes;
+    if (count === BATCH.records || (count > 0 && sum > BATCH.bytes)) break;
     const before = waiting[index - 1];
     if (before && (offset < before.offset || clock < before.clock)) break;
     count += 1;

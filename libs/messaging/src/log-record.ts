@@ -14,6 +14,8 @@ export class LogRecord {
   readonly key: string | null;
   readonly value: Buffer | null;
   private readonly headers: RecordHeaders;
+  /** Of the key, the value and the headers: what it takes in memory. */
+  readonly bytes: number;
 
   constructor(
     readonly topic: string,
@@ -27,6 +29,7 @@ export class LogRecord {
     this.key = message.key === null ? null : message.key.toString('utf8');
     this.value = message.value;
     this.headers = headersOf(message);
+    this.bytes = (message.key?.length ?? 0) + (message.value?.length ?? 0) + this.headers.bytes;
   }
 
   /** The text of a header; the first one, if the header occurs twice. One without a value, which Kafka allows, counts as absent. */

@@ -91,10 +91,10 @@ export class PlanBatches {
 
   /** The first records, as many as a call may have. */
   private first(records: LogRecord[]): LogRecord[] {
-    let [count, bytes] = [0, 0];
-    for (const { value } of records) {
-      bytes += value?.length ?? 0;
-      if (count === this.together || (count > 0 && bytes > this.most.bytes)) break;
+    let [count, sum] = [0, 0];
+    for (const { bytes } of records) {
+      sum += bytes;
+      if (count === this.together || (count > 0 && sum > this.most.bytes)) break;
       count += 1;
     }
     return records.slice(0, count);

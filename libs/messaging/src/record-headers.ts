@@ -8,6 +8,8 @@ export class RecordHeaders {
   readonly names: string[] = [];
   /** undefined: without a value, which Kafka allows. */
   private readonly values: (string | undefined)[] = [];
+  /** Of the names and values. */
+  bytes = 0;
   /** The places of the names, if there are many. */
   private places: Map<string, number> | undefined;
 
@@ -16,7 +18,7 @@ export class RecordHeaders {
     const headers = new RecordHeaders();
     for (const [name, value] of Object.entries(message)) {
       const first: Buffer | string | null | undefined = Array.isArray(value) ? value[0] : value;
-      headers.add(name, first?.toString());
+      headers.add(name, first?.toString(), Buffer.byteLength(name) + (first ? Buffer.byteLength(first) : 0));
     }
     return headers;
   }
@@ -34,8 +36,10 @@ export class RecordHeaders {
     return this.values[this.placeOf(name)];
   }
 
-  add(name: string, value: string | undefined): void {
+  /** bytes: of the name and the value. */
+  add(name: string, value: string | undefined, bytes: number): void {
     if (this.placeOf(name) >= 0) return;
+    this.bytes += bytes;
     this.places?.set(name, this.names.length);
     this.names.push(name);
     this.values.push(value);

@@ -89,10 +89,13 @@ it('a record is sent early although 10 000 of another account are before it, and
   expect(sent.filter((value) => value !== 'other')).toEqual(Array.from({ length: 10_000 }, (_, n) => String(n + 1)));
 });
 
-it('a record is sent before the second megabyte of another account', async () => {
+it.each([
+  ['values', `'{}', convert_to(repeat('x', 900000), 'UTF8')`],
+  ['headers', `jsonb_build_object('ce_summary', repeat('x', 900000)), '1'`],
+])('a record is sent before the second megabyte of %s of another account', async (_, large) => {
   await db.database.query(
     `TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, value, account_id)
-     SELECT 'events', 'dc_busy', '{}', convert_to(repeat('x', 900000), 'UTF8'), 'u_busy' FROM generate_series(1, 50) AS n;
+     SELECT 'events', 'dc_busy', ${large}, 'u_busy' FROM generate_series(1, 50) AS n;
      INSERT INTO outbox (topic, key, headers, value, account_id) VALUES ('events', 'dc_other', '{}', 'other', 'u_other')`,
   );
   const sent: string[] = [];

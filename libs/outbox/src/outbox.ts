@@ -185,6 +185,9 @@ const refused = counter(
   'Records of the outbox that Kafka refuses, such as because of their size. They stay in the table.',
 );
 
+/** SQL. The size of an uncompressed value is known without reading it. */
+const HEADER_BYTES = 'CASE WHEN pg_column_compression(headers) IS NULL THEN pg_column_size(headers) ELSE octet_length(headers::text) END';
+
 /** Marks an event's record as a possible copy, so that routing delivers it once. */
 const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
   topic,
@@ -207,7 +210,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
     columns: 'id, topic, key, headers, value',
     key: 'id',
     order: 'id',
-    bytes: 'coalesce(octet_length(value), 0)',
+    bytes: `coalesce(octet_length(value), 0) + ${HEADER_BYTES}`,
     indexed: 'NOT refused',
   });
   private stopping = false;
