@@ -13,7 +13,7 @@ import {
   type Stream,
   WAITING_STREAM,
 } from '#events';
-import { Database, type Session, type Transaction } from '#database';
+import { Database, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
 import { EventProgress } from './event-store.entity.js';
@@ -37,6 +37,9 @@ const FROZEN_AFTER_MS = 20_000;
 export const KEPT_STREAMS = 1000;
 /** At a time, more than were added: the transaction that removes them holds up its partition. */
 const REMOVED_STREAMS = 1000;
+
+/** Events of deleted emitters, so that an append that needs one of them does not wait longer than LOCK_TIMEOUT_MS. */
+const DELETED_TOGETHER = 1000;
 
 /** More than any `seq`: a place is a number in ranges of places, with which PostgreSQL finds one among thousands. */
 const SEQS = 10n ** 16n;
@@ -325,14 +328,20 @@ export class AppendRepository {
     return rows.map((row) => row.emitter_id);
   }
 
-  /** Deletes the emitters' events whose clock is before `ms`. Returns how many. Withdrawn emits are kept: the runtime may learn later that the emitter is deleted. */
-  async deleteBefore(ms: number, emitterIds: string[], session: Session = this.database): Promise<number> {
-    const { rowCount } = await session.query({
-      name: 'events-remove-before',
-      text: 'DELETE FROM event WHERE emitter_id = ANY ($1) AND ms < $2',
-      values: [emitterIds, ms],
-    });
-    return rowCount ?? 0;
+  /**
+   * Deletes the emitters' events whose clock is before `ms`, some at a time. Returns how many. Withdrawn emits are kept: the runtime may learn later that
+   * the emitter is deleted.
+   */
+  async deleteBefore(ms: number, emitterIds: string[]): Promise<number> {
+    for (let deleted = 0; ;) {
+      const { rowCount } = await this.database.query({
+        name: 'events-remove-before',
+        text: `DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM event WHERE emitter_id = ANY ($1) AND ms < $2 LIMIT ${DELETED_TOGETHER}))`,
+        values: [emitterIds, ms],
+      });
+      deleted += rowCount ?? 0;
+      if ((rowCount ?? 0) < DELETED_TOGETHER) return deleted;
+    }
   }
 
   /** Deletes the stored deletions of events that have left the topic long ago. */

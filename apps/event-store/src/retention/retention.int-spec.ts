@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type EmitterState, findEmitters } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
@@ -73,6 +73,35 @@ describe('retention', () => {
     expect(await counts()).toEqual({ dc_a: 5, dc_b: 5 });
     await directory.learn(state('dc_a', { deleted: true, version: 3 }));
     expect(await counts()).toEqual({ dc_b: 5 });
+  });
+
+  it('deletes the events of an emitter after its deletion is stored, some at a time, so that others do not wait', async () => {
+    await emit('dc_a', 1500);
+    const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const locking = db.database.transaction(async (transaction) => {
+      await transaction.query("SELECT FROM event WHERE stream = '1' AND seq = 1499 FOR UPDATE");
+      locked.resolve();
+      await released.promise;
+    });
+    await locked.promise;
+    const learning = directory.learn(state('dc_a', { deleted: true }));
+    try {
+      while ((await counts()).dc_a !== 500) await new Promise((resolve) => setTimeout(resolve, 5));
+      expect((await directory.known(['dc_a'])).get('dc_a')).toMatchObject({ deleted: true });
+    } finally {
+      released.resolve();
+      await Promise.all([locking, learning]);
+    }
+    expect(await counts()).toEqual({});
+  });
+
+  it('leaves the events of a deleted emitter to the sweep if the database fails', async () => {
+    await emit('dc_a', 5);
+    const failing = jest.spyOn(AppendRepository.prototype, 'deleteBefore').mockRejectedValueOnce(new Error('down'));
+    expect(await directory.learn(state('dc_a', { deleted: true }))).toBe(true);
+    failing.mockRestore();
+    expect(await counts()).toEqual({ dc_a: 5 });
+    expect(await sweep.sweep()).toEqual({ emitters: 1, deleted: 5, unknown: 0 });
   });
 
   it('keeps the events of a workflow that were emitted after its removal, because it may return', async () => {

@@ -1,4 +1,5 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import type { EmitterState } from '#contracts';
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, EmitterDirectory } from '#emitters';
 import { counter, LOG, type Log } from '#observability';
@@ -89,8 +90,8 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
 }
 
 /**
- * Deletes the events of a deleted emitter, but not those of a workflow that returned after its removal. The sweep finds events that are emitted in its name
- * afterwards.
+ * Deletes the events of a deleted emitter, but not those of a workflow that returned after its removal. In the transaction that stores the deletion, their
+ * locks would stop the partition for as long as the deletion takes. The sweep finds what a crash leaves, and events that are emitted in its name afterwards.
  */
 @Injectable()
 export class DeletedEmitters extends EmitterChangeHandler {
@@ -102,11 +103,23 @@ export class DeletedEmitters extends EmitterChangeHandler {
   }
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
-    for (const { state } of changes) {
-      const { emitter_id, deleted, removed_at_ms = deleted ? Number.MAX_SAFE_INTEGER : undefined } = state;
-      if (removed_at_ms === undefined) continue;
-      const events = await this.events.deleteBefore(removed_at_ms, [emitter_id], transaction);
+    transaction.afterCommit(async () => {
+      for (const { state } of changes) await this.deleteEvents(state);
+    });
+  }
+
+  private async deleteEvents({
+    emitter_id,
+    deleted,
+    removed_at_ms = deleted ? Number.MAX_SAFE_INTEGER : undefined,
+  }: EmitterState): Promise<void> {
+    if (removed_at_ms === undefined) return;
+    try {
+      const events = await this.events.deleteBefore(removed_at_ms, [emitter_id]);
       if (deleted || events > 0) this.log.info({ emitter_id, events }, 'emitter.events-deleted');
+    } catch (error) {
+      // the sweep retries
+      this.log.warn({ emitter_id, err: error }, 'emitter.events-not-deleted');
     }
   }
 }
