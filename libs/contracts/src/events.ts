@@ -56,7 +56,7 @@ export interface EventDeletion {
 export interface StoredEvent {
   /** null: the event is not stored. */
   event: { stream: string; emit_id: string; json: string } | null;
-  /** The deletions that include the event's place, of any stream. */
+  /** The deletions that include the event's place: one of each stream that has some. */
   deletions: EventDeletion[];
 }
 export const findEvent = query<StoredEvent>()('event-store.event.find', FindEvent);

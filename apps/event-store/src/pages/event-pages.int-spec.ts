@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { type EmitterId, Invalid, TimedOut } from '#contracts';
-import { BEFORE_ALL, type EventPlace } from '#events';
-import { type FreshDatabase, freshDatabase } from '#testing';
+import { BEFORE_ALL, deletedBy, type EventPlace } from '#events';
+import { type FreshDatabase, freshDatabase, seededRandom } from '#testing';
 import { schema } from '../database/schema.js';
 import { EventPagesRepository } from './event-pages.repository.js';
 import { pageWindow } from './event-pages.service.js';
@@ -92,17 +92,59 @@ describe('a page of events', () => {
   it('has the deletions that include a place between two places', async () => {
     await db.database.query(`
       INSERT INTO deleted_range (emitter_id, ms, seq, start_id, end_id) VALUES
-        ('dc_8', 5, 1, NULL, NULL), ('dc_8', 5, 2, NULL, NULL), ('dc_8', 90, 0, '10-2', '10-4'), ('dc_8', 90, 1, '9-7', NULL), ('dc_8', 90, 2, NULL, '10-1')`);
+        ('dc_8', 5, 1, NULL, NULL), ('dc_8', 5, 2, NULL, '605-0'), ('dc_8', 90, 0, '10-2', '10-4'), ('dc_8', 90, 1, '9-7', NULL), ('dc_8', 90, 2, NULL, '10-1')`);
     const between = async (from: EventPlace, to: EventPlace) =>
       (await pages.deletions('dc_8', from, to, 100)).map(({ at_id }) => at_id).sort();
     const at = (ms: number, seq: number) => ({ ms, seq });
-    // of two deletions of the same range, the last one
+    // of two deletions of the same range, the last one: none deletes what comes after it
     expect(await between(BEFORE_ALL, at(1000, 0))).toEqual(['5-2', '90-0', '90-1', '90-2']);
     expect(await pages.deletions('dc_8', BEFORE_ALL, at(1000, 0), 3)).toHaveLength(3);
-    expect(await between(at(5, 1), at(5, 1))).toEqual(['5-2', '90-2']);
-    expect(await between(at(10, 1), at(10, 1))).toEqual(['90-1', '90-2']);
+    expect(await between(at(5, 1), at(5, 2))).toEqual(['5-2', '90-2']);
+    expect(await between(at(10, 1), at(10, 2))).toEqual(['90-0', '90-1', '90-2']);
     expect(await between(at(10, 3), at(10, 9))).toEqual(['90-0', '90-1']);
     expect(await between(at(10, 5), at(11, 0))).toEqual(['90-1']);
+  });
+
+  it('has one deletion of each stream that includes a place, because one is enough to delete its event', async () => {
+    await db.database.query(`
+      INSERT INTO deleted_range (emitter_id, ms, seq, stream, start_id, end_id) VALUES
+        ('dc_9', 90, 0, '', '10-0', '10-4'), ('dc_9', 90, 1, '', '10-0', '10-5'), ('dc_9', 90, 2, '$logs', NULL, NULL), ('dc_9', 90, 3, NULL, '11-0', NULL)`);
+    const streams = async (ms: number) => {
+      const place = { ms, seq: 1 };
+      return (await pages.deletions('dc_9', place, place, 100)).map(({ stream }) => stream);
+    };
+    expect(await streams(10)).toEqual(['', '$logs']);
+    expect(await streams(11)).toEqual(['$logs', null]);
+  });
+
+  it('has deletions that delete what each of them has deleted', async () => {
+    const random = seededRandom(Number(process.env.SLUICE_SEED));
+    const some = (below: number): number => Math.floor(random() * below);
+    const id = () => (some(3) === 0 ? null : `${some(12)}-${some(3)}`);
+    const all = Array.from({ length: 60 }, (_, n) => ({
+      ...{
+        emitter: `dc_r${n % 10}` as EmitterId,
+        stream: [null, '', '*'][some(3)]!,
+        start_id: id(),
+        end_id: id(),
+        at: [some(12), n] as const,
+      },
+    }));
+    for (const { emitter, stream, start_id, end_id, at } of all)
+      await db.database.query('INSERT INTO deleted_range (emitter_id, stream, start_id, end_id, ms, seq) VALUES ($1, $2, $3, $4, $5, $6)', [
+        ...[emitter, stream, start_id, end_id, ...at],
+      ]);
+    for (const emitter of new Set(all.map((each) => each.emitter))) {
+      const own = all.filter((each) => each.emitter === emitter).map((each) => ({ ...each, at_id: each.at.join('-') }));
+      const isDeleted = deletedBy(await pages.deletions(emitter, BEFORE_ALL, { ms: 100, seq: 0 }, 100));
+      for (let ms = 0; ms < 12; ms++) {
+        const place = { ms, seq: some(3) };
+        expect([isDeleted('', place), place, own]).toEqual([deletedBy(own)('', place), place, own]);
+        const ofOne = await pages.deletions(emitter, place, place, 100);
+        expect([deletedBy(ofOne)('', place), place, own]).toEqual([deletedBy(own)('', place), place, own]);
+        expect(new Set(ofOne.map(({ stream }) => stream)).size).toBe(ofOne.length);
+      }
+    }
   });
 
   it('a page of a stream without events is empty', async () => {

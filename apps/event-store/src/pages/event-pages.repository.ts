@@ -10,7 +10,16 @@ import {
   type WaitingEmit,
   type WaitingEmitKey,
 } from '#contracts';
-import { type EventPlace, EVERY_STREAM, KEPT_EVENTS, PARTITIONS, type ShownEvent, type Stream, WAITING_STREAM } from '#events';
+import {
+  comparePlaces,
+  type EventPlace,
+  EVERY_STREAM,
+  KEPT_EVENTS,
+  PARTITIONS,
+  type ShownEvent,
+  type Stream,
+  WAITING_STREAM,
+} from '#events';
 import { Database } from '#database';
 
 /** The part of a stream between two places, both exclusive. */
@@ -92,6 +101,22 @@ const STATEMENTS = {
   },
 };
 
+/** SQL: an event id as a place. */
+const placeOf = (id: string): string => `(split_part(${id}, '-', 1)::bigint, split_part(${id}, '-', 2)::bigint)`;
+
+/** One that ends behind its own place has no end: a client that deletes what it has read, every few seconds, deletes the same range each time. */
+const deletionsStatement = (range: string): string => `
+  SELECT DISTINCT ON (${range}) stream, start_id, range_end AS end_id, ms || '-' || seq AS at_id
+  FROM deleted_range CROSS JOIN LATERAL (SELECT CASE WHEN ${placeOf('end_id')} < (ms, seq) THEN end_id END AS range_end) AS of_range
+  WHERE emitter_id = $1 AND (ms, seq) > ($2, $3)
+    AND (start_id IS NULL OR ${placeOf('start_id')} <= ($4, $5)) AND (range_end IS NULL OR ${placeOf('range_end')} >= ($2, $3))
+  ORDER BY ${range}, ms DESC, seq DESC LIMIT $6`;
+
+const DELETIONS = {
+  ofOne: { name: 'event-deletions-of-one', text: deletionsStatement('stream') },
+  ofPart: { name: 'event-deletions-of-part', text: deletionsStatement('stream, start_id, range_end') },
+};
+
 /** Prepared SQL: the statement is the point. */
 @Injectable()
 export class EventPagesRepository {
@@ -165,16 +190,11 @@ export class EventPagesRepository {
 
   /**
    * The deletions that include a place between these two, both inclusive, at most `limit`. One that precedes the first in the log does not. Of deletions of the
-   * same range, only the last is returned, which deletes what the others do.
+   * same range, only the last is returned, which deletes what the others do; of one place, one of each stream.
    */
   async deletions(emitterId: EmitterId, from: EventPlace, to: EventPlace, limit: number): Promise<EventDeletion[]> {
     const { rows } = await this.database.query<EventDeletion>({
-      name: 'event-deletions',
-      text: `SELECT DISTINCT ON (stream, start_id, end_id) stream, start_id, end_id, ms || '-' || seq AS at_id FROM deleted_range
-             WHERE emitter_id = $1 AND (ms, seq) > ($2, $3)
-               AND (start_id IS NULL OR (split_part(start_id, '-', 1)::bigint, split_part(start_id, '-', 2)::bigint) <= ($4, $5))
-               AND (end_id IS NULL OR (split_part(end_id, '-', 1)::bigint, split_part(end_id, '-', 2)::bigint) >= ($2, $3))
-             ORDER BY stream, start_id, end_id, ms DESC, seq DESC LIMIT $6`,
+      ...DELETIONS[comparePlaces(from, to) === 0 ? 'ofOne' : 'ofPart'],
       values: [emitterId, from.ms, from.seq, to.ms, to.seq, limit],
     });
     return rows;
