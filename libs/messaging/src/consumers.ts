@@ -9,6 +9,7 @@ import type { Progress } from './watermark.js';
 /** The consumers of this process by group, for features that need more than their handlers. */
 export class Consumers {
   private readonly laned = new Map<string, LaneConsumer>();
+  private readonly followers: Pick<LogConsumer, 'rewind'>[] = [];
   private readonly onDemand = new Map<string, () => LogConsumer>();
   private readonly missed = new Map<string, (missed: MissedRecords) => Task>();
   private readonly running = new Map<string, LogConsumer>();
@@ -17,6 +18,11 @@ export class Consumers {
   /** For the transport. */
   add(group: string, consumer: LaneConsumer): void {
     this.laned.set(group, consumer);
+  }
+
+  /** For the transport: a consumer whose positions are in the database. */
+  addFollower(consumer: Pick<LogConsumer, 'rewind'>): void {
+    this.followers.push(consumer);
   }
 
   /** For the transport: a consumer that runs only on demand. */
@@ -29,9 +35,10 @@ export class Consumers {
     return [...this.laned.values()].flatMap((consumer) => consumer.storedPositions());
   }
 
-  /** Returns to these positions, because the database was restored. */
+  /** Returns to these positions, because the database was restored; followers find their own ones there. */
   rewind(positions: GroupPosition[]): void {
     for (const consumer of this.laned.values()) consumer.rewind(positions);
+    for (const consumer of this.followers) consumer.rewind();
   }
 
   /** Sets the task for records that retention has deleted before the group read them. It is repeated until it has succeeded, also after a crash. */

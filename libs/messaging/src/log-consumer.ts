@@ -58,6 +58,11 @@ export class LogConsumer {
     });
   }
 
+  /** The database was restored: reads again from the positions in it. */
+  rewind(): void {
+    void this.intake.rewind();
+  }
+
   async stop(): Promise<void> {
     await this.intake.stop();
     await this.watched.stop();

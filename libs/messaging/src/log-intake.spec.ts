@@ -228,6 +228,20 @@ describe('a log intake', () => {
     expect(store.handled).toEqual([2, 3]);
   });
 
+  it('reads its partitions again from the positions of a restored database', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    await store.take(0, messages(0, 5));
+    store.position = { offset: 3, clock: 2, timestamp: 2 };
+    await store.intake.rewind();
+    expect(store.reread).toEqual([0, 2]);
+    await store.take(2, messages(2, 6));
+    expect(store.handled).toEqual([0, 1, 2, 3, 4, 3, 4, 5]);
+    await store.intake.stop();
+    await store.intake.rewind();
+    expect(store.intake.next(0)).toBeUndefined();
+  });
+
   it('stores a position behind hidden records that follow the last one, and behind a fetch of hidden ones alone', async () => {
     const store = new Store();
     await store.intake.assign([0]);

@@ -84,6 +84,8 @@ class AssignedPartition {
  */
 export class LogIntake {
   private partitions = new Map<number, AssignedPartition>();
+  /** These, also while their positions are being read. */
+  private assigned: number[] = [];
   private generation = 0;
   private capacity: PromiseWithResolvers<void> | undefined;
 
@@ -97,8 +99,14 @@ export class LogIntake {
   /** The group has assigned exactly these partitions to us. Waiting records are dropped; the new owner fetches them again. */
   async assign(partitions: number[]): Promise<void> {
     const generation = ++this.generation;
+    this.assigned = partitions;
     await this.dropAll();
     await this.begin(partitions, generation);
+  }
+
+  /** The database was restored: reads the partitions again from the positions in it. */
+  async rewind(): Promise<void> {
+    if (this.assigned.length > 0) await this.assign(this.assigned);
   }
 
   /** The log may have been replaced: requests what verifies it. */
@@ -112,6 +120,7 @@ export class LogIntake {
   /** Accepts no more; resolves when the batches in progress have ended. */
   async stop(): Promise<void> {
     this.generation += 1;
+    this.assigned = [];
     await this.dropAll();
   }
 

@@ -207,9 +207,13 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
           positions: async (partitions) => (await positionsOf(partitions)) as Map<number, Position>,
           handle: async (...batch) => void (await handler(new Batch(...batch))),
         });
-      if (!onDemand) return [create()];
-      consumers.addOnDemand(group, create);
-      return [];
+      if (onDemand) {
+        consumers.addOnDemand(group, create);
+        return [];
+      }
+      const consumer = create();
+      consumers.addFollower(consumer);
+      return [consumer];
     });
   }
 
