@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { Connection, Submittable } from 'pg';
+import type { Socket } from 'node:net';
+import type { Connection, PoolClient, Submittable } from 'pg';
 import type { EmitterId } from '#contracts';
 import { type DeletedRange, type EmittedEvent, type EventPlace, eventPlace } from '#events';
 import { LOCK_NOT_AVAILABLE } from '#database';
@@ -165,31 +166,52 @@ describe('the store', () => {
     expect(await Promise.all([batch(2, 0), batch(3, 2)])).toMatchObject([{ stored: 1 }, { stored: 1 }]);
   });
 
-  it('ends the session of a process that was frozen in the middle of COPY, and of no other', async () => {
-    const repository = new AppendRepository(db.database);
-    const [frozen, idle] = [await db.database.connect(), await db.database.connect()];
-    const ended = new Promise((resolve) => frozen.on('error', resolve));
-    await frozen.query('BEGIN');
-    await frozen.query('UPDATE event_progress SET last_ms = 1 WHERE partition = $1', [PARTITION]);
-    // sends no data
+  /** Begins a COPY whose data it does not send. */
+  const sendNothing = (client: PoolClient) => {
     const stalled = {
       submit: (connection: Connection) => connection.query('COPY event (emitter_id) FROM STDIN'),
       handleCopyInResponse() {},
       handleError() {},
     };
-    frozen.query(stalled as unknown as Submittable);
-    await idle.query('BEGIN');
+    client.query(stalled as unknown as Submittable);
+  };
+  /** Begins to read a result of 100 MB, and does not continue. */
+  const readNothing = (client: PoolClient) => {
+    client.query(`SELECT repeat('x', 1000) FROM generate_series(1, 100000)`).catch(() => {});
+    streamOf(client).pause();
+  };
+  const streamOf = (client: PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream;
+
+  it.each([
+    ['in the middle of COPY', sendNothing, 'ClientRead'],
+    ['while it reads a result', readNothing, 'ClientWrite'],
+  ])('ends the session of a process that was frozen %s, and of no other', async (_, freeze, waitEvent) => {
+    const repository = new AppendRepository(db.database);
+    const [frozen, slow] = [await db.database.connect(), await db.database.connect()];
+    const ended = new Promise((resolve) => frozen.on('error', resolve));
+    await frozen.query('BEGIN');
+    await frozen.query('UPDATE event_progress SET last_ms = 1 WHERE partition = $1', [PARTITION]);
+    freeze(frozen);
+    // such as a backup
+    readNothing(slow);
+    const waiting = (event: string) =>
+      db.database.query(`SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND wait_event = $1`, [
+        event,
+      ]);
+    while ((await waiting(waitEvent)).rowCount === 0 || (await waiting('ClientWrite')).rowCount !== (waitEvent === 'ClientWrite' ? 2 : 1))
+      await new Promise((resolve) => setTimeout(resolve, 20));
     const endFrozen = jest.spyOn(AppendRepository.prototype, 'endFrozen');
     await expect(append([event('a')])).rejects.toMatchObject({ code: LOCK_NOT_AVAILABLE });
     expect(await Promise.all(endFrozen.mock.results.map(({ value }) => value))).toEqual([0]);
     endFrozen.mockRestore();
     expect(await repository.endFrozen(0)).toBe(1);
+    streamOf(frozen).resume();
     await ended;
     offset = 0;
     await append([event('a')]);
     expect(await kept()).toEqual(['a']);
-    await idle.query('COMMIT');
-    idle.release(true);
+    streamOf(slow).destroy();
+    slow.release(true);
     frozen.release(true);
   });
 

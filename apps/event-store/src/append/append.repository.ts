@@ -118,14 +118,15 @@ export class AppendRepository {
   }
 
   /**
-   * Ends the sessions whose process has not sent the rest of a COPY for 20 s: it is frozen, and holds its lock. None of the server's timeouts does so,
-   * because a session in the middle of COPY is not idle, and cannot be cancelled while it waits for data. Returns how many.
+   * Ends the sessions that hold the position of a partition, and whose process has not sent the rest of a COPY, or read the rest of a result, for 20 s: it is
+   * frozen. None of the server's timeouts does so, because such a session is not idle, and cannot be cancelled meanwhile. Returns how many.
    */
   async endFrozen(afterMs = FROZEN_AFTER_MS): Promise<number> {
     const { rowCount } = await this.database.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-       WHERE datname = current_database() AND usename = current_user AND state = 'active' AND wait_event = 'ClientRead' AND query LIKE 'COPY event %'
-         AND query_start < now() - $1 * interval '1 ms'`,
+       WHERE datname = current_database() AND usename = current_user AND state = 'active' AND wait_event IN ('ClientRead', 'ClientWrite')
+         AND query_start < now() - $1 * interval '1 ms'
+         AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'event_progress'::regclass AND mode = 'RowExclusiveLock')`,
       [afterMs],
     );
     return rowCount ?? 0;
