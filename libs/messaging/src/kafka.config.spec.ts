@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConfigError } from '#config';
 import { KafkaConfig } from './kafka.config.js';
+import { isBrokerFailure } from './kafka-errors.js';
 import { oauthTokens } from './oauth-tokens.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-kafka-config-'));
@@ -118,5 +119,19 @@ describe('OAuth tokens', () => {
     answer = { status: 401, body: { error: 'invalid_client' } };
     await expect(provider()).rejects.toThrow(/issued no token: 401 invalid_client/);
     await close();
+  });
+
+  it('fail as a broker that is down if their issuer is down or busy, so that services wait', async () => {
+    const provider = await tokens();
+    for (const status of [429, 503]) {
+      answer = { status, body: {} };
+      const busy = await provider().catch((error: unknown) => error);
+      expect(isBrokerFailure(busy)).toBe(true);
+      expect(String(busy)).toMatch(new RegExp(`127.0.0.1:\\d+ responds ${status}`));
+    }
+    await close();
+    const down = await provider().catch((error: unknown) => error);
+    expect(isBrokerFailure(down)).toBe(true);
+    expect(String(down)).toMatch(/127.0.0.1:\d+ does not respond: .*Error: /);
   });
 });

@@ -216,6 +216,7 @@ interface RequestQueue {
   scheduleCheckPendingRequests(): void;
   scheduleRequestTimeoutCheck(): void;
   waitForPendingRequests(): Promise<void>;
+  rejectAll(error: Error): void;
   destroy(): void;
 }
 
@@ -231,10 +232,15 @@ queue.scheduleCheckPendingRequests = function (this: RequestQueue): void {
   if (this.pending.length > 0) schedule.call(this);
 };
 
-/** kafkajs 2.2.4 waits for the response to a fetch before it closes the connection, although its consumer has stopped. */
+/**
+ * kafkajs 2.2.4 waits for the response to a fetch before it closes the connection, although its consumer has stopped, or the cluster has lost the broker. With
+ * this, the fetches fail: the consumer waits for each of them before it continues with the other brokers.
+ */
 queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
   const isFetching = ({ entry }: PendingRequest) => entry.apiName === 'Fetch';
-  return [...this.pending, ...this.inflight.values()].every(isFetching) ? Promise.resolve() : wait.call(this);
+  if (![...this.pending, ...this.inflight.values()].every(isFetching)) return wait.call(this);
+  this.rejectAll(new kafkajs.KafkaJSConnectionError('Closed connection'));
+  return Promise.resolve();
 };
 
 const { destroy } = queue;

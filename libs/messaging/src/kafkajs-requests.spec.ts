@@ -86,16 +86,21 @@ describe('the request queue of a kafkajs connection', () => {
   });
 
   it.each([
-    ['does not wait for fetches when its connection is closed', ['Fetch', 'Fetch'], true],
+    ['does not wait for fetches when its connection is closed, and fails them', ['Fetch', 'Fetch'], true],
     ['waits for other requests', ['Fetch', 'OffsetCommit'], false],
   ])('%s', async (_, requests, ends) => {
     const queue = newQueue();
-    for (const [index, apiName] of requests.entries())
-      queue.push({ entry: { correlationId: index, apiName }, expectResponse: true, sendRequest: () => {} });
+    const failed: string[] = [];
+    for (const [index, apiName] of requests.entries()) {
+      const entry = { correlationId: index, apiName, reject: ({ message }: Error) => void failed.push(`${apiName}: ${message}`) };
+      queue.push({ entry, expectResponse: true, sendRequest: () => {} });
+    }
     let ended = false;
     void queue.waitForPendingRequests().then(() => (ended = true));
     await new Promise((resolve) => setImmediate(resolve));
     expect(ended).toBe(ends);
+    // otherwise, a consumer whose cluster has lost a broker would wait for it without end
+    expect(failed).toEqual(ends ? ['Fetch: Closed connection', 'Fetch: Closed connection'] : []);
     queue.destroy();
   });
 });

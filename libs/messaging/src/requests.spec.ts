@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import kafkajs from 'kafkajs';
 import { Invalid } from '#contracts';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
@@ -52,6 +53,22 @@ it('says that the service is unavailable for a message of another version, so th
   const headers = { [HEADER.message]: 'a.later', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
   await new Requests(new Map(), options).handle(recordWith(headers));
   expect(sent.map(({ headers: { error } = {} }) => errorFromWire(error!).code)).toEqual(['unavailable']);
+});
+
+it.each([
+  ['a broker that does not respond', new kafkajs.KafkaJSRequestTimeoutError('Request timed out', {} as never), 'unavailable'],
+  [
+    'a record that Kafka refuses',
+    new kafkajs.KafkaJSProtocolError({ message: 'too large', type: 'MESSAGE_TOO_LARGE' } as never),
+    'internal',
+  ],
+  ['a bug', new TypeError('x is not a function'), 'internal'],
+])('replies to a request that fails because of %s', async (_, error, code) => {
+  const sent: OutgoingRecord[] = [];
+  const options = { ...sendingWith(async (records) => void sent.push(...records)), isTransient: () => false };
+  const headers = { [HEADER.message]: 'a.b', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
+  await new Requests(new Map([['a.b', () => Promise.reject(error)]]), options).handle(recordWith(headers));
+  expect(sent.map(({ headers: { error } = {} }) => errorFromWire(error!).code)).toEqual([code]);
 });
 
 it('lets a reply wait for those to other requests in progress, but not the last one', async () => {

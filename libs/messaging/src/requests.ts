@@ -1,4 +1,5 @@
 import { Invalid, SluiceError, Unavailable } from '#contracts';
+import { isBrokerFailure, isRefused } from './kafka-errors.js';
 import type { LogRecord } from './log-record.js';
 import { LATE_MS } from './messages.js';
 import { BadRecord, jsonOf, parsed } from './payload.js';
@@ -89,9 +90,10 @@ export class Requests {
     const { log, isTransient, outageOf } = this.options;
     if (error instanceof SluiceError) return error;
     if (error instanceof BadRecord) return new Invalid(error.message);
-    if (isTransient(error)) {
+    const ofKafka = isBrokerFailure(error) && !isRefused(error);
+    if (ofKafka || isTransient(error)) {
       log.warn({ ...fields, err: error }, 'request.unavailable');
-      return new Unavailable('a required service is unavailable', outageOf(error));
+      return new Unavailable('a required service is unavailable', ofKafka ? 'the message log does not respond' : outageOf(error));
     }
     log.error({ ...fields, err: error }, 'request.failed');
     return new SluiceError('internal', 'internal error');
