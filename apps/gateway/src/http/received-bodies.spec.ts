@@ -15,6 +15,8 @@ beforeEach(async () => {
   accepted = [];
   server = fastify({ forceCloseConnections: true });
   server.addHook('onRequest', async (request) => Object.assign(request, { caller: { account: { id: request.headers['account'] } } }));
+  // as `noticeEndOfWork` does: a response that is sent ends the work
+  server.addHook('onSend', async ({ work }) => work?.resolve());
   receiveBodies(server, 2000 * KB, () => {}, 1000 * KB);
   server.addContentTypeParser('*', (_request, _payload, done) => done(null));
   server.setErrorHandler((error, _request, reply) => reply.code(error instanceof TooManyRequests ? 429 : 500).send());
