@@ -83,6 +83,17 @@ it('reads a webhook again that has changed while it was being read', async () =>
   expect(await second).toMatchObject({ version: 2, active: false });
 });
 
+it('reads a webhook again that this process has changed, although its former version is seen after that', async () => {
+  const store = new DeliveryStoreInMemory();
+  const targets = new Targets(log, store, new SecretBox([]));
+  store.addWebhook(ID, 'u_1', { version: 1 });
+  await targets.load(ID);
+  store.addWebhook(ID, 'u_1', { version: 2 });
+  targets.outdate(ID);
+  targets.see(ID, 1);
+  expect(await targets.get(ID)).toMatchObject({ version: 2 });
+});
+
 it('reads a webhook whose secret cannot be decrypted without keys, and logs that once', async () => {
   const store = new DeliveryStoreInMemory();
   const logged: object[] = [];

@@ -108,7 +108,8 @@ export class Targets {
   /** This version of the webhook was just read. */
   see(id: WebhookId, version: number): void {
     const known = this.known.get(id);
-    if (!known || version < known.target.version) return;
+    // a change that this process has made may be newer
+    if (!known || known.seenAt === OUTDATED || version < known.target.version) return;
     known.seenAt = version === known.target.version ? performance.now() : OUTDATED;
   }
 
