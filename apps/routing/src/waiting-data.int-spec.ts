@@ -97,7 +97,8 @@ describe('the parked deliveries of an account', () => {
   it('are counted with their attempts, also after they were given up, until they are deleted', async () => {
     const each = await fail(delivery(LARGE));
     const attempts = [{ ...ATTEMPT, response_body: 'x'.repeat(1000) }];
-    await store.settle(webhook, [{ delivery: each, delivered: false, attempts, tries: 2, pauseMs: LONG }]);
+    await routing.database.query("UPDATE backlog SET lease_id = 'own' WHERE webhook_id = $1", [webhook]);
+    await store.settle(webhook, [{ delivery: each, delivered: false, attempts, tries: 2, pauseMs: LONG }], { leaseId: 'own' });
     const [rows, bytes] = await has();
     expect([rows, Math.floor((bytes - ROW - LARGE) / 1000)]).toEqual([1, 1]);
     await store.giveUp(webhook);

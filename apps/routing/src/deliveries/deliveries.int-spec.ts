@@ -77,6 +77,11 @@ const delivery = (change: Partial<Delivery> = {}): Delivery => {
     ...change,
   };
 };
+/** Leases the backlog of the webhook. */
+const lease = async () => {
+  await routing.database.query("UPDATE backlog SET lease_id = 'own' WHERE webhook_id = $1", [webhook]);
+  return { leaseId: 'own' };
+};
 const park = async (pauseMs: number | null, each = delivery()): Promise<EventPlace> => {
   await store.parkFailed({ delivery: each, delivered: false, attempts: [ATTEMPT], tries: 1, pauseMs });
   return each.place;
@@ -298,7 +303,8 @@ describe('the deletion of events', () => {
     const each = delivery({ emitterId: emitter });
     const place = await park(0, each);
     await withdraw(emitter);
-    await store.settle(webhook, [{ delivery: each, delivered: false, attempts: [ATTEMPT, ATTEMPT], tries: 2, pauseMs: 0 }]);
+    const own = await lease();
+    await store.settle(webhook, [{ delivery: each, delivered: false, attempts: [ATTEMPT, ATTEMPT], tries: 2, pauseMs: 0 }], own);
     expect((await states()).get(idOf(place))).toEqual(['failed', 'the event was deleted']);
     expect((await store.take(webhook, 10)).parked).toEqual([]);
   });
@@ -381,13 +387,11 @@ describe('retrying', () => {
     expect(await probed()).toBe(second.seq);
     await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(first) });
     expect(await probed()).toBe(second.seq);
-    await store.settle(webhook, [
-      { delivery: delivery({ place: second }), delivered: false, attempts: [ATTEMPT, ATTEMPT], tries: 2, pauseMs: 0 },
-    ]);
+    const own = await lease();
+    const again = { delivered: false as const, attempts: [ATTEMPT, ATTEMPT], tries: 2 };
+    await store.settle(webhook, [{ delivery: delivery({ place: second }), ...again, pauseMs: 0 }], own);
     expect(await probed()).toBe(first.seq);
-    await store.settle(webhook, [
-      { delivery: delivery({ place: first }), delivered: false, attempts: [ATTEMPT, ATTEMPT], tries: 2, pauseMs: LONG },
-    ]);
+    await store.settle(webhook, [{ delivery: delivery({ place: first }), ...again, pauseMs: LONG }], own);
     expect(await probed()).toBe(fresh.place.seq);
   });
 
@@ -507,7 +511,7 @@ it('counts a delivery that is given up after an attempt: its first one, or that 
   await park(null);
   const place = await park(LONG);
   const [settled, lost] = [delivery({ place }), { attempts: [], tries: 9, pauseMs: null }];
-  await store.settle(webhook, [{ delivery: settled, delivered: false, ...lost }]);
+  await store.settle(webhook, [{ delivery: settled, delivered: false, ...lost }], await lease());
   expect((await givenUp()) - before).toBe(2);
 });
 
@@ -691,7 +695,7 @@ describe('the owner', () => {
     async (statement) => {
       await outbox();
       const each = delivery();
-      if (statement === 'settle') await park(0, each);
+      if (statement === 'settle') await store.parkInFlight(each, LONG);
       jest.spyOn(ParkedDeliveriesRepository.prototype, statement).mockRejectedValueOnce(new Error('the connection is lost'));
       await expect(giveUp(each, statement)).rejects.toThrow('the connection is lost');
       expect([await outbox(), await givenUp()]).toEqual([[], []]);

@@ -41,10 +41,11 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 1,
     store: (store) => {
       const settle = store.settle.bind(store);
-      store.settle = (id, settlements) =>
+      store.settle = (id, settlements, options) =>
         settle(
           id,
           settlements.filter(({ delivered }) => !delivered),
+          options,
         );
     },
   },
@@ -144,9 +145,9 @@ export const MUTANTS: Mutant[] = [
     store: (store) => {
       const choked = new Set<string>();
       const settle = store.settle.bind(store);
-      store.settle = async (id, settlements: Settlement[]) => {
+      store.settle = async (id, settlements: Settlement[], options) => {
         for (const { delivery, delivered } of settlements) if (!delivered) choked.add(`${delivery.place.ms}-${delivery.place.seq}`);
-        await settle(id, settlements);
+        await settle(id, settlements, options);
       };
       store.takeProbe = async (id): Promise<Probe | undefined> => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];

@@ -137,14 +137,14 @@ export class DeliveryStoreInMemory extends DeliveryStore {
 
   async settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<void> {
     this.publish(webhookId, report);
-    const owned = leaseId === undefined || this.leased({ webhookId, leaseId }) !== undefined;
+    const counts = ({ fresh }: Row) => (leaseId === undefined ? fresh : this.leased({ webhookId, leaseId }) !== undefined);
     const rows = this.parked.get(webhookId);
     for (const settlement of settlements) {
       const key = keyOf(settlement.delivery.place);
       const row = rows?.get(key);
       if (!row) continue;
       if (settlement.delivered) rows?.delete(key);
-      else if (owned) {
+      else if (counts(row)) {
         const { attempts, tries, pauseMs } = settlement;
         if (row.fresh) row.parkedAt = Date.now();
         Object.assign(row, {

@@ -177,7 +177,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
         inFlight: false,
       });
       expect(await modeOf(id)).toBe('direct');
-      await store.settle(id, [failed(now, LONG)]);
+      await store.settle(id, [failed(now, LONG)], own);
       await store.release(own, { when: 'next due' });
       expect(await claim(id)).toBeUndefined();
       await store.parkFailed(failed(delivery(id), 0));
@@ -189,10 +189,11 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const one = delivery(id);
       await store.spill(id, null);
       await store.parkFresh(id, [one]);
+      const own = await claimed(id);
       await new Promise((resolve) => setTimeout(resolve, 50));
       const start = Date.now();
-      await store.settle(id, [failed(one, 0)]);
-      await store.settle(id, [failed(one, 0)]);
+      await store.settle(id, [failed(one, 0)], own);
+      await store.settle(id, [failed(one, 0)], own);
       const { parked } = await store.take(id, 10);
       expect(parked).toMatchObject([{ sinceFirstMs: expect.any(Number) }]);
       expect(parked[0]?.sinceFirstMs).toBeLessThanOrEqual(Date.now() - start + 1);
@@ -234,6 +235,15 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await taken(id)).toEqual([]);
     });
 
+    it('does not overwrite the attempts of a replica that has taken over with the late failure of a first attempt', async () => {
+      const id = await webhook();
+      const slow = delivery(id);
+      await store.parkInFlight(slow, 0);
+      await store.settle(id, [{ ...failed(slow, 0), attempts: [ATTEMPT, ATTEMPT, ATTEMPT], tries: 3 }], await claimed(id));
+      await store.settle(id, [failed(slow, LONG)]);
+      expect((await store.take(id, 10)).parked).toMatchObject([{ attempts: [ATTEMPT, ATTEMPT, ATTEMPT], tries: 3 }]);
+    });
+
     it('takes up an attempt that nobody ended', async () => {
       const id = await webhook();
       const lost = delivery(id);
@@ -260,7 +270,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
         [fresh.place.seq, 2],
         [tried.place.seq, 1],
       ]);
-      await store.settle(id, [failed(fresh, 0)]);
+      await store.settle(id, [failed(fresh, 0)], own);
       expect([await probe(0), await probe(1)]).toEqual([
         [fresh.place.seq, 0],
         [fresh.place.seq, 0],
@@ -453,7 +463,8 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFailed(failed(tried, 0));
       await store.disable(await receiverOf(id), []);
       while (await store.giveUp(id));
-      await store.settle(id, [failed(slow, 0), failed(tried, 0)]);
+      await store.settle(id, [failed(slow, 0)]);
+      await store.settle(id, [failed(tried, 0)], await claimed(id));
       expect(await store.take(id, 10)).toEqual({ parked: [], inFlight: false });
     });
   });

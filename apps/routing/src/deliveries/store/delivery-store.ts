@@ -86,7 +86,8 @@ export abstract class DeliveryStore {
   abstract spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void>;
   /**
    * Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped; those that were given up meanwhile stay so. Failures count
-   * only while the lease of the backlog holds, if one is given: otherwise another replica may have scheduled the deliveries.
+   * only while the lease of the backlog holds: otherwise another replica may have scheduled the deliveries. Without a lease, only those of first attempts
+   * count, unless another replica has made the attempt meanwhile.
    *
    * @param options.report about one that is given up: published, unless such a report about the webhook was published within the last hour
    */

@@ -213,7 +213,7 @@ export class ParkedDeliveriesRepository {
               failed_at = CASE WHEN due_at IS NULL OR f.pause IS NULL THEN coalesce(failed_at, now()) END
           FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::integer[], $8::float8[]) AS f (ms, seq, attempts, tries, pause)
           WHERE webhook_id = $1 AND parked_delivery.ms = f.ms AND parked_delivery.seq = f.seq AND ${IS_KEPT}
-            AND ($9::text IS NULL OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1 AND lease_id = $9))
+            AND CASE WHEN $9::text IS NULL THEN fresh ELSE EXISTS (SELECT FROM backlog WHERE webhook_id = $1 AND lease_id = $9) END
         )
         -- the backlog may be waiting for the end of an attempt that was in flight
         ${WAKE_BACKLOG}`,
