@@ -218,6 +218,23 @@ describe('a drainer', () => {
     expect({ posts, waiting }).toEqual({ posts: 1, waiting: 0 });
   });
 
+  it.each([
+    ['', null],
+    ['of a probe ', { probeInMs: 0 }],
+  ])('attempts a delivery at the new URL of its webhook if the former receiver %shas returned 410 meanwhile', async (_, breaker) => {
+    const { posts, parked } = await drainSix(
+      'one',
+      (store, post) => {
+        if (post > 1) return OK;
+        store.hooks.get(WEBHOOK)!.url = 'http://new.test/';
+        store.setActive(WEBHOOK, true);
+        return { kind: 'response', status: 410, body: '' };
+      },
+      breaker,
+    );
+    expect({ posts, parked }).toEqual({ posts: 7, parked: 0 });
+  });
+
   it('stops after a turn while other backlogs wait, and is due behind them', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 1, spilled: true });

@@ -191,8 +191,8 @@ export class Drainer {
   ): Promise<{ opened: boolean; disabled: boolean; retryAfterMs: number | null }> {
     const { webhookId } = claim;
     let [opened, disabled] = [false, false];
-    // the webhook as it was attempted
-    let gone: { target: Target; delivery: Delivery } | undefined;
+    // each with the webhook as it was attempted
+    const gone: { target: Target; each: Parked; outcome: Outcome }[] = [];
     const batch = new SettlementBatch(
       this.log,
       (settlements) => this.settle(claim, target, settlements),
@@ -215,10 +215,10 @@ export class Drainer {
       receiver.addDuration(outcome.attempt.duration_ms);
       const opens = receiver.count(each.delivery, outcome, !each.fresh);
       opened ||= opens || outcome.verdict === 'gone';
-      if (outcome.verdict === 'gone') gone = { target: current, delivery: each.delivery };
       if (outcome.retryAfterMs !== null) retryAfterMs = Math.max(retryAfterMs ?? 0, outcome.retryAfterMs);
       // nothing here may throw: the lane would make the attempt again
-      batch.add(settlementOf(each, outcome));
+      if (outcome.verdict === 'gone') gone.push({ target: current, each, outcome });
+      else batch.add(settlementOf(each, outcome));
     };
     const ended = parked.map(
       (each) =>
@@ -230,9 +230,11 @@ export class Drainer {
     );
     await Promise.all(ended);
     await batch.end();
-    if (gone) await this.gone(gone.target, gone.delivery);
+    for (const { target: attempted, each, outcome } of gone)
+      batch.add(settlementOf(each, await this.gone(attempted, each.delivery, outcome)));
+    await batch.end();
     this.rates.giveBack(webhookId, parked.length - begun);
-    return { opened, disabled: disabled || gone !== undefined, retryAfterMs };
+    return { opened, disabled: disabled || gone.length > 0, retryAfterMs };
   }
 
   /**
@@ -286,8 +288,8 @@ export class Drainer {
     const outcome = await this.attempts.make(target, parked.delivery, stepOf(parked));
     receiver.addDuration(outcome.attempt.duration_ms);
     receiver.count(parked.delivery, outcome, !parked.fresh);
-    if (outcome.verdict === 'gone') await this.gone(target, parked.delivery);
-    const settlements = [settlementOfProbe(parked, outcome)];
+    const stored = outcome.verdict === 'gone' ? await this.gone(target, parked.delivery, outcome) : outcome;
+    const settlements = [settlementOfProbe(parked, stored)];
     await this.settle(claim, target, settlements);
     const disabled = await this.settled(target, settlements);
     if (disabled || outcome.verdict === 'gone') return true;
@@ -320,9 +322,11 @@ export class Drainer {
     return true;
   }
 
-  private async gone(target: Target, delivery: Delivery): Promise<void> {
+  /** Disables the webhook, unless it has another URL by now: then the delivery is attempted there. Returns the outcome to store. */
+  private async gone(target: Target, delivery: Delivery, outcome: Outcome): Promise<Outcome> {
     if (await this.store.disable(target, disabledReports(target, 'gone', delivery))) this.notices.disabled(target, 'gone');
     this.targets.outdate(target.id);
+    return (await this.targets.hasMoved(target)) ? { ...outcome, pauseMs: 0 } : outcome;
   }
 
   private nextProbe(failed: FailedProbes): { when: 'probe'; inMs: number; failedProbes: number } {

@@ -80,6 +80,25 @@ describe('a dispatcher', () => {
     expect([...store.parked.get(WEBHOOK)!.values()].map(({ dueAt }) => dueAt)).toEqual(Array(300).fill(null));
   });
 
+  it.each(['at once', 'after it was parked in flight'])(
+    'attempts a delivery again that the former receiver of a webhook has refused for good %s, when the webhook has another URL by then',
+    async (when) => {
+      const ended = Promise.withResolvers<typeof GONE>();
+      const gaveUp = jest.fn();
+      const { store, dispatcher } = dispatching({ make: () => ended.promise }, { gaveUp, disabled: () => {} });
+      const run = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});
+      await jest.advanceTimersByTimeAsync(when === 'at once' ? 100 : 1500);
+      Object.assign(store.hooks.get(WEBHOOK)!, { url: 'http://new.test/', version: 2 });
+      ended.resolve(GONE);
+      await run;
+      await dispatcher.idle();
+      expect(store.hooks.get(WEBHOOK)).toMatchObject({ active: true });
+      expect((await store.take(WEBHOOK, 10)).parked).toMatchObject([{ fresh: false, attempts: [GONE.attempt], tries: 1 }]);
+      expect(gaveUp).not.toHaveBeenCalled();
+      expect(store.published).toEqual([]);
+    },
+  );
+
   it('copies the JSON of a delivery that waits behind others out of a large fetch, once for all webhooks', () => {
     const { store, dispatcher } = dispatching();
     store.addWebhook('wh_2', OWNER);

@@ -233,8 +233,7 @@ export class Dispatcher implements OnApplicationShutdown {
 
   private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<void> {
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
-    await this.judge(receiver, target, delivery, outcome, opens);
-    const failed = failedSettlement(delivery, outcome);
+    const failed = failedSettlement(delivery, await this.judge(receiver, target, delivery, outcome, opens));
     await this.store.parkFailed(failed, failureReportOf(target, [failed]));
     if (failed.pauseMs === null) this.notices.gaveUp(target, delivery);
   }
@@ -248,8 +247,7 @@ export class Dispatcher implements OnApplicationShutdown {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
           this.delivered.add(delivery, [outcome.attempt]);
         } else {
-          await this.judge(receiver, target, delivery, outcome, opens);
-          const failed = failedSettlement(delivery, outcome);
+          const failed = failedSettlement(delivery, await this.judge(receiver, target, delivery, outcome, opens));
           await this.store.settle(delivery.webhookId, [failed], { report: failureReportOf(target, [failed]) });
           if (failed.pauseMs === null) this.notices.gaveUp(target, delivery);
         }
@@ -261,23 +259,20 @@ export class Dispatcher implements OnApplicationShutdown {
     }
   }
 
-  /** Applies what a failure means for the receiver. */
-  private async judge(
-    receiver: ReceiverState,
-    target: Target,
-    delivery: Delivery,
-    { verdict, retryAfterMs }: Outcome,
-    opens: boolean,
-  ): Promise<void> {
+  /** Applies what a failure means for the receiver. Returns the outcome to store. */
+  private async judge(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<Outcome> {
     const { webhookId } = receiver;
+    const { verdict, retryAfterMs } = outcome;
     if (verdict === 'gone') {
       await this.parkAll(receiver);
       // other attempts in flight may have the same outcome
       if (await this.store.disable(target, disabledReports(target, 'gone', delivery))) this.notices.disabled(target, 'gone');
       this.targets.outdate(webhookId);
+      return (await this.targets.hasMoved(target)) ? { ...outcome, pauseMs: 0 } : outcome;
     }
     if (verdict === 'failed') await this.store.markFailing(target, longestSilence(this.config.retrySchedule));
     if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
+    return outcome;
   }
 
   private async spill(receiver: ReceiverState, reason: 'failing' | 'slow' | 'inactive', failed?: FailedProbes): Promise<void> {

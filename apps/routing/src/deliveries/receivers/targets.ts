@@ -137,6 +137,12 @@ export class Targets {
     if (known) known.seenAt = OUTDATED;
   }
 
+  /** Whether the webhook has another URL by now: what the receiver of this one has returned does not concern it. */
+  async hasMoved({ id, url }: Target): Promise<boolean> {
+    const target = await this.load(id);
+    return target !== undefined && target.url !== url;
+  }
+
   /** The webhook as it is now. Simultaneous calls share one query. */
   load(id: WebhookId): Promise<Target | undefined> {
     let wanted = this.wanted.get(id);
