@@ -45,7 +45,7 @@ async function draining(store: DeliveryStoreInMemory, result: () => PostResult, 
   const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, none, none, middle);
   const claims = await store.claim(1000, 'lease', MINUTE, UNSHARED);
   const drain = (othersWait?: () => boolean) => drainer.drain(claims[0] as Claim, othersWait);
-  return { poster, drain, drainAll: () => Promise.all(claims.map((claim) => drainer.drain(claim))) };
+  return { poster, drainer, drain, drainAll: () => Promise.all(claims.map((claim) => drainer.drain(claim))) };
 }
 
 const deliveryOf = (seq: number, emitterId: EmitterId = 'dc_1') => ({
@@ -314,6 +314,27 @@ describe('a drainer', () => {
     expect(poster.posts).toBe(6);
     await jest.advanceTimersByTimeAsync(2000);
     await drained;
+  });
+
+  it.each([
+    ['its backlog is empty', 100],
+    ['its turn is over', 0],
+  ])('keeps a rate limit together with the replica that takes over when %s', async (_, everyMs) => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 5, spilled: true });
+    const replicas = [await draining(store, () => OK), await draining(store, () => OK)];
+    for (let ms = 0; ms < 10_000; ms += 10) {
+      if (everyMs === 0 || ms % everyMs === 0) await store.parkFresh(WEBHOOK, [deliveryOf(ms)]);
+      const [claim] = await store.claim(1, `lease ${ms}`, MINUTE, UNSHARED);
+      if (claim) {
+        void replicas[0]!.drainer.drain(claim, () => true);
+        replicas.reverse();
+      }
+      await jest.advanceTimersByTimeAsync(10);
+    }
+    const posts = replicas[0]!.poster.posts + replicas[1]!.poster.posts;
+    expect(posts).toBeGreaterThanOrEqual(45);
+    expect(posts).toBeLessThanOrEqual(55);
   });
 
   it('does not open the breaker of a backlog that another replica owns', async () => {

@@ -7,7 +7,7 @@ import { accountShareOf, RoutingConfig } from '../../routing.config.js';
 import { Attempts, type RetryStep } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, keptAttempts, type Outcome } from '../delivery.js';
-import { type Claim, DeliveryStore, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
+import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { disabledReports, failureReportOf, Notices } from '../notices.js';
 import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
@@ -95,19 +95,19 @@ export class Drainer {
         claim = { ...claimed, wakes: renewed.wakes };
         const target = await this.targets.load(claim.webhookId);
         if (!target) return;
-        if (this.stopping) return await this.store.release(claim, { when: 'next due' });
+        if (this.stopping) return await this.release(claim, { when: 'next due' });
         // behind those that wait
-        if (isTurnOver()) return await this.store.release(claim, { when: 'later', inMs: 0 });
+        if (isTurnOver()) return await this.release(claim, { when: 'later', inMs: 0 });
         if (target.givingUp) {
           const deliveries = await this.store.giveUp(claim.webhookId);
-          if (deliveries === 0) return await this.store.release(claim, { when: 'next due' });
+          if (deliveries === 0) return await this.release(claim, { when: 'next due' });
           this.log.warn({ webhook_id: claim.webhookId, owner_id: target.ownerId, deliveries }, 'deliveries.given-up');
           continue;
         }
-        if (!target.active) return await this.store.release(claim, { when: 'later', inMs: INACTIVE_LOOK_MS });
+        if (!target.active) return await this.release(claim, { when: 'later', inMs: INACTIVE_LOOK_MS });
         if (renewed.failedProbes !== null) {
           // another replica has opened the breaker: its first probe has a time
-          if (probed) return await this.store.release(claim, { when: 'unchanged' });
+          if (probed) return await this.release(claim, { when: 'unchanged' });
           probed = true;
           if (!(await this.probe(lease, claim, receiver, target.ownerId, renewed.failedProbes))) return;
           continue;
@@ -117,7 +117,7 @@ export class Drainer {
       }
     } catch (error) {
       this.log.warn({ webhook_id: claim.webhookId, err: error }, 'backlog.interrupted');
-      await this.store.release(claim, { when: 'later', inMs: AFTER_TROUBLE_MS }).catch(() => undefined);
+      await this.release(claim, { when: 'later', inMs: AFTER_TROUBLE_MS }).catch(() => undefined);
     } finally {
       lease.end();
       receiver.held -= 1;
@@ -154,10 +154,10 @@ export class Drainer {
     // fewer may be due, or their bodies are large
     this.rates.giveBack(webhookId, limit - parked.length);
     if (inFlight) {
-      await this.store.release(claim, { when: 'later', inMs: IN_FLIGHT_LOOK_MS });
+      await this.release(claim, { when: 'later', inMs: IN_FLIGHT_LOOK_MS });
       return false;
     }
-    if (parked.length === 0) return (await this.store.finishClosing(claim)) === 'more';
+    if (parked.length === 0) return (await this.store.finishClosing(claim, this.rates.msToRest(webhookId))) === 'more';
     const endInSight = parked.length < TAKEN && !memory.isScarce(parked) && target.rateLimit === null && target.mode === 'spilled';
     if (endInSight && receiver.duration < CLOSING_MAX_DURATION_MS) {
       await this.store.startClosing(claim, CLOSING_MS);
@@ -171,7 +171,7 @@ export class Drainer {
     // the owner of the backlog opens the breaker
     if (!opened || disabled || !(await lease.renew())) return true;
     await this.store.spill(webhookId, { probeInMs: 0 });
-    await this.store.release(claim, this.nextProbe({ failedProbes: 0, retryAfterMs }));
+    await this.release(claim, this.nextProbe({ failedProbes: 0, retryAfterMs }));
     this.targets.outdate(webhookId);
     this.log.info({ webhook_id: webhookId, reason: 'failing' }, 'webhook.spilled');
     return false;
@@ -298,7 +298,7 @@ export class Drainer {
       this.log.info({ webhook_id: webhookId, failed_probes: failedProbes }, 'webhook.recovered');
       return true;
     }
-    await this.store.release(claim, this.nextProbe({ failedProbes: failedProbes + 1, retryAfterMs: outcome.retryAfterMs }));
+    await this.release(claim, this.nextProbe({ failedProbes: failedProbes + 1, retryAfterMs: outcome.retryAfterMs }));
     return false;
   }
 
@@ -327,6 +327,10 @@ export class Drainer {
     if (await this.store.disable(target, disabledReports(target, 'gone', delivery))) this.notices.disabled(target, 'gone');
     this.targets.outdate(target.id);
     return (await this.targets.hasMoved(target)) ? { ...outcome, pauseMs: 0 } : outcome;
+  }
+
+  private release(claim: Claim, next: NextLook): Promise<void> {
+    return this.store.release(claim, next, this.rates.msToRest(claim.webhookId));
   }
 
   private nextProbe(failed: FailedProbes): { when: 'probe'; inMs: number; failedProbes: number } {

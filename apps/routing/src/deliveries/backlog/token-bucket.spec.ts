@@ -16,6 +16,15 @@ describe('a bucket of 10 tokens per second', () => {
     expect(bucket.take(100, 60_000)).toBe(10);
   });
 
+  it('is full again after a time that depends on what was taken', () => {
+    const bucket = new TokenBucket(10, 0);
+    expect(bucket.msToFull(0)).toBe(0);
+    bucket.take(4, 0);
+    expect(bucket.msToFull(0)).toBe(400);
+    expect(bucket.msToFull(300)).toBe(100);
+    expect(bucket.msToFull(500)).toBe(0);
+  });
+
   it('takes back what was not used', () => {
     const bucket = new TokenBucket(10, 0);
     bucket.giveBack(bucket.take(4, 0));

@@ -25,6 +25,11 @@ export class TokenBucket {
     this.tokens = Math.min(this.perSecond, this.tokens + tokens);
   }
 
+  /** Until it is full again, in ms. */
+  msToFull(nowMs: number): number {
+    return Math.max(0, ((this.perSecond - this.tokens) * 1000) / this.perSecond - (nowMs - this.filledAt));
+  }
+
   /** Until a token is available, in ms. */
   get waitMs(): number {
     return this.tokens >= 1 ? 0 : Math.ceil(((1 - this.tokens) * 1000) / this.perSecond);

@@ -19,6 +19,11 @@ export class WebhookRates {
     }
   }
 
+  /** How long the webhook must rest, in ms, until another replica, which begins with its whole rate, may take over. */
+  msToRest(webhookId: string): number {
+    return this.buckets.get(webhookId)?.bucket.msToFull(performance.now()) ?? 0;
+  }
+
   /** These deliveries were not attempted. */
   giveBack(webhookId: string, deliveries: number): void {
     this.buckets.get(webhookId)?.bucket.giveBack(deliveries);

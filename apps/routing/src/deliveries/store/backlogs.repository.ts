@@ -24,7 +24,7 @@ export class Backlog {
   @Column('integer', { nullable: true })
   failed_probes!: number | null;
 
-  /** The lease of the replica that drains it. */
+  /** The lease of the replica that drains it. Null with a later `leased_until`: it rests, for the rate limit of its webhook. */
   @Column({ ...BYTEWISE_TEXT, nullable: true })
   lease_id!: string | null;
 
@@ -38,6 +38,8 @@ export class Backlog {
 
 const MS = "interval '1 ms'";
 const IS_DUE = 'next_due <= now() AND leased_until <= now()';
+/** When a backlog that is released, and rests for `ms`, may be leased again. */
+const restedAt = (ms: string): string => `coalesce(now() + nullif(${ms}::float8, 0) * ${MS}, '-infinity')`;
 /** The columns of `Renewed`. */
 const RENEWED = 'failed_probes AS "failedProbes", wakes';
 
@@ -184,13 +186,14 @@ export class BacklogsRepository extends DueRows {
   async release(
     { webhookId, leaseId, wakes }: Claim,
     next: Exclude<NextLook, { when: 'next due' }>,
+    restMs: number,
     session: Session = this.database,
   ): Promise<void> {
     await session.query(
       `UPDATE backlog SET next_due = CASE WHEN wakes <> $5 THEN now() ELSE coalesce(now() + $3 * ${MS}, next_due) END,
-         failed_probes = CASE WHEN wakes <> $5 THEN failed_probes ELSE coalesce($4, failed_probes) END, lease_id = NULL, leased_until = '-infinity'
+         failed_probes = CASE WHEN wakes <> $5 THEN failed_probes ELSE coalesce($4, failed_probes) END, lease_id = NULL, leased_until = ${restedAt('$6')}
        WHERE webhook_id = $1 AND lease_id = $2`,
-      [webhookId, leaseId, next.when === 'unchanged' ? null : next.inMs, next.when === 'probe' ? next.failedProbes : null, wakes],
+      [webhookId, leaseId, next.when === 'unchanged' ? null : next.inMs, next.when === 'probe' ? next.failedProbes : null, wakes, restMs],
     );
   }
 
@@ -198,12 +201,12 @@ export class BacklogsRepository extends DueRows {
    * Releases the lease until the next parked delivery is due. A backlog without one is deleted unless its webhook is spilled: then the next parked
    * delivery wakes it. One that was woken meanwhile is due at once.
    */
-  async releaseUntilDue(transaction: Transaction, claim: Claim): Promise<void> {
+  async releaseUntilDue(transaction: Transaction, claim: Claim, restMs: number): Promise<void> {
     const { webhookId } = claim;
     // locked first: the next statement sees all deliveries parked before, and a later one finds the row as it is then
     const locked = await this.lock(transaction, claim);
     if (!locked) return;
-    if (locked.wakes !== claim.wakes) return this.release(claim, { when: 'unchanged' }, transaction);
+    if (locked.wakes !== claim.wakes) return this.release(claim, { when: 'unchanged' }, restMs, transaction);
     const { rows } = await transaction.query<{ next_due: Date | null; spilled: boolean }>(
       `SELECT spilled, least(
          -- all fresh ones are due
@@ -219,9 +222,10 @@ export class BacklogsRepository extends DueRows {
       await transaction.query('DELETE FROM backlog WHERE webhook_id = $1', [webhookId]);
       return;
     }
-    await transaction.query("UPDATE backlog SET next_due = $2, lease_id = NULL, leased_until = '-infinity' WHERE webhook_id = $1", [
+    await transaction.query(`UPDATE backlog SET next_due = $2, lease_id = NULL, leased_until = ${restedAt('$3')} WHERE webhook_id = $1`, [
       webhookId,
       next.next_due ?? 'infinity',
+      restMs,
     ]);
   }
 }

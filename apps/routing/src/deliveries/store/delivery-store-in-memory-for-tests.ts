@@ -279,7 +279,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     hook.version += 1;
   }
 
-  async finishClosing(claim: Claim): Promise<'direct' | 'more'> {
+  async finishClosing(claim: Claim, restMs = 0): Promise<'direct' | 'more'> {
     const { webhookId } = claim;
     if (this.rows(webhookId).some(({ fresh, dueAt }) => fresh && dueAt !== null)) return 'more';
     const backlog = this.leased(claim);
@@ -291,15 +291,15 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       Object.assign(hook, { spilled: limited, closingUntil: 0 });
       hook.version += 1;
     }
-    this.releaseUntilDue(claim);
+    this.releaseUntilDue(claim, restMs);
     return 'direct';
   }
 
-  async release(claim: Claim, next: NextLook): Promise<void> {
+  async release(claim: Claim, next: NextLook, restMs = 0): Promise<void> {
     const backlog = this.leased(claim);
     if (!backlog) return;
-    if (next.when === 'next due') return this.releaseUntilDue(claim);
-    Object.assign(backlog, { leaseId: null, leasedUntil: 0 });
+    if (next.when === 'next due') return this.releaseUntilDue(claim, restMs);
+    Object.assign(backlog, { leaseId: null, leasedUntil: Date.now() + restMs });
     if (backlog.wakes !== claim.wakes) return void (backlog.nextDue = Date.now());
     if (next.when !== 'unchanged') backlog.nextDue = Date.now() + next.inMs;
     if (next.when === 'probe') backlog.failedProbes = next.failedProbes;
@@ -356,14 +356,15 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return backlog?.leaseId === leaseId ? backlog : undefined;
   }
 
-  private releaseUntilDue(claim: Claim): void {
+  private releaseUntilDue(claim: Claim, restMs: number): void {
     const backlog = this.leased(claim);
     if (!backlog) return;
-    if (backlog.wakes !== claim.wakes) return void Object.assign(backlog, { nextDue: Date.now(), leaseId: null, leasedUntil: 0 });
+    const released = { leaseId: null, leasedUntil: Date.now() + restMs };
+    if (backlog.wakes !== claim.wakes) return void Object.assign(backlog, { nextDue: Date.now(), ...released });
     const waiting = this.rows(claim.webhookId).filter(({ dueAt }) => dueAt !== null);
     const dues = waiting.map(({ fresh, dueAt, inFlightUntil }) => (fresh && inFlightUntil > 0 ? inFlightUntil : (dueAt ?? Infinity)));
     if (dues.length === 0 && !this.hooks.get(claim.webhookId)?.spilled) this.backlogs.delete(claim.webhookId);
-    else Object.assign(backlog, { nextDue: Math.min(Infinity, ...dues), leaseId: null, leasedUntil: 0 });
+    else Object.assign(backlog, { nextDue: Math.min(Infinity, ...dues), ...released });
   }
 }
 

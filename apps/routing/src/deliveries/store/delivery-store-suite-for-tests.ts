@@ -165,6 +165,20 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await claim(id)).toBeDefined();
     });
 
+    it.each([
+      ['when nothing is left', async (own: Claim) => expect(await store.finishClosing(own, 300)).toBe('direct')],
+      ['until what is due next', (own: Claim) => store.release(own, { when: 'next due' }, 300)],
+      ['for later', (own: Claim) => store.release(own, { when: 'later', inMs: 0 }, 300)],
+    ])('is leased to nobody while it rests after its release %s, whatever arrives', async (_, release) => {
+      const id = await webhook(5);
+      await store.parkFailed(failed(delivery(id), 0));
+      await release(await claimed(id));
+      await store.parkFresh(id, [delivery(id)]);
+      expect(await claim(id)).toBeUndefined();
+      await new Promise((resolve) => setTimeout(resolve, 350));
+      expect(await claim(id)).toBeDefined();
+    });
+
     it('takes a failed delivery when it is due, and leaves its webhook direct', async () => {
       const id = await webhook();
       const [now, later] = [delivery(id), delivery(id)];

@@ -127,10 +127,14 @@ export abstract class DeliveryStore {
   abstract closeBreaker(claim: Claim): Promise<void>;
   /** For a moment new deliveries wait, so that the end of the backlog can be reached. */
   abstract startClosing(claim: Claim, forMs: number): Promise<void>;
-  /** Ends the spilled mode and the lease if no fresh delivery is parked. */
-  abstract finishClosing(claim: Claim): Promise<'direct' | 'more'>;
-  /** Ends the lease. A backlog that was woken since `claim` was read is due at once, whatever `next` is. */
-  abstract release(claim: Claim, next: NextLook): Promise<void>;
+  /** Ends the spilled mode and the lease if no fresh delivery is parked. `restMs`: as for `release`. */
+  abstract finishClosing(claim: Claim, restMs?: number): Promise<'direct' | 'more'>;
+  /**
+   * Ends the lease. A backlog that was woken since `claim` was read is due at once, whatever `next` is.
+   *
+   * @param restMs nobody leases the backlog for this long, whatever arrives
+   */
+  abstract release(claim: Claim, next: NextLook, restMs?: number): Promise<void>;
 }
 
 /**
@@ -239,7 +243,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.webhooks.startClosing(webhookId, forMs);
   }
 
-  async finishClosing(claim: Claim): Promise<'direct' | 'more'> {
+  async finishClosing(claim: Claim, restMs = 0): Promise<'direct' | 'more'> {
     const { webhookId } = claim;
     return this.database.transaction(async (transaction) => {
       await this.webhooks.lock(transaction, webhookId);
@@ -250,15 +254,15 @@ export class PostgresDeliveryStore extends DeliveryStore {
       if (backlog && backlog.failedProbes !== null) return 'more';
       if (backlog) {
         await this.webhooks.finishClosing(transaction, webhookId);
-        await this.backlogs.releaseUntilDue(transaction, claim);
+        await this.backlogs.releaseUntilDue(transaction, claim, restMs);
       }
       return 'direct';
     });
   }
 
-  async release(claim: Claim, next: NextLook): Promise<void> {
-    if (next.when !== 'next due') return this.backlogs.release(claim, next);
-    await this.database.transaction((transaction) => this.backlogs.releaseUntilDue(transaction, claim));
+  async release(claim: Claim, next: NextLook, restMs = 0): Promise<void> {
+    if (next.when !== 'next due') return this.backlogs.release(claim, next, restMs);
+    await this.database.transaction((transaction) => this.backlogs.releaseUntilDue(transaction, claim, restMs));
   }
 
   /** Runs `store` in one transaction with the report, if there is one. */
