@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { UserId, WebhookId } from '#contracts';
+import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { LaneIntake } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
@@ -31,7 +31,7 @@ describe('a dispatcher', () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, OWNER);
     const targets = new Targets(createLog('dispatcher', 'silent'), store, new SecretBox([]));
-    const none = {} as never;
+    const none = { add() {} } as never;
     const dispatcher = new Dispatcher(
       ...([createLog('dispatcher', 'silent'), RoutingConfig.read({}), store, targets, new ReceiverStates(), attempts as never] as const),
       ...([none, notices as never, () => 0.5, new RunningClock()] as const),
@@ -46,6 +46,29 @@ describe('a dispatcher', () => {
     third!.isOwn = () => false;
     await first!.run(() => {});
     expect([...store.parked.get(WEBHOOK)!.keys()]).toEqual(['1-1', '1-2']);
+  });
+
+  it('lets the backlog wait for the attempt in flight of an emitter before it parks the later ones of it', async () => {
+    const ended = Promise.withResolvers<void>();
+    const make = async () => {
+      await ended.promise;
+      return { ...GONE, verdict: 'delivered' };
+    };
+    const { store, dispatcher } = dispatching({ make });
+    const [first, , other] = ['dc_1', 'dc_1', 'dc_2'].map((emitterId, nth) =>
+      dispatcher.firstAttempt({ ...deliveryOf(nth + 1), emitterId: emitterId as EmitterId }, 1, OWNER),
+    );
+    const attempted = first!.run(() => {});
+    await jest.advanceTimersByTimeAsync(50);
+    await store.spill(WEBHOOK, null);
+    dispatcher.firstAttempt(deliveryOf(4), 2, OWNER);
+    await other!.run(() => {});
+    expect([...store.parked.get(WEBHOOK)!.keys()].sort()).toEqual(['1-1', '1-2', '1-3', '1-4']);
+    expect(await store.take(WEBHOOK, 10)).toEqual({ parked: [], inFlight: true });
+    ended.resolve();
+    await attempted;
+    await dispatcher.idle();
+    expect((await store.take(WEBHOOK, 10)).parked.map(({ delivery }) => delivery.place.seq)).toEqual([2, 3, 4]);
   });
 
   it('parks the deliveries that wait for a webhook that is switched off, in order before later ones', async () => {

@@ -180,9 +180,14 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /**
    * Parks the waiting deliveries to a spilled webhook, of all lanes, as many as fit into one statement. Not those that another process may have
-   * delivered: they would be delivered again.
+   * delivered: they would be delivered again. The attempts in flight are parked before: the Drainer must not begin later ones of their emitters until
+   * they have ended.
    */
   private async parkWaiting(receiver: ReceiverState): Promise<void> {
+    const before = [...this.inFlight].filter((attempt) => attempt.receiver === receiver);
+    const parked = await Promise.all(before.map((attempt) => (attempt.parking ??= this.parkInFlight(attempt))));
+    // then the lanes try again
+    if (parked.includes(false)) return this.targets.outdate(receiver.webhookId);
     const chunk: Waiting[] = [];
     let bytes = 0;
     for (const waiting of receiver.waiting) {
