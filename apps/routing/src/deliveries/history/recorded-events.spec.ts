@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { type FindEvent, findEvent } from '#contracts';
-import type { LogReader } from '#messaging';
+import { eventPlace, readEventRecord } from '#events';
+import { type LogReader, LogRecord } from '#messaging';
 import { FakeMessages } from '#testing';
 import { RoutingConfig } from '../../routing.config.js';
 import { RecordedEvents } from './recorded-events.js';
@@ -17,6 +18,19 @@ it('few events of an account are read from the log at a time', async () => {
   const ofOther = events.look('u_2', 'dc_1', PLACE);
   end.resolve(new Map());
   expect(await Promise.all([...reads.slice(0, -1), ofOther, events.look('u_1', 'dc_1', PLACE)])).toEqual(Array(6).fill(undefined));
+});
+
+it('an event without an id has the same emit id as when it was delivered, although the clock of its partition was ahead', async () => {
+  const messages = new FakeMessages();
+  messages.replyTo(findEvent, () => ({ event: null, deletions: [] }));
+  const message = { key: Buffer.from('dc_1'), value: Buffer.from('1'), timestamp: '1000', offset: '7', attributes: 0, headers: {} };
+  const [read, alone] = [1500, 1000].map((clock) => new LogRecord('events', 1, message, clock));
+  const reader = {
+    bounds: async () => new Map([[1, { from: 0, to: 8 }]]),
+    read: async (...[, , , take]: Parameters<LogReader['read']>) => void take(1, [alone!]),
+  } as unknown as LogReader;
+  const found = await new RecordedEvents(messages as never, reader, RoutingConfig.read({})).find('u_1', 'dc_1', eventPlace(read!));
+  expect(found).toEqual(readEventRecord(read!));
 });
 
 it.each<[string, boolean | undefined, (events: RecordedEvents) => Promise<unknown>]>([

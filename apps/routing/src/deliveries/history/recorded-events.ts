@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC, findEvent, isNotFound, type StoredEvent, type UserId } from '#contracts';
 import { deletedBy, type EmittedEvent, type EventPlace, eventIdOf, logPlaceOf, readEventRecord } from '#events';
 import { LimitPerKey } from '#limits';
-import { LogReader, Messages } from '#messaging';
+import { LogReader, type LogRecord, Messages } from '#messaging';
 import { RoutingConfig } from '../../routing.config.js';
 
 /** Events of one account that are read from the log at a time: each takes a consumer, for up to 25 seconds. */
@@ -70,9 +70,10 @@ export class RecordedEvents {
     const range = new Map([[partition, { from: offset, to: offset + 1 }]]);
     await this.reader.read('routing', EVENTS_TOPIC, range, (_, [record]) => {
       if (!record) return false;
-      const event = readEventRecord(record, { maxBytes: this.config.maxEventBytes });
       // its clock is only known to who has read the partition from before it
-      if (event.kind === 'event' && event.emitterId === emitterId && isPossible(place, record.timestamp)) found = { ...event, place };
+      const recorded = Object.create(record, { clock: { value: place.ms } }) as LogRecord;
+      const event = readEventRecord(recorded, { maxBytes: this.config.maxEventBytes });
+      if (event.kind === 'event' && event.emitterId === emitterId && isPossible(place, record.timestamp)) found = event;
       return false;
     });
     return found;
