@@ -101,6 +101,7 @@ describe('the parked deliveries of an account', () => {
     await store.settle(webhook, [{ delivery: each, delivered: false, attempts, tries: 2, pauseMs: LONG }], { leaseId: 'own' });
     const [rows, bytes] = await has();
     expect([rows, Math.floor((bytes - ROW - LARGE) / 1000)]).toEqual([1, 1]);
+    await store.disable((await store.findTargets([webhook]))[0]!, []);
     await store.giveUp(webhook);
     expect(await has()).toEqual([rows, bytes]);
     while ((await parked.deleteGivenUp(-1000)) > 0);

@@ -194,9 +194,11 @@ export class DeliveryStoreInMemory extends DeliveryStore {
   }
 
   async giveUp(webhookId: WebhookId): Promise<number> {
+    const hook = this.hooks.get(webhookId);
+    if (!hook?.giving_up) return 0;
     const waiting = this.rows(webhookId).filter(({ dueAt }) => dueAt !== null);
     for (const row of waiting) row.dueAt = null;
-    if (waiting.length === 0) Object.assign(this.hooks.get(webhookId) ?? {}, { giving_up: false });
+    if (waiting.length === 0) hook.giving_up = false;
     return waiting.length;
   }
 

@@ -382,6 +382,15 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await target()).toMatchObject({ active: false, giving_up: false });
     });
 
+    it('gives nothing up of a webhook that was switched on again', async () => {
+      const id = await webhook();
+      await store.parkFailed(failed(delivery(id), 0));
+      await store.disable(await receiverOf(id), []);
+      await under.activate(id, owner);
+      expect(await store.giveUp(id)).toBe(0);
+      expect(await taken(id)).toHaveLength(1);
+    });
+
     it('parks what is fresh of a disabled webhook, and gives it up', async () => {
       const id = await webhook();
       await store.spill(id, null);

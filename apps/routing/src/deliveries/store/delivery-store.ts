@@ -99,7 +99,7 @@ export abstract class DeliveryStore {
    * whether it did; then `reports` are published.
    */
   abstract disable(receiver: Attempted, reports: AccountRecord[], ifFailingForMs?: number): Promise<boolean>;
-  /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns how many: 0 if none is left. */
+  /** Gives up a batch of the deliveries that wait for a disabled webhook. Returns how many: 0 if none is left, or it was switched on meanwhile. */
   abstract giveUp(webhookId: WebhookId): Promise<number>;
 
   /** How long until the next backlog is due, in ms, not positive if it is; null or more than LONGEST_MS if none is due before the next look. */

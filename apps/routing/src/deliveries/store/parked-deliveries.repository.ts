@@ -296,13 +296,15 @@ export class ParkedDeliveriesRepository {
     return row && { ...parkedOf(webhookId, row), dueInMs: Number(row.due_in_ms) };
   }
 
-  /** Gives up waiting deliveries to a webhook. Returns how many: 0 if none is left. */
+  /** Gives up waiting deliveries to a disabled webhook. Returns how many: 0 if none is left, or its owner has switched it on. */
   async giveUp(webhookId: WebhookId): Promise<number> {
     const { rowCount } = await this.database.query(
-      `WITH batch AS MATERIALIZED (
-         (SELECT webhook_id, ms, seq FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT $2)
+      `WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE id = $1 AND giving_up FOR SHARE), batch AS MATERIALIZED (
+         (SELECT webhook_id, ms, seq FROM parked_delivery
+          WHERE webhook_id = (SELECT id FROM hook) AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT $2)
          UNION ALL
-         (SELECT webhook_id, ms, seq FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT $2)
+         (SELECT webhook_id, ms, seq FROM parked_delivery
+          WHERE webhook_id = (SELECT id FROM hook) AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT $2)
        )
        UPDATE parked_delivery SET due_at = NULL, failed_at = now() FROM batch WHERE ${IS_IN_BATCH} AND due_at IS NOT NULL`,
       [webhookId, AT_ONCE],
