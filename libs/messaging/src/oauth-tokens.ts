@@ -34,7 +34,7 @@ export function oauthTokens({ tokenUrl, clientId, clientSecret, scope }: Client)
       body: new URLSearchParams({ grant_type: 'client_credentials', ...(scope === undefined ? {} : { scope }) }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     }).catch((error: Error) => {
-      throw new kafkajs.KafkaJSConnectionError(`${host} does not respond: ${String(error.cause ?? error.message)}`);
+      throw new kafkajs.KafkaJSConnectionError(`${host} does not respond: ${(error.cause instanceof Error ? error.cause : error).message}`);
     });
     if (!response.ok && !REFUSALS.has(response.status)) throw new kafkajs.KafkaJSConnectionError(`${host} responds ${response.status}`);
     const body = (await response.json().catch(() => ({}))) as { access_token?: unknown; expires_in?: unknown; error?: unknown };
