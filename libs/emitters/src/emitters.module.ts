@@ -12,6 +12,8 @@ const SETTINGS = {
   groupOf: ({ owner_id }: EmitterState) => owner_id,
   groupConcurrency: 8,
   loneGroupConcurrency: 28,
+  // those that wait must not keep the facts of others from being read
+  maxOutstanding: 10_000,
 };
 
 @Controller()

@@ -130,7 +130,8 @@ describe('the components', () => {
   });
 
   it('stay in the registry, or out of it, as the operator has decided when those that ship with Sluice are registered again', async () => {
-    const ship = (hash: string) => registry.register('feed', code(hash, 'feed'), null);
+    const file = '/app/components/feed.mjs';
+    const ship = (hash: string) => registry.register('feed', code(hash, 'feed'), file, true);
     const registered = async () => (await components.describeRegistered('feed'))?.code_hash;
     await ship('s1');
     await ship('s2');
@@ -146,6 +147,10 @@ describe('the components', () => {
     // the operator returns to the one that ships with Sluice, and gets its next versions
     await registry.register('feed', code('s4', 'feed'), 'components/feed.mjs');
     await ship('s4');
+    await ship('s5');
+    expect(await registered()).toBe('s5');
+    // by the previous version, after a roll back
+    await registry.register('feed', code('s4', 'feed'), file);
     await ship('s5');
     expect(await registered()).toBe('s5');
   });

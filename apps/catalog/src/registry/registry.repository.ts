@@ -55,9 +55,11 @@ export class RegistryRepository {
   /**
    * Makes this code the registry's component of its key. Sources of the previous one keep running its code.
    *
-   * @param url where the operator has it from; null: it ships with Sluice, and does not return or replace what the operator has removed or registered
+   * @param file where it was read
+   * @param shipped it ships with Sluice, and does not return or replace what the operator has removed or registered
    */
-  async register(key: string, code: InspectedCode, url: string | null): Promise<void> {
+  async register(key: string, code: InspectedCode, file: string, shipped = false): Promise<void> {
+    const url = shipped ? null : file;
     await this.database.transaction(async (transaction) => {
       // serialises registrations of the same key
       await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`registry ${key}`]);
@@ -65,11 +67,12 @@ export class RegistryRepository {
       const registered = await rows.findOneBy({ registered: true, key });
       if (registered?.code_hash === code.hash) {
         // the operator has registered the one that ships with Sluice, which its next version may replace
-        if (url === null && registered.component_url !== null) await rows.update({ id: registered.id }, { component_url: null });
+        if (shipped && registered.component_url !== null) await rows.update({ id: registered.id }, { component_url: null });
         return;
       }
-      const isOperators = registered ? registered.component_url !== null : await rows.existsBy({ owner_id: IsNull(), key });
-      if (url === null && isOperators) return;
+      // the previous version, which may run beside this one, registers what ships with Sluice with its path
+      const isOperators = registered ? ![null, file].includes(registered.component_url) : await rows.existsBy({ owner_id: IsNull(), key });
+      if (shipped && isOperators) return;
       const id = newId('component');
       await this.components.add(transaction, { id, owner_id: null, code, component_url: url });
       await this.components.register(transaction, key, id);

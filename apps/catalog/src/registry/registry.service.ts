@@ -61,7 +61,7 @@ export class RegistryService {
       }));
     const { key } = known.description;
     if (key === null) throw new Invalid(`${basename(file)}: a registered component must have a key`);
-    await this.registry.register(key, known, shipped ? null : file);
+    await this.registry.register(key, known, file, shipped);
     return key;
   }
 }

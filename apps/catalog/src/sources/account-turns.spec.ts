@@ -53,7 +53,7 @@ it('a change that waits for too long, or behind too many others, is refused and 
   const waiting = Array.from({ length: 64 }, (_, n) => turns.take(ME, work(`${n}`)));
   const late = Promise.allSettled(waiting);
   await expect(turns.take(ME, work('too many'))).rejects.toMatchObject({ code: 'too_many_requests' });
-  await jest.advanceTimersByTimeAsync(8000);
+  await jest.advanceTimersByTimeAsync(4000);
   for (const result of await late) expect(result).toMatchObject({ reason: { code: 'unavailable' } });
   const next = turns.take(ME, work('next'));
   await end('first');

@@ -7,8 +7,8 @@ import { within } from '#service';
 const AT_ONCE = 2;
 /** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
 const MAX_WAITING = 64;
-/** Less than a caller waits. Changed credentials may have to be copied to very many sources. */
-const WAIT_MS = 8000;
+/** With the wait for a lock that follows, less than a caller waits. Changed credentials may have to be copied to very many sources. */
+const WAIT_MS = 4000;
 
 /** Lets the changes of an account that wait for each other in the database wait here instead, without a connection. */
 @Injectable()

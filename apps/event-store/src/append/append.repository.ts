@@ -13,7 +13,7 @@ import {
   type Stream,
   WAITING_STREAM,
 } from '#events';
-import { Database, type Transaction } from '#database';
+import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
 import { EventProgress } from './event-store.entity.js';
@@ -333,15 +333,16 @@ export class AppendRepository {
    * Deletes the emitters' events whose clock is before `ms`, some at a time. Returns how many. Withdrawn emits are kept: the runtime may learn later that
    * the emitter is deleted.
    */
-  async deleteBefore(ms: number, emitterIds: string[]): Promise<number> {
+  async deleteBefore(ms: number, emitterIds: string[], session: Session = this.database): Promise<number> {
     for (let deleted = 0; ;) {
-      const { rowCount } = await this.database.query({
+      const { rowCount } = await session.query({
         name: 'events-remove-before',
         text: `DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM event WHERE emitter_id = ANY ($1) AND ms < $2 LIMIT ${DELETED_TOGETHER}))`,
         values: [emitterIds, ms],
       });
       deleted += rowCount ?? 0;
-      if ((rowCount ?? 0) < DELETED_TOGETHER) return deleted;
+      // not if there were fewer: another transaction may have deleted some of them meanwhile
+      if (!rowCount) return deleted;
     }
   }
 

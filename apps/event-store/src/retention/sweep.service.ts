@@ -103,23 +103,24 @@ export class DeletedEmitters extends EmitterChangeHandler {
   }
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
-    transaction.afterCommit(async () => {
-      for (const { state } of changes) await this.deleteEvents(state);
-    });
+    for (const { state } of changes) {
+      if (state.deleted) transaction.afterCommit(() => this.deleteAll(state));
+      // nearly always, its events were deleted after its removal; the sweep does not look for them
+      else if (state.removed_at_ms !== undefined) await this.deleteBefore(state.removed_at_ms, state, transaction);
+    }
   }
 
-  private async deleteEvents({
-    emitter_id,
-    deleted,
-    removed_at_ms = deleted ? Number.MAX_SAFE_INTEGER : undefined,
-  }: EmitterState): Promise<void> {
-    if (removed_at_ms === undefined) return;
+  private async deleteAll(state: EmitterState): Promise<void> {
     try {
-      const events = await this.events.deleteBefore(removed_at_ms, [emitter_id]);
-      if (deleted || events > 0) this.log.info({ emitter_id, events }, 'emitter.events-deleted');
+      await this.deleteBefore(state.removed_at_ms ?? Number.MAX_SAFE_INTEGER, state);
     } catch (error) {
       // the sweep retries
-      this.log.warn({ emitter_id, err: error }, 'emitter.events-not-deleted');
+      this.log.warn({ emitter_id: state.emitter_id, err: error }, 'emitter.events-not-deleted');
     }
+  }
+
+  private async deleteBefore(ms: number, { emitter_id, deleted }: EmitterState, transaction?: Transaction): Promise<void> {
+    const events = await this.events.deleteBefore(ms, [emitter_id], transaction);
+    if (deleted || events > 0) this.log.info({ emitter_id, events }, 'emitter.events-deleted');
   }
 }

@@ -180,7 +180,8 @@ it.each([
   await parked.parkAgain(owner, delivery, { attempts: [], fresh: true });
   expect(await outcomes()).toEqual({ waiting: 1, failed: 0, delivered: 0 });
   expect((await parked.take(webhook, 10)).parked).toMatchObject([{ tries: 0 }]);
-  await parked.settle(routing.database, webhook, [{ ...failed, tries: 1, pauseMs: 5000 }]);
+  await routing.database.query("UPDATE backlog SET lease_id = 'own' WHERE webhook_id = $1", [webhook]);
+  await parked.settle(routing.database, webhook, [{ ...failed, tries: 1, pauseMs: 5000 }], 'own');
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
 });
 

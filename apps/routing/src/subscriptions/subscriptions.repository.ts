@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type FindOptionsWhere, Index, IsNull, LessThan, Not, PrimaryColumn, Repository, Unique } from 'typeorm';
 import { type EmitterId, newId, type Subscription, type SubscriptionId, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
-import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, deleteOlder, type Transaction } from '#database';
 
 @Entity('subscription')
 @Unique('subscription_owner_id_emitter_id_event_name_listener_id_key', ['owner_id', 'emitter_id', 'event_name', 'listener_id'])
@@ -12,7 +12,7 @@ import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
 @Index('subscription_of_listener', ['listener_id'])
 @Index('subscription_of_emitter', ['emitter_id'])
 @Index('subscription_of_owner', ['owner_id', 'id'])
-@Index('subscription_ended', ['emitter_id'], { where: 'ended_at IS NOT NULL' })
+@Index('subscription_ended', ['ended_at'], { where: 'ended_at IS NOT NULL' })
 export class SubscriptionRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   id!: Subscription['id'];
@@ -40,7 +40,7 @@ export class SubscriptionRow {
 }
 
 const COLUMNS = ['id', 'emitter_id', 'listener_id', 'event_name'];
-const DELETE_BATCH = 10_000;
+const DAY_MS = 86_400_000;
 
 /** The only writer of the table `subscription`. */
 @Injectable()
@@ -124,14 +124,7 @@ export class SubscriptionsRepository {
 
   /** Deletes those that ended so long ago that they cannot apply to anything any more. */
   async deleteEnded(olderThanDays: number): Promise<void> {
-    for (let deleted = DELETE_BATCH; deleted === DELETE_BATCH;) {
-      const { rowCount } = await this.database.query(
-        `DELETE FROM subscription WHERE id IN (
-           SELECT id FROM subscription WHERE ended_at < now() - $1 * interval '1 day' LIMIT ${DELETE_BATCH} FOR UPDATE SKIP LOCKED)`,
-        [olderThanDays],
-      );
-      deleted = rowCount ?? 0;
-    }
+    await deleteOlder(this.database, 'subscription', 'ended_at', new Date(Date.now() - olderThanDays * DAY_MS));
   }
 }
 

@@ -272,7 +272,7 @@ describe('the endpoints of sources', () => {
 
   it.each([
     ['run nothing for a client that has given up before the turn of its request', 5001, 'not run', 0],
-    ['run for a client that closes its connection at once', 4999, REPLY, 1],
+    ['run for a client that closes its connection at once, however late its turn comes', 4999, REPLY, 1],
   ])('%s', async (_, waitedMs, expected, runs) => {
     customResponse = true;
     reply = REPLY;
@@ -281,9 +281,11 @@ describe('the endpoints of sources', () => {
     const clock = jest.spyOn(performance, 'now').mockReturnValue(0);
     try {
       const response = service.accept(DEPLOYMENT, EVENT, closed.promise);
-      closed.resolve();
       await new Promise(setImmediate);
       clock.mockReturnValue(waitedMs);
+      closed.resolve();
+      await new Promise(setImmediate);
+      clock.mockReturnValue(20_000);
       resolve();
       expect(await response).toEqual(expected);
       expect(executed).toHaveLength(runs);

@@ -150,9 +150,9 @@ export class EndpointsService {
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return 'busy';
     const since = performance.now();
-    let hasClosed = false;
-    void closed.then(() => (hasClosed = true));
-    const hasLeft = () => hasClosed && performance.now() - since > GIVES_UP_AFTER_MS;
+    let hasGivenUp = false;
+    void closed.then(() => (hasGivenUp = performance.now() - since > GIVES_UP_AFTER_MS));
+    const hasLeft = () => hasGivenUp;
     // the hooks of a change that is being applied run first
     await this.directory.learnt(run.source_id);
     return new Promise<EndpointResponse>((resolve, reject) => {

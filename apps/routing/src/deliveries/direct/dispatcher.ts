@@ -33,6 +33,8 @@ const CLOSING_LOOK_MS = 20;
 const PARKED_AT_ONCE = { deliveries: 200, bytes: 4 * 1024 * 1024 };
 /** Under memory pressure, a webhook is spilled if its queue is this long and its attempts take this many times longer than the mean. */
 const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
+/** Between two attempts to park what is in flight, while the database refuses it. */
+const NOT_PARKED_PAUSE_MS = 500;
 /** The receivers of one account that are spilled in one tick. */
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
@@ -186,8 +188,11 @@ export class Dispatcher implements OnApplicationShutdown {
   private async parkWaiting(receiver: ReceiverState): Promise<void> {
     const before = [...this.inFlight].filter((attempt) => attempt.receiver === receiver);
     const parked = await Promise.all(before.map((attempt) => (attempt.parking ??= this.parkInFlight(attempt))));
-    // then the lanes try again
-    if (parked.includes(false)) return this.targets.outdate(receiver.webhookId);
+    // then the lanes look again
+    if (parked.includes(false)) {
+      await new Promise((resolve) => setTimeout(resolve, NOT_PARKED_PAUSE_MS));
+      return this.targets.outdate(receiver.webhookId);
+    }
     const chunk: Waiting[] = [];
     let bytes = 0;
     for (const waiting of receiver.waiting) {

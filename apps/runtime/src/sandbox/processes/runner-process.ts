@@ -203,7 +203,9 @@ export class RunnerProcess {
     const { hash } = component;
     const { code, packages } = this.hashes.has(hash) ? { code: undefined, packages: undefined } : component;
     this.hashes.add(hash);
+    const begun = performance.now();
     const variables = variablesOf(job);
+    run.mainMs += performance.now() - begun;
     const module = `${hash} ${variables}`;
     if (!this.modules.has(module)) this.codeLength += component.code.length;
     this.modules.add(module);
