@@ -54,7 +54,7 @@ describe('what the runtime returns about a component', () => {
     await expect(controller.bundle(FILES)).rejects.toMatchObject({ details: { errors: [{ field: 'component_url', message }] } });
   });
 
-  it('waits for the turn of the account, and costs as much as a run that is killed', async () => {
+  it('waits for the turn of the account, and costs as much as a run', async () => {
     await controller.inspect({ code: '', owner_id: 'u_1' });
     await controller.bundle({ ...FILES, owner_id: 'u_1' });
     expect(turns).toEqual([
