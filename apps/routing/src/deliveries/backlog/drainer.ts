@@ -7,6 +7,7 @@ import { accountShareOf, RoutingConfig } from '../../routing.config.js';
 import { Attempts, type RetryStep } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, keptAttempts, type Outcome } from '../delivery.js';
+import { disableGone } from '../gone-receivers.js';
 import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { disabledReports, failureReportOf, Notices } from '../notices.js';
@@ -322,11 +323,8 @@ export class Drainer {
     return true;
   }
 
-  /** Disables the webhook, unless it has another URL by now: then the delivery is attempted there. Returns the outcome to store. */
-  private async gone(target: Target, delivery: Delivery, outcome: Outcome): Promise<Outcome> {
-    if (await this.store.disable(target, disabledReports(target, 'gone', delivery))) this.notices.disabled(target, 'gone');
-    this.targets.outdate(target.id);
-    return (await this.targets.hasMoved(target)) ? { ...outcome, pauseMs: 0 } : outcome;
+  private gone(target: Target, delivery: Delivery, outcome: Outcome): Promise<Outcome> {
+    return disableGone({ store: this.store, targets: this.targets, notices: this.notices }, target, delivery, outcome);
   }
 
   private release(claim: Claim, next: NextLook): Promise<void> {

@@ -9,7 +9,8 @@ import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, detached, type Outcome } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';
-import { disabledReports, failureReportOf, Notices } from '../notices.js';
+import { disableGone } from '../gone-receivers.js';
+import { failureReportOf, Notices } from '../notices.js';
 import { RunningClock } from '../attempt/running-clock.js';
 import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { type Target, Targets } from '../receivers/targets.js';
@@ -271,14 +272,10 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Applies what a failure means for the receiver. Returns the outcome to store. */
   private async judge(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<Outcome> {
-    const { webhookId } = receiver;
     const { verdict, retryAfterMs } = outcome;
     if (verdict === 'gone') {
       await this.parkAll(receiver);
-      // other attempts in flight may have the same outcome
-      if (await this.store.disable(target, disabledReports(target, 'gone', delivery))) this.notices.disabled(target, 'gone');
-      this.targets.outdate(webhookId);
-      return (await this.targets.hasMoved(target)) ? { ...outcome, pauseMs: 0 } : outcome;
+      return disableGone({ store: this.store, targets: this.targets, notices: this.notices }, target, delivery, outcome);
     }
     if (verdict === 'failed') await this.store.markFailing(target, longestSilence(this.config.retrySchedule));
     if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
