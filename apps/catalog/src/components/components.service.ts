@@ -12,6 +12,7 @@ import {
   type UserId,
 } from '#contracts';
 import { Database } from '#database';
+import { SharedWork } from '#limits';
 import { Messages } from '#messaging';
 import { CatalogConfig } from '../catalog.config.js';
 import { codeHash, componentOf, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
@@ -19,17 +20,10 @@ import { ComponentsRepository } from './components.repository.js';
 import { inspectCode, inspectUntil } from './inspect-code.js';
 import { RemoteCode } from './remote-code.js';
 
-/** An inspection in progress. */
-interface Running {
-  inspection: Promise<InspectedCode>;
-  /** When the caller that has begun it stops waiting, in ms since the epoch. */
-  until: number;
-}
-
 @Injectable()
 export class ComponentsService {
-  /** Those that are running, by owner and hash. */
-  private readonly inspections = new Map<string, Running>();
+  /** By owner and hash. */
+  private readonly inspections = new SharedWork<string, InspectedCode>();
 
   constructor(
     private readonly components: ComponentsRepository,
@@ -96,21 +90,8 @@ export class ComponentsService {
   }
 
   /** Of the same code that one owner submits several times at once, the first inspection is used for all. */
-  private async inspected(ownerId: UserId, code: string, until: number): Promise<InspectedCode> {
-    const key = `${ownerId} ${codeHash(code)}`;
-    const running = this.inspections.get(key);
-    if (!running) {
-      const inspection = inspectCode(this.messages, code, { ownerId, until }).finally(() => this.inspections.delete(key));
-      this.inspections.set(key, { inspection, until });
-      return inspection;
-    }
-    try {
-      return await running.inspection;
-    } catch (error) {
-      // it may have failed only because its caller stopped waiting
-      if (Date.now() < running.until || Date.now() >= until) throw error;
-      return this.inspected(ownerId, code, until);
-    }
+  private inspected(ownerId: UserId, code: string, until: number): Promise<InspectedCode> {
+    return this.inspections.do(`${ownerId} ${codeHash(code)}`, until, () => inspectCode(this.messages, code, { ownerId, until }));
   }
 
   /** A component of code that came with a source: inspected, but not stored yet. */

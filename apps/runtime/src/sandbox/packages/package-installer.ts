@@ -2,6 +2,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
+import { SharedWork } from '#limits';
 import type { Spend } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import type { WithMemory } from '../jail/run-in-jail.js';
@@ -52,13 +53,6 @@ interface Tools {
 /** A caller that stops waiting some time. */
 type Waiting = Required<Caller>;
 
-/** An installation in progress. */
-interface Running {
-  bundle: Promise<PackageBundle>;
-  /** When the caller that has begun it stops waiting, in ms since the epoch */
-  until: number;
-}
-
 /** Installs dependencies, in place of those of an earlier attempt. */
 type Install = (dependencies: Record<string, string>) => Promise<InstalledPackage[]>;
 
@@ -79,7 +73,7 @@ const compress = promisify(zstdCompress);
  * Equal requests at the same time share one installation.
  */
 export class PackageInstaller {
-  private readonly running = new Map<string, Running>();
+  private readonly installations = new SharedWork<string, PackageBundle>();
   private readonly limits: InstallLimits;
   private readonly store: PackageStore;
   private readonly quota: DownloadQuota;
@@ -144,22 +138,9 @@ export class PackageInstaller {
     return [...this.tools.shipped.keys()].sort().join(', ');
   }
 
-  private async installed(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
+  private installed(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
     // With the lines, which become part of messages
-    const key = JSON.stringify(wanted);
-    const running = this.running.get(key);
-    if (!running) {
-      const bundle = this.install(wanted, caller).finally(() => this.running.delete(key));
-      this.running.set(key, { bundle, until: caller.until });
-      return bundle;
-    }
-    try {
-      return await running.bundle;
-    } catch (error) {
-      // It may have failed only because its caller stopped waiting
-      if (Date.now() < running.until || Date.now() >= caller.until) throw error;
-      return this.installed(wanted, caller);
-    }
+    return this.installations.do(JSON.stringify(wanted), caller.until, () => this.install(wanted, caller));
   }
 
   private async install(wanted: Wanted[], caller: Waiting): Promise<PackageBundle> {
