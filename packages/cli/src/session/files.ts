@@ -30,10 +30,14 @@ export function secretIn(file: string): string {
   return secret;
 }
 
+/** The secret in the file or, if none is named, in a variable. An empty variable counts as none. */
+export const secretFrom = (file: string | undefined, variable: string | undefined): string | undefined =>
+  file === undefined ? variable || undefined : secretIn(file);
+
 /** The codes of errors that no other argument would avoid: the disk is full, the quota of the user is used up, or the file is too large. */
 const NO_SPACE = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
-/** Carries out what writes to the path. Throws a usage error if the path cannot be written, and a CliError if there is no space. */
+/** Calls a function that writes to the path. Throws a usage error if the path cannot be written, and a CliError if the disk is full. */
 export function writeTo(path: string, write: () => void): void {
   try {
     write();

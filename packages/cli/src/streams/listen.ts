@@ -4,7 +4,7 @@ import { type EventSummary, SluiceError } from '@sluice/client';
 import { findEmitter, findWebhook } from '../resources/find.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
-import { secretIn } from '../session/files.js';
+import { secretFrom } from '../session/files.js';
 import { cell, type Format, listText, printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText } from './event-line.js';
@@ -101,7 +101,7 @@ async function signingSecret(session: Session, { webhook, secretFile }: ListenOp
     const { data } = await session.sluice.getWebhookSecret({ path: { id } });
     return { value: data.secret, shown: `the secret of ${id}` };
   }
-  const given = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET || undefined : secretIn(secretFile);
+  const given = secretFrom(secretFile, session.env.SLUICE_WEBHOOK_SECRET);
   if (given !== undefined)
     return { value: given, shown: secretFile === undefined ? 'SLUICE_WEBHOOK_SECRET' : `the secret in ${secretFile}` };
   const value = `whsec_${randomBytes(24).toString('base64')}`;

@@ -3,7 +3,7 @@ import { jsonOption } from '../session/option-values.js';
 import { findSource } from '../resources/find.js';
 import { endpointOf } from '../resources/kinds.js';
 import { CliError, usageError } from '../session/errors.js';
-import { secretIn } from '../session/files.js';
+import { secretFrom } from '../session/files.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { FIXTURE_NAMES, type FixtureRequest, fixtureRequest } from './fixtures.js';
@@ -46,7 +46,7 @@ async function requestOf(
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(await jsonOption('--data', data, () => session.stdin())),
     };
-  const secret = secretFile === undefined ? session.env.SLUICE_FIXTURE_SECRET || undefined : secretIn(secretFile);
+  const secret = secretFrom(secretFile, session.env.SLUICE_FIXTURE_SECRET);
   if ((fixture === undefined) === (data === undefined))
     throw usageError(`one of --data and --fixture is required; fixtures are ${FIXTURE_NAMES.join(', ')}`);
   const request = fixtureRequest(fixture ?? '', secret);

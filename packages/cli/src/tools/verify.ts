@@ -2,7 +2,7 @@ import { verifyWebhook, WebhookVerificationError } from '@sluice/client';
 import { findWebhook } from '../resources/find.js';
 import { CliError, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
-import { secretIn, utf8 } from '../session/files.js';
+import { secretFrom, utf8 } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
 export interface VerifyOptions {
@@ -43,7 +43,7 @@ export async function secret(session: Session, text: string, { rotate }: { rotat
 async function secretOf(session: Session, secretFile: string | undefined, webhook: string | undefined): Promise<string> {
   if (webhook !== undefined)
     return (await session.sluice.getWebhookSecret({ path: { id: (await findWebhook(session.sluice, webhook)).id } })).data.secret;
-  const secret = secretFile === undefined ? session.env.SLUICE_WEBHOOK_SECRET || undefined : secretIn(secretFile);
+  const secret = secretFrom(secretFile, session.env.SLUICE_WEBHOOK_SECRET);
   if (secret === undefined) throw usageError('--webhook, --secret-file or SLUICE_WEBHOOK_SECRET is required');
   return secret;
 }
