@@ -4,7 +4,7 @@ import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream
 import { JointWrites, LOCK_NOT_AVAILABLE, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { AHEAD_MS, Fenced, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
-import { type Operation, replay, splitBatch } from './replay.js';
+import { type Operation, replay, splitBatch, streamKey } from './replay.js';
 import { StreamCounter, TrimCounter } from './stream-counters.js';
 
 /** The result of a batch. */
@@ -181,7 +181,7 @@ export class AppendService {
   }
 
   private dueStreams(events: EmittedEvent[]): StreamKey[] {
-    return events.filter(({ emitterId, stream }) => this.trims.isDue(`${emitterId} ${stream}`));
+    return events.filter(({ emitterId, stream }) => this.trims.isDue(streamKey(emitterId, stream)));
   }
 }
 

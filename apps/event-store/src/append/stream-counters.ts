@@ -1,6 +1,7 @@
 import type { EmitterId } from '#contracts';
 import { DEFAULT_STREAM, type Stream } from '#events';
 import type { StreamKey } from './append.repository.js';
+import { streamKey } from './replay.js';
 
 /** How many surplus events a stream may have before they are deleted. Deleting them one by one costs three times as much. */
 export const SLACK = 100;
@@ -55,7 +56,7 @@ export class StreamCounter {
   }
 
   private isDue(emitterId: EmitterId, stream: Stream): boolean {
-    const key = `${emitterId} ${stream}`;
+    const key = streamKey(emitterId, stream);
     if (this.seen.has(key)) return false;
     if (this.seen.size >= COUNTED_STREAMS) {
       this.seen.clear();
