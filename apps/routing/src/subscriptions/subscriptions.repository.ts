@@ -122,7 +122,7 @@ export class SubscriptionsRepository {
       .update({ owner_id: ownerId, emitter_id: emitterId, ended_at: Not(IsNull()) }, { ended_at: null });
   }
 
-  /** Deletes those that ended so long ago that they cannot apply to anything any more. */
+  /** Deletes those that ended more than this many days ago. */
   async deleteEnded(olderThanDays: number): Promise<void> {
     await deleteOlder(this.database, 'subscription', 'ended_at', new Date(Date.now() - olderThanDays * DAY_MS));
   }

@@ -573,7 +573,7 @@ describe('an idle connection', () => {
 });
 
 describe('bytes that are not HTTP', () => {
-  it('return 400', async () => {
+  it('return 400 at the beginning of a connection', async () => {
     const { port } = await start();
     const client = connect(port, '127.0.0.1');
     client.write('hello\r\n\r\n');

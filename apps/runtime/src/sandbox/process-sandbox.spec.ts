@@ -41,7 +41,7 @@ describe('ProcessSandbox', () => {
     await sandbox.close();
   });
 
-  it('replaces a process in which code has failed so often while it was loaded that it has loaded much code', async () => {
+  it('replaces a process after code has often failed while it was loaded, because each attempt leaves code in it', async () => {
     const code = 'globalThis.loads = (globalThis.loads ?? 0) + 1; throw new Error(String(globalThis.loads))';
     const sandbox = await startTestSandbox({ maxCodeLength: 2.5 * code.length });
     const loads: (string | undefined)[] = [];
