@@ -10,13 +10,16 @@ import encoderModule from 'kafkajs/src/protocol/encoder.js';
 import responseModule from 'kafkajs/src/protocol/requests/fetch/v11/response.js';
 import { eachSecond } from './each-second.js';
 import { decodeFetchResponse } from './fetch-response.js';
+import { type Cluster, isLost } from './lost-brokers.js';
 
 const refused = (why: string) => Promise.reject(new kafkajs.KafkaJSNonRetriableError(why));
 
 /** A consumer's membership in its group, from a start to a stop. */
 interface ConsumerGroup {
   /** The connections of the consumer, from its creation on. */
-  cluster: object;
+  cluster: Cluster;
+  /** The broker that knows the members; null: it has not joined yet. */
+  coordinator: object | null;
   groupId: string;
   /** null: it has not joined yet, or the group has removed it. */
   memberId: string | null;
@@ -126,7 +129,7 @@ const memberIds = new WeakMap<object, string | null>();
 /** Those that have begun to join, and have no assignment yet. */
 const joining = new WeakSet<ConsumerGroup>();
 /** Codes of errors of Kafka's protocol. */
-const [UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS] = [25, 27];
+const [NOT_COORDINATOR_FOR_GROUP, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS] = [16, 25, 27];
 
 /**
  * kafkajs 2.2.4 emits REBALANCING only if the group announces a rebalance. It joins again without an event if the group has removed the member, so
@@ -152,8 +155,11 @@ group.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
  * kafkajs 2.2.4 fetches again after a failed attempt to join, for instance because a broker that was frozen still loads the group. If the group had removed the
  * member, it then sends no heartbeats, so it never learns that it has to join; if only the response with its assignment was lost, its heartbeats
  * succeed, and it reads its former partitions. With this, it joins again, as if the group had responded so.
+ *
+ * It also sends heartbeats to a coordinator that the cluster has lost, although another broker has taken its place.
  */
 group.heartbeat = function (this: ConsumerGroup, options: { interval: number }): Promise<void> {
+  if (this.coordinator && isLost(this.coordinator, this.cluster)) return Promise.reject(createErrorFromCode(NOT_COORDINATOR_FOR_GROUP));
   if (!joining.has(this)) return heartbeat.call(this, options);
   return Promise.reject(createErrorFromCode(this.memberId === null ? UNKNOWN_MEMBER_ID : REBALANCE_IN_PROGRESS));
 };

@@ -143,6 +143,7 @@ describe('a consumer that the group has removed', () => {
         },
       };
       const cluster = {
+        brokerPool: { brokers: { 1: coordinator } },
         findGroupCoordinator: async () => coordinator,
         findTopicPartitionMetadata: () => [{ partitionId: 3 }],
         getNodeIds: () => ['1'],
