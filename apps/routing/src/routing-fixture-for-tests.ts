@@ -9,6 +9,7 @@ import { BacklogsRepository } from './deliveries/store/backlogs.repository.js';
 import { RoutingWebhookDependents } from './routing-webhook-dependents.js';
 import { RoutingConfig } from './routing.config.js';
 import { AutoSubscriptionRow, AutoSubscriptionsRepository } from './subscriptions/auto-subscriptions.repository.js';
+import { EndedEmittersRepository } from './subscriptions/ended-emitters.repository.js';
 import { EmitterChanges } from './subscriptions/emitter-changes.js';
 import { SubscriptionRow, SubscriptionsRepository } from './subscriptions/subscriptions.repository.js';
 import { SubscriptionsService } from './subscriptions/subscriptions.service.js';
@@ -28,15 +29,19 @@ export class RoutingFixture {
   readonly webhooks: WebhooksRepository;
   readonly webhooksService: WebhooksService;
   readonly subscriptions: SubscriptionsRepository;
+  readonly endedEmitters: EndedEmittersRepository;
   readonly directory: EmitterDirectory;
   readonly service: SubscriptionsService;
 
-  private constructor(private readonly own: FreshDatabase) {
+  readonly changes: EmitterChanges;
+
+  private constructor(readonly own: FreshDatabase) {
     const { database } = own;
     this.backlogs = new BacklogsRepository(database);
     this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents(this.backlogs));
     this.webhooksService = new WebhooksService(this.webhooks, this.config, this.box);
-    this.subscriptions = new SubscriptionsRepository(database, database.rows(SubscriptionRow));
+    this.endedEmitters = new EndedEmittersRepository(database);
+    this.subscriptions = new SubscriptionsRepository(database, database.rows(SubscriptionRow), this.endedEmitters);
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids, owner_id }: { ids?: string[]; owner_id?: UserId }) => {
       if (!this.catalogResponds) throw new Unavailable('away');
@@ -46,7 +51,8 @@ export class RoutingFixture {
         : known.filter((state) => state.owner_id === owner_id).map(({ emitter_id }) => emitter_id);
     };
     const messages = { request: ask } as unknown as Messages;
-    this.directory = new EmitterDirectory(database, messages, new EmitterChanges(this.subscriptions, autoSubscriptions));
+    this.changes = new EmitterChanges(this.subscriptions, autoSubscriptions);
+    this.directory = new EmitterDirectory(database, messages, this.changes);
     this.service = new SubscriptionsService(database, this.subscriptions, autoSubscriptions, this.webhooks, this.directory, this.config);
   }
 

@@ -123,6 +123,8 @@ const ASKED_TOGETHER = 500;
 const ASKED_WITH_DEPLOYMENTS = 20;
 /** For all queries of a call. The caller is reading a topic and sends no heartbeat meanwhile, so this must be well below the session timeout. */
 const ASK_TIMEOUT_MS = 4000;
+/** The longest wait for an emitter that is being changed or deleted, in ms. */
+const HELD_WITHIN_MS = 1000;
 /** More than the caller of any announcement waits. */
 const ANNOUNCED_WITHIN_MS = 30_000;
 
@@ -357,12 +359,15 @@ export class EmitterDirectory {
     return states.map(({ emitter_id }) => stored.has(emitter_id));
   }
 
-  /** Locks an emitter against its deletion until the transaction ends. False if the owner has no such emitter. */
+  /**
+   * Locks an emitter against its deletion until the transaction ends. False if the owner has no such emitter. Fails, as for a database that is down, if the
+   * emitter is being deleted for longer than a second: each caller that waits has a connection.
+   */
   async hold(transaction: Transaction, ownerId: UserId, id: string): Promise<boolean> {
-    const { rowCount } = await transaction.query('SELECT FROM emitter WHERE owner_id = $1 AND id = $2 AND NOT deleted FOR SHARE', [
-      ownerId,
-      id,
-    ]);
+    const { rowCount } = await transaction.query(
+      `SELECT FROM emitter, set_config('lock_timeout', '${HELD_WITHIN_MS}', true) WHERE owner_id = $1 AND id = $2 AND NOT deleted FOR SHARE OF emitter`,
+      [ownerId, id],
+    );
     return rowCount === 1;
   }
 

@@ -8,6 +8,7 @@ import { Backlog } from '../deliveries/store/backlogs.repository.js';
 import { DeletedWebhook, ParkedDelivery } from '../deliveries/store/parked-delivery.entity.js';
 import { ReplayRow } from '../replays/replays.repository.js';
 import { AutoSubscriptionRow } from '../subscriptions/auto-subscriptions.repository.js';
+import { EndedEmitterRow } from '../subscriptions/ended-emitters.repository.js';
 import { PostponedEventRow } from '../routes/postponed-events.repository.js';
 import { SubscriptionRow } from '../subscriptions/subscriptions.repository.js';
 import { secretContext } from '../webhooks/signing-secret.js';
@@ -32,6 +33,7 @@ import { KnowSuspendedAccounts1797897600002 } from './migrations/0017-know-suspe
 import { NoteSwitchesOfWebhooks1797897600004 } from './migrations/0018-note-switches-of-webhooks.js';
 import { DeleteWebhooksInBatches1797984000010 } from './migrations/0019-delete-webhooks-in-batches.js';
 import { EndSubscriptions1798646400001 } from './migrations/0020-end-subscriptions.js';
+import { ListEndedEmitters1798819200001 } from './migrations/0021-list-ended-emitters.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -40,6 +42,7 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     SuspendedAccountRow,
     SubscriptionRow,
     AutoSubscriptionRow,
+    EndedEmitterRow,
     ParkedDelivery,
     DeletedWebhook,
     Backlog,
@@ -73,5 +76,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     NoteSwitchesOfWebhooks1797897600004,
     DeleteWebhooksInBatches1797984000010,
     EndSubscriptions1798646400001,
+    ListEndedEmitters1798819200001,
   ],
 });

@@ -199,10 +199,11 @@ describe('an event of a deleted emitter', () => {
     const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
     await subscribe(source, webhook);
     const before = event(source, '', await remove(source));
-    await routing.subscriptions.deleteEnded(8);
+    const deleteOld = () => routing.endedEmitters.deleteSubscriptions({ days: 8, most: 100, minutes: 15 });
+    await deleteOld();
     expect(await idsOf([before])).toEqual([[webhook]]);
-    await routing.database.query("UPDATE subscription SET ended_at = ended_at - interval '8 days' WHERE emitter_id = $1", [source]);
-    await routing.subscriptions.deleteEnded(8);
+    await routing.database.query("UPDATE ended_emitter SET ended_at = ended_at - interval '8 days' WHERE emitter_id = $1", [source]);
+    await deleteOld();
     expect(await idsOf([before])).toEqual([[]]);
   });
 });

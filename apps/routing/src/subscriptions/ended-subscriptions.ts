@@ -1,24 +1,30 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { LOG, type Log } from '#observability';
-import { SubscriptionsRepository } from './subscriptions.repository.js';
+import { EndedEmittersRepository } from './ended-emitters.repository.js';
 
-const HOUR_MS = 3_600_000;
-/** Until Kafka has deleted what the emitter emitted before its end (libs/contracts/src/topics.ts). */
-const KEEP_DAYS = 8;
+const INTERVAL_MS = 300_000;
+const KEPT = {
+  /** Until Kafka has deleted what the emitter emitted before its end (libs/contracts/src/topics.ts). */
+  days: 8,
+  /** Those of an account: it can create and delete sources all the time. */
+  most: 100_000,
+  /** Longer than a run of `deactivate` waits and takes. */
+  minutes: 15,
+};
 
 /** Deletes subscriptions to deleted emitters when no event can be left to which they apply. */
 @Injectable()
 export class EndedSubscriptions {
   constructor(
     @Inject(LOG) private readonly log: Log,
-    private readonly subscriptions: SubscriptionsRepository,
+    private readonly ended: EndedEmittersRepository,
   ) {}
 
-  @Interval(HOUR_MS)
+  @Interval(INTERVAL_MS)
   async deleteOld(): Promise<void> {
     try {
-      await this.subscriptions.deleteEnded(KEEP_DAYS);
+      await this.ended.deleteSubscriptions(KEPT);
     } catch (error) {
       this.log.warn({ err: error }, 'ended-subscriptions.not-deleted');
     }

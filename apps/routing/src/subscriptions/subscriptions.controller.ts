@@ -13,22 +13,32 @@ import {
   OwnerReference,
   type Subscription,
   SubscriptionReference,
+  type UserId,
 } from '#contracts';
+import { QueuePerKey } from '#limits';
 import { Handles } from '#messaging';
 import { SubscriptionsService } from './subscriptions.service.js';
 
+/** Commands of one account that proceed at a time: each has a connection to the database, also while it waits for the deletion of what it names. */
+const AT_ONCE = 4;
+/** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
+const MAX_WAITING = 64;
+const TOO_MANY = 'too many changes of subscriptions of this account are waiting';
+
 @Controller()
 export class SubscriptionsController {
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+
   constructor(private readonly subscriptions: SubscriptionsService) {}
 
   @Handles(createSubscription)
   create(@Payload() command: SubscriptionReference): Promise<Subscription> {
-    return this.subscriptions.create(command);
+    return this.turns.run(command.owner_id, TOO_MANY, () => this.subscriptions.create(command));
   }
 
   @Handles(deleteSubscription)
   delete(@Payload() command: SubscriptionReference): Promise<Subscription[]> {
-    return this.subscriptions.delete(command);
+    return this.turns.run(command.owner_id, TOO_MANY, () => this.subscriptions.delete(command));
   }
 
   @Handles(listSubscriptions)
@@ -39,16 +49,18 @@ export class SubscriptionsController {
 
 @Controller()
 export class AutoSubscriptionsController {
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+
   constructor(private readonly subscriptions: SubscriptionsService) {}
 
   @Handles(createAutoSubscription)
   create(@Payload() command: AutoSubscriptionReference): Promise<AutoSubscription> {
-    return this.subscriptions.createAuto(command);
+    return this.turns.run(command.owner_id, TOO_MANY, () => this.subscriptions.createAuto(command));
   }
 
   @Handles(deleteAutoSubscription)
   delete(@Payload() command: AutoSubscriptionReference): Promise<AutoSubscription[]> {
-    return this.subscriptions.deleteAuto(command);
+    return this.turns.run(command.owner_id, TOO_MANY, () => this.subscriptions.deleteAuto(command));
   }
 
   @Handles(listAutoSubscriptions)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { newId, type SluiceError, type UserId } from '#contracts';
+import { untilLocked } from '#testing';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { RoutingWebhookDependents } from '../routing-webhook-dependents.js';
 import { WebhookRow } from '../webhooks/webhook.entity.js';
@@ -111,6 +112,15 @@ describe('a subscription', () => {
     await routing.directory.learn(routing.state(owner, source, { version: 5, created_at_ms: Date.now() + 60_000 }));
     expect(await names()).toEqual([]);
     expect(await codeOf(routing.service.create(reference))).toBe('no error');
+  });
+
+  it('is not made while its emitter is being deleted for long: requests that wait would take all connections', async () => {
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+    await routing.database.transaction(async (transaction) => {
+      await transaction.query('UPDATE emitter SET deleted = true WHERE id = $1', [source]);
+      const made = routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook });
+      await expect(made).rejects.toMatchObject({ code: '55P03' });
+    });
   });
 
   it('is not left behind when it is made while its listener goes', async () => {
@@ -228,6 +238,20 @@ describe('an auto-subscription', () => {
     await routing.directory.learn(routing.state(owner, workflow, { version: 3, created_at_ms: soon() }));
     expect(await names()).toEqual([`${workflow} ${webhook} `]);
     expect((await routing.directory.find([workflow])).get(workflow)?.deleted).toBe(false);
+  });
+
+  it('does not subscribe its listener to a new emitter while the listener goes', async () => {
+    const [listener, source] = [await routing.source(owner), newId('source')];
+    await routing.service.createAuto({ owner_id: owner, listener_id: listener });
+    const gone = { state: routing.state(owner, listener, { deleted: true, version: 2 }), first: false };
+    let learnt: Promise<boolean> | undefined;
+    await routing.database.transaction(async (transaction) => {
+      await routing.changes.emittersChanged(transaction, [gone]);
+      learnt = routing.directory.learn(routing.state(owner, source, { created_at_ms: soon() }));
+      await untilLocked(routing.own);
+    });
+    await learnt;
+    expect(await names()).toEqual([]);
   });
 
   it('misses no emitter that is learnt of while it is made', async () => {

@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, type FindOptionsWhere, Index, IsNull, LessThan, Not, PrimaryColumn, Repository, Unique } from 'typeorm';
+import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
 import { type EmitterId, newId, type Subscription, type SubscriptionId, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
-import { BYTEWISE_TEXT, Database, deleteOlder, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { EndedEmittersRepository, HAS_ENDED } from './ended-emitters.repository.js';
 
 @Entity('subscription')
 @Unique('subscription_owner_id_emitter_id_event_name_listener_id_key', ['owner_id', 'emitter_id', 'event_name', 'listener_id'])
@@ -12,7 +13,6 @@ import { BYTEWISE_TEXT, Database, deleteOlder, type Transaction } from '#databas
 @Index('subscription_of_listener', ['listener_id'])
 @Index('subscription_of_emitter', ['emitter_id'])
 @Index('subscription_of_owner', ['owner_id', 'id'])
-@Index('subscription_ended', ['ended_at'], { where: 'ended_at IS NOT NULL' })
 export class SubscriptionRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   id!: Subscription['id'];
@@ -33,14 +33,11 @@ export class SubscriptionRow {
 
   @Column({ ...BYTEWISE_TEXT, select: false })
   stream!: string;
-
-  /** When its emitter was deleted: from then on, it only applies to events from before, and those of the emitter's last runs. */
-  @Column('timestamptz', { nullable: true, select: false })
-  ended_at!: Date | null;
 }
 
 const COLUMNS = ['id', 'emitter_id', 'listener_id', 'event_name'];
-const DAY_MS = 86_400_000;
+/** Subscriptions of an account that are deleted at a time. */
+const STEP_ROWS = 10_000;
 
 /** The only writer of the table `subscription`. */
 @Injectable()
@@ -48,6 +45,7 @@ export class SubscriptionsRepository {
   constructor(
     private readonly database: Database,
     @InjectRepository(SubscriptionRow) private readonly subscriptions: Repository<SubscriptionRow>,
+    private readonly ended: EndedEmittersRepository,
   ) {}
 
   /** Creates the subscription, or finds the one that has the same three names. */
@@ -83,8 +81,9 @@ export class SubscriptionsRepository {
 
   /** Newest first. @param before the id of the last one that the caller has */
   async list(ownerId: UserId, before: SubscriptionId | undefined, limit: number): Promise<Subscription[]> {
-    const where = { owner_id: ownerId, ended_at: IsNull(), ...(before === undefined ? {} : { id: LessThan(before) }) };
-    return this.subscriptions.find({ where, order: { id: 'DESC' }, take: limit });
+    const found = this.subscriptions.createQueryBuilder('subscription').where({ owner_id: ownerId }).andWhere(`NOT ${HAS_ENDED}`);
+    if (before !== undefined) found.andWhere('subscription.id < :before', { before });
+    return found.orderBy('subscription.id', 'DESC').limit(limit).getMany();
   }
 
   /** Deletes the subscription with these names, and returns it. */
@@ -92,7 +91,8 @@ export class SubscriptionsRepository {
     const deleted = await this.subscriptions
       .createQueryBuilder()
       .delete()
-      .where({ owner_id: ownerId, emitter_id: emitterId, listener_id: listenerId, event_name: eventName, ended_at: IsNull() })
+      .where({ owner_id: ownerId, emitter_id: emitterId, listener_id: listenerId, event_name: eventName })
+      .andWhere(`NOT ${HAS_ENDED}`)
       .returning(COLUMNS)
       .execute();
     return deleted.raw as Subscription[];
@@ -100,31 +100,34 @@ export class SubscriptionsRepository {
 
   /** Deletes all subscriptions of an account. Returns how many there were. */
   async deleteAll(ownerId: UserId): Promise<number> {
-    return (await this.subscriptions.delete({ owner_id: ownerId })).affected ?? 0;
+    let count = 0;
+    for (let deleted = STEP_ROWS; deleted === STEP_ROWS; count += deleted) {
+      const { rowCount } = await this.database.query(
+        `DELETE FROM subscription WHERE id IN (SELECT id FROM subscription WHERE owner_id = $1 LIMIT ${STEP_ROWS})`,
+        [ownerId],
+      );
+      deleted = rowCount ?? 0;
+    }
+    await this.ended.removeAll(ownerId);
+    return count;
   }
 
   /** Deletes every subscription that names this emitter, as emitter or as listener. */
-  async deleteOf(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
+  async deleteOf(transaction: Transaction, ownerId: UserId, id: EmitterId): Promise<void> {
     const subscriptions = transaction.rows(SubscriptionRow).createQueryBuilder();
     await subscriptions.delete().where('owner_id = :ownerId AND (emitter_id = :id OR listener_id = :id)', { ownerId, id }).execute();
+    await this.ended.remove(transaction, id);
   }
 
   /** Ends the subscriptions to a deleted emitter, and deletes those that name it as listener. */
   async endOf(transaction: Transaction, ownerId: UserId, id: EmitterId): Promise<void> {
     await transaction.rows(SubscriptionRow).delete({ owner_id: ownerId, listener_id: id });
-    await transaction.rows(SubscriptionRow).update({ owner_id: ownerId, emitter_id: id, ended_at: IsNull() }, { ended_at: () => 'now()' });
+    await this.ended.add(transaction, ownerId, id);
   }
 
   /** Continues the subscriptions to an emitter whose deletion was undone. */
-  async continueOf(transaction: Transaction, ownerId: UserId, emitterId: EmitterId): Promise<void> {
-    await transaction
-      .rows(SubscriptionRow)
-      .update({ owner_id: ownerId, emitter_id: emitterId, ended_at: Not(IsNull()) }, { ended_at: null });
-  }
-
-  /** Deletes those that ended more than this many days ago. */
-  async deleteEnded(olderThanDays: number): Promise<void> {
-    await deleteOlder(this.database, 'subscription', 'ended_at', new Date(Date.now() - olderThanDays * DAY_MS));
+  async continueOf(transaction: Transaction, emitterId: EmitterId): Promise<void> {
+    await this.ended.remove(transaction, emitterId);
   }
 }
 

@@ -1,0 +1,93 @@
+import { Injectable } from '@nestjs/common';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import type { EmitterId, UserId } from '#contracts';
+import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+
+/** A deleted emitter that still has subscriptions: the API hides them, and they only apply to its events from before, and those of its last runs. */
+@Entity('ended_emitter')
+export class EndedEmitterRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  emitter_id!: EmitterId;
+
+  @Column(BYTEWISE_TEXT)
+  owner_id!: UserId;
+
+  /** How many it had at its end. */
+  @Column('int')
+  subscriptions!: number;
+
+  @Index('ended_emitter_age')
+  @Column('timestamptz', { default: () => 'now()' })
+  ended_at!: Date;
+}
+
+/** Of a subscription whose emitter was deleted. SQL, for queries of the table `subscription`. */
+export const HAS_ENDED = 'EXISTS (SELECT FROM ended_emitter WHERE ended_emitter.emitter_id = subscription.emitter_id)';
+
+/** Emitters whose subscriptions are deleted in one step, and subscriptions. */
+const [STEP_EMITTERS, STEP_ROWS] = [1000, 10_000];
+
+/** The only writer of the table `ended_emitter`. */
+@Injectable()
+export class EndedEmittersRepository {
+  constructor(private readonly database: Database) {}
+
+  /** Ends the subscriptions to a deleted emitter. SQL: it takes one row, however many they are. */
+  async add(transaction: Transaction, ownerId: UserId, emitterId: EmitterId): Promise<void> {
+    await transaction.query(
+      `INSERT INTO ended_emitter (emitter_id, owner_id, subscriptions)
+       SELECT $1, $2, count(*) FROM subscription WHERE emitter_id = $1 HAVING count(*) > 0 ON CONFLICT DO NOTHING`,
+      [emitterId, ownerId],
+    );
+  }
+
+  /** Continues the subscriptions to an emitter that exists again. */
+  async remove(transaction: Transaction, emitterId: EmitterId): Promise<void> {
+    await transaction.rows(EndedEmitterRow).delete({ emitter_id: emitterId });
+  }
+
+  /** Removes those of an account, after its subscriptions. */
+  async removeAll(ownerId: UserId): Promise<void> {
+    await this.database.rows(EndedEmitterRow).delete({ owner_id: ownerId });
+  }
+
+  /**
+   * Deletes subscriptions that have ended: after some days, and the oldest ones of an account that has more than `most` of them as soon as they ended some
+   * minutes ago.
+   */
+  async deleteSubscriptions({ days, most, minutes }: { days: number; most: number; minutes: number }): Promise<void> {
+    await this.deleteThose('SELECT emitter_id FROM ended_emitter WHERE ended_at < now() - make_interval(days => $1)', [days]);
+    await this.deleteThose(
+      `SELECT emitter_id FROM (
+         SELECT emitter_id, ended_at, sum(subscriptions) OVER (PARTITION BY owner_id ORDER BY ended_at DESC, emitter_id) AS newer
+         FROM ended_emitter WHERE owner_id IN (SELECT owner_id FROM ended_emitter GROUP BY owner_id HAVING sum(subscriptions) > $1)
+       ) AS counted WHERE newer > $1 AND ended_at < now() - make_interval(mins => $2)`,
+      [most, minutes],
+    );
+  }
+
+  /** Deletes the subscriptions of the emitters that a query finds. */
+  private async deleteThose(query: string, values: number[]): Promise<void> {
+    const { rows } = await this.database.query<{ emitter_id: EmitterId }>(query, values);
+    const ids = rows.map(({ emitter_id }) => emitter_id);
+    while (ids.length > 0) await this.deleteSubscriptionsOf(ids.splice(0, STEP_EMITTERS));
+  }
+
+  /** In steps: one statement for all of them could take longer than a statement may. */
+  private async deleteSubscriptionsOf(ids: EmitterId[]): Promise<void> {
+    // an emitter that continues meanwhile keeps those that are left; another replica may do the same
+    const ended = '(SELECT emitter_id FROM ended_emitter WHERE emitter_id = ANY($1) FOR UPDATE SKIP LOCKED)';
+    for (let deleted = STEP_ROWS; deleted === STEP_ROWS;) {
+      const { rowCount } = await this.database.query(
+        `WITH ended AS MATERIALIZED ${ended}
+         DELETE FROM subscription WHERE id IN (SELECT id FROM subscription JOIN ended USING (emitter_id) LIMIT ${STEP_ROWS})`,
+        [ids],
+      );
+      deleted = rowCount ?? 0;
+    }
+    await this.database.query(
+      'DELETE FROM ended_emitter WHERE emitter_id = ANY($1) AND NOT EXISTS (SELECT FROM subscription WHERE subscription.emitter_id = ended_emitter.emitter_id)',
+      [ids],
+    );
+  }
+}
