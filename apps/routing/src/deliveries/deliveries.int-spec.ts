@@ -41,6 +41,7 @@ const deleted = new Set<number>();
 const recorded = {
   find: async (_: UserId, emitterId: string, place: EventPlace) =>
     events.find((event) => event.emitterId === emitterId && event.place.seq === place.seq),
+  at: async (_: UserId, place: EventPlace) => events.find((event) => event.place.seq === place.seq),
   isDeleted: async (_: UserId, __: string, ___: string, place: EventPlace) => deleted.has(place.seq),
 } as RecordedEvents;
 const full = {
@@ -407,6 +408,48 @@ describe('retrying', () => {
     await store.settle(webhook, [{ delivery: parked!.delivery, delivered: true, attempts: [SUCCESS, SUCCESS] }]);
     delivered.add(parked!.delivery, [SUCCESS, SUCCESS]);
     expect((await list()).data).toMatchObject([{ id: idOf(place), status: 'succeeded', attempts: [SUCCESS, SUCCESS] }]);
+  });
+
+  describe('a delivery that succeeded and is not listed any more', () => {
+    /** An event of this emitter, and whether the webhook is retried for it. @param ago since the event, in ms */
+    const retryOld = async (emitterId: EmitterId, { stream = '', ago = 3_600_000 } = {}): Promise<string> => {
+      const one = delivery({ emitterId, stream, place: { ms: Date.now() - ago, seq: ++seq } });
+      events = [{ ...one, kind: 'event', hops: 0 }];
+      const retried = service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(one.place) });
+      return retried.then(
+        ({ status, attempts }) => `${status} after ${attempts.length} attempts`,
+        ({ code }: SluiceError) => code,
+      );
+    };
+    /** Subscribes the webhook, as of before these events. */
+    const subscribe = async (emitter_id: string, event_name = '') => {
+      const { id } = await routing.service.create({ owner_id: owner, emitter_id, listener_id: webhook, event_name });
+      await routing.database.query("UPDATE subscription SET id = 'sub_00' || substr(id, 7) WHERE id = $1", [id]);
+    };
+
+    it('is retried while the log has its event and the webhook is subscribed', async () => {
+      const source = await routing.source(owner);
+      expect(await retryOld(source)).toBe('not_found');
+      await subscribe('dc_*', 'orders');
+      expect(await retryOld(source)).toBe('not_found');
+      expect(await retryOld(source, { stream: 'orders' })).toBe('pending after 0 attempts');
+      await subscribe(source);
+      expect(await retryOld(source)).toBe('pending after 0 attempts');
+      const other = await routing.source(newId('user'));
+      await subscribe('dc_*');
+      expect(await retryOld(other)).toBe('not_found');
+      const late = await routing.source(owner);
+      await routing.service.create({ owner_id: owner, emitter_id: late, listener_id: webhook, event_name: 'late' });
+      expect(await retryOld(late, { stream: 'late' })).toBe('not_found');
+    });
+
+    it('is only retried if it cannot be under way', async () => {
+      const source = await routing.source(owner);
+      await subscribe(source);
+      expect(await retryOld(source, { ago: 30_000 })).toBe('not_found');
+      deliver(delivery({ emitterId: source, place: { ms: Date.now(), seq: ++seq } }));
+      expect(await retryOld(source, { ago: 30_000 })).toBe('pending after 0 attempts');
+    });
   });
 
   it('retrying a delivery that succeeded is refused while the account is full; a parked one is retried', async () => {

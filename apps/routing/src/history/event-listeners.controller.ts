@@ -15,14 +15,12 @@ import {
 import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventId, runKeyOf } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
-import { DeliveredLog } from '../deliveries/history/delivered.repository.js';
+import { DELIVERY_UNDER_WAY_MS, DeliveredLog } from '../deliveries/history/delivered.repository.js';
 import { deliveryIdOf } from '../deliveries/delivery-id.js';
 import { replayRunId } from '../replays/replayer.js';
 import { type EmitterReplay, EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
 import { RecordedEvents } from '../deliveries/history/recorded-events.js';
 
-/** An event this old that has no stored delivery to a webhook was delivered long ago. */
-const DELIVERY_UNDER_WAY_MS = 60_000;
 /** Until then each delivery that was given up is stored. */
 const FAILURES_KNOWN_MS = 7 * 24 * 3_600_000;
 /** An event this old that has neither run nor waits for one does not get one any more: it was part of a loop, or its run is forgotten. */
@@ -101,7 +99,9 @@ export function listenersOf(
     const status = postponed
       ? expectedStatus(subscriber)
       : supposedStatus(subscriber, { at: place.ms, age: now - place.ms, isBeyond: beyond.has(subscriber.listener_id as WebhookId) });
-    if (status) add(subscriber.listener_id, status);
+    if (!status) continue;
+    const { listener_id: id } = subscriber;
+    add(id, status, isId('webhook', id) && status === 'succeeded' ? { delivery_id: deliveryIdOf(place, id) } : {});
   }
   return { listeners: [...listeners.values()], runs: { run_key: runKeyOf(event), replayed } };
 }

@@ -81,6 +81,8 @@ describe('a listener of which nothing is stored', () => {
   ] as const)('a listener that got later events of the emitter after %d ms: a %s %j is %s', (age, kind, change, status) => {
     const { listeners } = at(age, { subscribers: [subscriber(kind, change)], beyond: new Set([ids.webhook]) });
     expect(listeners[0]?.status).toBe(status);
+    // its delivery can be retried
+    expect(listeners[0]?.delivery_id ?? null).toEqual(status === 'succeeded' ? expect.stringMatching(/^del_/) : null);
   });
 
   it('has no run: the runtime knows which runs exist', () => {

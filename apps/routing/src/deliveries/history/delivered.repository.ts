@@ -1,9 +1,9 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
-import type { EmitterId, UserId, WebhookId } from '#contracts';
+import { type EmitterId, type SubscriptionId, timeOfId, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, isTransient, type Transaction } from '#database';
-import { comparePlaces, type EventPlace } from '#events';
+import { comparePlaces, type EmittedEvent, EVERY_STREAM, type EventPlace } from '#events';
 import { LOG, type Log } from '#observability';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { RANDOM, type Random } from '../attempt/retry-schedule.js';
@@ -79,6 +79,8 @@ function ageOf(entry: DeliveredEntry | undefined): number {
   return last ? Math.max(0, Date.now() - last.ts - last.duration_ms) : 0;
 }
 
+/** An event this old that has no stored delivery to a webhook was delivered long ago. */
+export const DELIVERY_UNDER_WAY_MS = 60_000;
 /** The rows that a webhook gets before surplus ones are deleted, unless they hold many deliveries. */
 const TRIM_AFTER_ROWS = 20;
 /** SQL: how many deliveries the newer rows of the webhook hold. */
@@ -159,6 +161,24 @@ export class DeliveredRepository {
     );
     const entries = rows.flatMap(({ deliveries }) => storedEntries(deliveries));
     return places.map((place) => lastOf(entries, place));
+  }
+
+  /**
+   * Whether an event that is neither parked nor listed was delivered to the webhook: it has a subscription from before the event, and later events of the
+   * emitter were delivered, or a minute has passed. Also true if the webhook was switched off at that time.
+   */
+  async hasPassed(ownerId: UserId, webhookId: WebhookId, { emitterId, stream, place: { ms, seq } }: EmittedEvent): Promise<boolean> {
+    const { rows } = await this.database.query<{ subscription_id: SubscriptionId | null; is_beyond: boolean }>(
+      `SELECT (SELECT min(id) FROM subscription
+               WHERE owner_id = $1 AND listener_id = $2 AND stream = ANY ($4)
+                 AND emitter_id = ANY (ARRAY[$3, CASE emitter.kind WHEN 'source' THEN 'dc_*' ELSE 'p_*' END, $1])) AS subscription_id,
+              EXISTS (SELECT FROM delivered WHERE webhook_id = $2 AND ${hasLater('$3::text', '$5', '$6')}) AS is_beyond
+       FROM emitter WHERE id = $3 AND owner_id = $1 AND NOT deleted`,
+      [ownerId, webhookId, emitterId, stream.startsWith('$') ? [stream] : [stream, EVERY_STREAM], ms, seq],
+    );
+    const [found] = rows;
+    if (!found?.subscription_id || timeOfId(found.subscription_id) > ms) return false;
+    return found.is_beyond || Date.now() - ms >= DELIVERY_UNDER_WAY_MS;
   }
 
   /** A row counts by the deliveries that it holds: otherwise, a webhook would have up to two thousand before surplus ones are deleted. */

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import {
   cursorOf,
   type DeliveryReference,
+  type EmitterId,
   idOfCursor,
   Invalid,
   type ListDeliveries,
@@ -78,16 +79,24 @@ export class DeliveriesService {
     await this.log.flush(webhook_id);
     const entry = await this.delivered.find(owner_id, webhook_id, place);
     // with a deleted emitter, the events of its deliveries are gone
-    if (!entry) throw parked ? gone(id) : new NotFound('delivery', id);
+    if (!entry && parked) throw gone(id);
+    const emitterId = entry?.emitter_id ?? (await this.emitterOfUnlisted(owner_id, webhook_id, place));
+    if (emitterId === undefined) throw new NotFound('delivery', id);
     // a delivery that is parked is retried whatever waits: only this one adds a row
     await this.full.refuseFull(owner_id);
-    const event = await this.recorded.find(owner_id, entry.emitter_id, place);
+    const event = await this.recorded.find(owner_id, emitterId, place);
     if (!event) throw gone(id);
-    const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), { attempts: entry.attempts, fresh: false });
+    const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), { attempts: entry?.attempts ?? [], fresh: false });
     if (!again) throw new NotFound('webhook', webhook_id);
     // it was parked meanwhile, and its event deleted
     if (again.due_at === null) throw gone(id);
     return pendingOrFailed(again, webhook_id);
+  }
+
+  /** The emitter of an event that was delivered to the webhook, although this is not listed any more: as far as the log and the subscriptions show. */
+  private async emitterOfUnlisted(ownerId: UserId, webhookId: WebhookId, place: EventPlace): Promise<EmitterId | undefined> {
+    const event = await this.recorded.at(ownerId, place);
+    return event && (await this.delivered.hasPassed(ownerId, webhookId, event)) ? event.emitterId : undefined;
   }
 
   async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {

@@ -36,6 +36,11 @@ export class RecordedEvents {
     return event && !deletedBy(known.deletions)(event.stream, place) ? event : undefined;
   }
 
+  /** The event at this place of the log, of any account. The owner: who asks. */
+  at(ownerId: UserId, place: EventPlace): Promise<EmittedEvent | undefined> {
+    return this.inLog(ownerId, undefined, place);
+  }
+
   /** Whether the owner has deleted the event. */
   async isDeleted(ownerId: UserId, emitterId: EmitterId, stream: string, place: EventPlace): Promise<boolean> {
     const known = await this.inStore(ownerId, emitterId, place);
@@ -57,12 +62,12 @@ export class RecordedEvents {
     }
   }
 
-  private inLog(ownerId: UserId, emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
+  private inLog(ownerId: UserId, emitterId: EmitterId | undefined, place: EventPlace): Promise<EmittedEvent | undefined> {
     const refusal = `at most ${READ_PER_ACCOUNT} events of an account are read from the log at a time`;
     return this.reads.run(ownerId, refusal, () => this.readLog(emitterId, place));
   }
 
-  private async readLog(emitterId: EmitterId, place: EventPlace): Promise<EmittedEvent | undefined> {
+  private async readLog(emitterId: EmitterId | undefined, place: EventPlace): Promise<EmittedEvent | undefined> {
     const { partition, offset } = logPlaceOf(place);
     const bounds = (await this.reader.bounds(EVENTS_TOPIC)).get(partition);
     if (!bounds || offset < bounds.from || offset >= bounds.to) return undefined;
@@ -73,7 +78,8 @@ export class RecordedEvents {
       // its clock is only known to who has read the partition from before it
       const recorded = Object.create(record, { clock: { value: place.ms } }) as LogRecord;
       const event = readEventRecord(recorded, { maxBytes: this.config.maxEventBytes });
-      if (event.kind === 'event' && event.emitterId === emitterId && isPossible(place, record.timestamp)) found = event;
+      const isThis = event.kind === 'event' && event.emitterId === (emitterId ?? event.emitterId);
+      if (isThis && isPossible(place, record.timestamp)) found = event;
       return false;
     });
     return found;
