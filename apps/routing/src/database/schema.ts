@@ -34,6 +34,7 @@ import { NoteSwitchesOfWebhooks1797897600004 } from './migrations/0018-note-swit
 import { DeleteWebhooksInBatches1797984000010 } from './migrations/0019-delete-webhooks-in-batches.js';
 import { EndSubscriptions1798646400001 } from './migrations/0020-end-subscriptions.js';
 import { ListEndedEmitters1798819200001 } from './migrations/0021-list-ended-emitters.js';
+import { IndexRunningReplays1798819200011 } from './migrations/0022-index-running-replays.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -77,5 +78,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     DeleteWebhooksInBatches1797984000010,
     EndSubscriptions1798646400001,
     ListEndedEmitters1798819200001,
+    IndexRunningReplays1798819200011,
   ],
 });

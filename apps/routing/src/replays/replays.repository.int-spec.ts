@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EmitterId, type ListenerId, newId, type UserId } from '#contracts';
+import type { Database, Transaction } from '#database';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
-import { LIVE_DUE, ReplayRow, ReplaysRepository } from './replays.repository.js';
+import { cancelReplaysTo, LIVE_DUE, ReplayRow, ReplaysRepository } from './replays.repository.js';
 
 let routing: RoutingFixture;
 let replays: ReplaysRepository;
@@ -266,4 +267,54 @@ it('replays are kept for 30 days after they have ended', async () => {
   const found = async (ids: typeof kept) => (await Promise.all(ids.map((id) => replays.find(owner, id)))).map((row) => row?.id);
   expect(await found(kept)).toEqual(kept);
   expect(await found(old)).toEqual(old.map(() => undefined));
+});
+
+describe('an account with many replays that have ended', () => {
+  const owner = newId('user');
+  const webhook = newId('webhook');
+  beforeAll(async () => {
+    await routing.database.query('TRUNCATE replay');
+    await routing.database.query(
+      `INSERT INTO replay (id, owner_id, emitter_id, stream, listener_id, from_id, to_id, events, status)
+       SELECT 'rpl_' || n, CASE WHEN n <= 1000 THEN $1 ELSE 'u_' || n END, 'dc_1', '', $2, '0-0', '1-0', 1, CASE WHEN n <= 1100 AND n > 1 THEN 'done' ELSE 'running' END
+       FROM generate_series(1, 1200) AS n`,
+      [owner, webhook],
+    );
+    await routing.database.query("UPDATE replay SET created_at = now() - interval '31 days' WHERE id = 'rpl_2'");
+    await routing.database.query('ANALYZE replay');
+  });
+
+  /** How many rows of the table this reads. */
+  const rowsReadBy = (work: (replays: ReplaysRepository, transaction: Transaction) => Promise<unknown>) =>
+    routing.database.transaction(async (transaction) => {
+      const readSoFar = async () => {
+        const { rows } = await transaction.query<{ read: number }>(
+          "SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_xact_user_tables WHERE relname = 'replay'",
+        );
+        return rows[0]!.read;
+      };
+      const before = await readSoFar();
+      await work(new ReplaysRepository(transaction as unknown as Database, transaction.rows(ReplayRow)), transaction);
+      return (await readSoFar()) - before;
+    });
+
+  it('its running ones are counted without reading the others', async () => {
+    expect(await rowsReadBy(async (replays) => expect(await replays.countRunning(owner)).toBe(1))).toBe(1);
+  });
+
+  it('its running ones are cancelled without reading the others', async () => {
+    expect(await rowsReadBy((replays) => replays.cancelAll(owner))).toBe(1);
+  });
+
+  it('those to a webhook that is disabled are cancelled without reading the ended ones', async () => {
+    expect(await rowsReadBy((_, transaction) => cancelReplaysTo(transaction, webhook))).toBeLessThan(110);
+  });
+
+  it('the next turn is found without reading the ended ones', async () => {
+    expect(await rowsReadBy((replays) => replays.claim())).toBeLessThan(310);
+  });
+
+  it('old ones are deleted without reading the others', async () => {
+    expect(await rowsReadBy((replays) => replays.deleteOld())).toBe(1);
+  });
 });
