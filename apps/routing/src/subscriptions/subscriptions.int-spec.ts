@@ -4,6 +4,7 @@ import { untilLocked } from '#testing';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { RoutingWebhookDependents } from '../routing-webhook-dependents.js';
 import { WebhookRow } from '../webhooks/webhook.entity.js';
+import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 let routing: RoutingFixture;
 let owner: UserId;
@@ -69,6 +70,19 @@ describe('a subscription', () => {
     const [source, webhook] = [newId('source'), await routing.webhook(owner)];
     routing.catalog.set(source, routing.state(owner, source));
     expect(await codeOf(routing.service.create({ owner_id: owner, emitter_id: source, listener_id: webhook }))).toBe('no error');
+  });
+
+  it('is made again if it is deleted at the moment in which it is found', async () => {
+    const reference = { owner_id: owner, emitter_id: await routing.source(owner), listener_id: await routing.webhook(owner) };
+    const first = await routing.service.create(reference);
+    const { subscriptions } = routing;
+    const add = jest.spyOn(subscriptions, 'add').mockImplementationOnce(async (...args) => {
+      await SubscriptionsRepository.prototype.add.apply(subscriptions, args);
+      await routing.service.delete(reference);
+    });
+    const second = await routing.service.create(reference).finally(() => add.mockRestore());
+    expect(second.id).not.toBe(first.id);
+    expect(await routing.service.list({ owner_id: owner })).toEqual([second]);
   });
 
   it('is deleted by the name that it was made with', async () => {

@@ -50,11 +50,13 @@ export class SubscriptionsRepository {
 
   /** Creates the subscription, or finds the one that has the same three names. */
   async create(transaction: Transaction, ownerId: UserId, emitterId: string, listenerId: string, eventName: string): Promise<Subscription> {
-    await this.add(transaction, ownerId, emitterId, [{ listener_id: listenerId, event_name: eventName }]);
     const named = { owner_id: ownerId, emitter_id: emitterId, listener_id: listenerId, event_name: eventName };
-    const created = await transaction.rows(SubscriptionRow).findOneBy(named as FindOptionsWhere<SubscriptionRow>);
-    if (!created) throw new Error('the subscription was deleted while it was created');
-    return created;
+    // one that exists may be deleted before it is found
+    for (;;) {
+      await this.add(transaction, ownerId, emitterId, [{ listener_id: listenerId, event_name: eventName }]);
+      const created = await transaction.rows(SubscriptionRow).findOneBy(named as FindOptionsWhere<SubscriptionRow>);
+      if (created) return created;
+    }
   }
 
   /** Creates those of an emitter's subscriptions that are missing. SQL: all of them in one statement, which skips the others. */
