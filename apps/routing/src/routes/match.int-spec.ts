@@ -208,6 +208,33 @@ describe('an event of a deleted emitter', () => {
   });
 });
 
+describe('an emitter that routing does not know before its deletion', () => {
+  const DAY_MS = 86_400_000;
+  const removed = async (createdAtMs: number): Promise<SourceId> => {
+    const id = newId('source');
+    await routing.directory.learn(routing.state(owner, id, { active: false, deleted: true, version: 2, created_at_ms: createdAtMs }));
+    return id;
+  };
+  const idsOf = async (events: EmittedEvent[]) => (await matching.match(events)).map((match) => match?.listeners.map(({ id }) => id));
+
+  it('has the listeners of older auto-subscriptions for what it emitted, and its subscriptions are not listed', async () => {
+    const [webhook, later] = [await routing.webhook(owner), await routing.webhook(owner)];
+    await routing.service.createAuto({ owner_id: owner, listener_id: webhook });
+    const source = await removed(Date.now() + 1000);
+    await routing.service.createAuto({ owner_id: owner, listener_id: later });
+    expect(await idsOf([event(source, '', 1), { ...event(source), fromOutbox: true }, event(source)])).toEqual([[webhook], [webhook], []]);
+    expect(await routing.service.list({ owner_id: owner })).toEqual([]);
+  });
+
+  it('has none if it was created when Kafka has no event any more', async () => {
+    const webhook = await routing.webhook(owner);
+    await routing.service.createAuto({ owner_id: owner, listener_id: webhook });
+    await routing.database.query('UPDATE auto_subscription SET created_at_ms = 0 WHERE owner_id = $1', [owner]);
+    const [old, younger] = [await removed(Date.now() - 8 * DAY_MS), await removed(Date.now() - 7 * DAY_MS)];
+    expect(await idsOf([event(old, '', 1), event(younger, '', 1)])).toEqual([[], [webhook]]);
+  });
+});
+
 describe('a batch of events', () => {
   it('returns matches in the order of the events, even if many have the same emitter', async () => {
     const [one, two, webhook, other] = [

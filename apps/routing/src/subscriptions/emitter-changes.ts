@@ -5,11 +5,14 @@ import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitt
 import { deleteStatsOf } from '#stats';
 import { cancelReplaysOf } from '../replays/replays.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
+import { KEPT_DAYS } from './ended-subscriptions.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
+
+const DAY_MS = 86_400_000;
 
 /**
  * Runs in the transaction that stores a change of an emitter: ends the subscriptions to a deleted emitter, cancels its replays, and subscribes the
- * listeners of older auto-subscriptions to a new one.
+ * listeners of older auto-subscriptions to a new one, also if it is deleted already.
  */
 @Injectable()
 export class EmitterChanges extends EmitterChangeHandler {
@@ -34,7 +37,7 @@ export class EmitterChanges extends EmitterChangeHandler {
       else if (revived) await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
       else if (!first) await this.subscriptions.continueOf(transaction, emitter_id);
       if (deleted || revived) await cancelReplaysOf(transaction, emitter_id);
-      if (!deleted && (first || revived)) created.push(state);
+      if (revived || (first && (!deleted || mayHaveEvents(state)))) created.push(state);
     }
     const byOwner = [...Map.groupBy(created, ({ owner_id }) => owner_id)];
     // in one order: replicas would otherwise wait for each other
@@ -48,9 +51,13 @@ export class EmitterChanges extends EmitterChangeHandler {
       ownerId,
       Math.max(...emitters.map(({ created_at_ms }) => created_at_ms)),
     );
-    for (const { emitter_id, created_at_ms } of emitters) {
+    for (const { emitter_id, created_at_ms, deleted } of emitters) {
       const covering = found.filter((each) => each.created_at_ms <= created_at_ms && each.listener_id !== emitter_id);
       if (covering.length > 0) await this.subscriptions.add(transaction, ownerId, emitter_id, covering);
+      if (covering.length > 0 && deleted) await this.subscriptions.endOf(transaction, ownerId, emitter_id);
     }
   }
 }
+
+/** Whether Kafka may have events of a deleted emitter: it was deleted a moment after its creation, or while this service was down. */
+const mayHaveEvents = ({ created_at_ms }: EmitterState): boolean => created_at_ms > Date.now() - KEPT_DAYS * DAY_MS;

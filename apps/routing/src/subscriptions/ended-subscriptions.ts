@@ -4,9 +4,10 @@ import { LOG, type Log } from '#observability';
 import { EndedEmittersRepository } from './ended-emitters.repository.js';
 
 const INTERVAL_MS = 300_000;
+/** Until Kafka has deleted what an emitter emitted before its end (libs/contracts/src/topics.ts). */
+export const KEPT_DAYS = 8;
 const KEPT = {
-  /** Until Kafka has deleted what the emitter emitted before its end (libs/contracts/src/topics.ts). */
-  days: 8,
+  days: KEPT_DAYS,
   /** Those of an account: it can create and delete sources all the time. */
   most: 100_000,
   /** Longer than a run of `deactivate` waits and takes. */
