@@ -11,7 +11,7 @@ export interface ReplayProgress {
   /** How many events it delivers. */
   events: number;
   delivered: number;
-  /** The number of deliveries whose first attempt failed; they are retried on the schedule of the webhook. */
+  /** The number of deliveries whose first attempt failed, which are retried on the schedule of the webhook, and of events that were deleted meanwhile. */
   failed: number;
 }
 

@@ -60,7 +60,8 @@ export class Replay implements ReplayProgress {
   delivered!: number;
   @ApiProperty({
     type: 'integer',
-    description: 'Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted.',
+    description:
+      'Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted, by a request or because it was too old.',
   })
   failed!: number;
 }

@@ -16,6 +16,7 @@ afterEach(() => void replayer?.beforeApplicationShutdown());
 
 /** Lets one replay to a webhook have its turn until it ends. Returns what was stored last, and the steps of the turn. */
 async function turnOf({
+  events = 1,
   parked = [],
   cancelled_at = null,
   cancelled = false,
@@ -25,6 +26,8 @@ async function turnOf({
   isFull = () => false,
   hasDue = () => false,
 }: {
+  /** How many were counted when it was created. */
+  events?: number;
   parked?: string[];
   cancelled_at?: Date | null;
   /** Its owner cancels it while the log is read. */
@@ -38,7 +41,7 @@ async function turnOf({
   hasDue?: () => boolean;
 } = {}): Promise<{ saved: Saved; steps: string[] }> {
   const row = { id: 'rpl_1', owner_id: 'u_1', status: 'running', listener_id: 'wh_1', emitter_id: 'dc_1', offsets: {} };
-  const claimable = [{ ...row, parked, cancelled_at, delivered: 0, failed: 0 }];
+  const claimable = [{ ...row, events, parked, cancelled_at, delivered: 0, failed: 0 }];
   const ended = Promise.withResolvers<Saved>();
   const steps: string[] = [];
   const replays = {
@@ -99,7 +102,13 @@ it.each([
 it('does not deliver an event that was deleted since the log was read', async () => {
   const { saved, steps } = await turnOf({ kept: async () => [] });
   expect(steps).toEqual(['read']);
-  expect(saved).toMatchObject({ status: 'done', delivered: 0, failed: 0 });
+  expect(saved).toMatchObject({ status: 'done', delivered: 0, failed: 1 });
+});
+
+it('counts the events that the log does not have any more as failed', async () => {
+  expect((await turnOf({ events: 1000 })).saved).toMatchObject({ status: 'done', delivered: 1, failed: 999 });
+  const nothing = async () => ({ events: [], offsets: {}, last: true });
+  expect((await turnOf({ events: 1000, read: nothing })).saved).toMatchObject({ status: 'done', delivered: 0, failed: 1000 });
 });
 
 it('a replay is cancelled if its emitter is deleted after the log was read', async () => {

@@ -139,7 +139,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     }
     if (work.ahead.length === 0) {
       Object.assign(row, work.behind);
-      if (work.last) row.status = 'done';
+      if (work.last) this.end(row);
       return 'read';
     }
     if (await this.mustWait(row)) return 'waited';
@@ -163,6 +163,16 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       row.clocks = { ...row.clocks, [partition]: event.place.ms };
     }
     return 'delivered';
+  }
+
+  /** Ends a replay that has reached the end of its part. Events that it has not found have failed: they were deleted, by their owner or by Kafka. */
+  private end(row: ReplayRow): void {
+    const gone = row.events - row.delivered - row.failed;
+    if (gone > 0) {
+      this.logger.warn({ replay_id: row.id, events: gone }, 'replay.events-gone');
+      row.failed += gone;
+    }
+    row.status = 'done';
   }
 
   /** While its account is full, or live deliveries to its webhook are due: those go first. */

@@ -70,3 +70,19 @@ it('a replay without progress shows once which deliveries go first', async () =>
   clock.mockRestore();
   expect(warnings).toEqual(['no progress for 10 s: deliveries that wait for inbox go first; sluice deliveries inbox lists them']);
 });
+
+it('a replay fails if events were not delivered', async () => {
+  const session = {
+    ...{ format: 'table', note: () => {}, print: () => {}, progress: () => {} },
+    sluice: {
+      ...oneSource,
+      listWebhooks: async () => ({ data: [{ id: 'wh_1', name: 'inbox' }] }),
+      getWebhook: async () => ({ data: { active: true } }),
+      createReplay: async () => ({ data: { id: 'rpl_1', events: 3 } }),
+      getReplay: async () => ({ data: { id: 'rpl_1', events: 3, status: 'done', delivered: 1, failed: 2 } }),
+    },
+  };
+  await expect(replay(session as unknown as Session, 'orders', 'inbox', { from: '0', wait: true })).rejects.toThrow(
+    '2 events not delivered: the first attempt failed and is retried on the usual schedule, or the event was deleted',
+  );
+});

@@ -134,5 +134,8 @@ export async function replay(session: Session, emitter: string, listener: string
   else
     session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);
   if (progress.status === 'cancelled') throw new CliError('the replay was cancelled');
-  if (progress.failed > 0) throw new CliError(`${progress.failed} first attempts failed; they are retried on the usual schedule`);
+  if (progress.failed > 0)
+    throw new CliError(
+      `${counted(progress.failed, 'event')} not delivered: the first attempt failed and is retried on the usual schedule, or the event was deleted`,
+    );
 }

@@ -693,7 +693,7 @@ export type Replay = {
      */
     delivered: number;
     /**
-     * Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted.
+     * Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted, by a request or because it was too old.
      */
     failed: number;
 };
