@@ -1,6 +1,10 @@
 import { expect, it } from '@jest/globals';
 import { topicSpecs } from './topics.js';
 
+const DAY_MS = 86_400_000;
+/** Kafka deletes a segment when its newest record is old enough: its oldest record is older by the time that a segment covers. */
+const keptFor = (config: Record<string, string> = {}): number => Number(config['retention.ms']) + Number(config['segment.ms']);
+
 it('every topic that is not compacted has a retention, whatever the default of the brokers', () => {
   const unlimited = topicSpecs().filter(({ config }) => config?.['cleanup.policy'] !== 'compact' && config?.['retention.ms'] === undefined);
   expect(unlimited.map(({ topic }) => topic)).toEqual([]);
@@ -9,5 +13,10 @@ it('every topic that is not compacted has a retention, whatever the default of t
 it('records of runs and facts are kept for less than the eight days for which their ids are remembered', () => {
   const kept = topicSpecs().filter(({ isReadOnce }) => isReadOnce);
   expect(kept.map(({ topic }) => topic)).toEqual(['runtime.run.execute', 'runtime.run.finished', 'routing.error.raised']);
-  for (const { config } of kept) expect(Number(config!['retention.ms']) + Number(config!['segment.ms'])).toBeLessThan(8 * 86_400_000);
+  for (const { config } of kept) expect(keptFor(config)).toBeLessThan(8 * DAY_MS);
+});
+
+it('events are kept for less than the eight days after which subscriptions to deleted emitters are deleted', () => {
+  const events = topicSpecs().find(({ topic }) => topic === 'events');
+  expect(keptFor(events?.config)).toBeLessThan(8 * DAY_MS);
 });

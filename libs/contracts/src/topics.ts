@@ -62,6 +62,7 @@ export function topicSpecs(): TopicSpec[] {
       config: {
         'message.timestamp.type': 'LogAppendTime',
         ...WEEK,
+        ...HALF_DAY_SEGMENTS,
         'max.message.bytes': '2097152',
         ...ANY_CODEC,
       },

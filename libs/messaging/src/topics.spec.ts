@@ -97,14 +97,42 @@ describe('an existing topic', () => {
   });
 });
 
+const [OF_TOPIC, OF_BROKER] = [1, 4];
+const entry = (configName: string, configValue: string, configSource = OF_TOPIC) => ({ configName, configValue, configSource });
+
+describe('a topic whose segments are short', () => {
+  const spec: TopicSpec = { ...events, config: { ...events.config, 'segment.ms': '50' } };
+
+  it('is different with longer segments', () => {
+    expect(found({ 'segment.ms': '51' }, partitions(4), spec)).toEqual({
+      wrong: [],
+      different: [
+        'events has segment.ms=51; set it to 50, because Kafka keeps a record until the newest one of its segment is older than retention.ms',
+      ],
+    });
+    expect(found({ 'segment.ms': '50' }, partitions(4), spec).different).toEqual([]);
+  });
+
+  it('gets them from the migration if it has those of the broker, and keeps its other settings', () => {
+    const actual = [entry('retention.ms', '7000'), entry('segment.ms', '51', OF_BROKER), entry('retention.bytes', '-1', OF_BROKER)];
+    expect(limitedSettings(spec.config, actual)).toEqual([
+      { name: 'retention.ms', value: '7000' },
+      { name: 'segment.ms', value: '50' },
+    ]);
+  });
+
+  it.each([[[entry('segment.ms', '99')]], [[entry('segment.ms', '49', OF_BROKER)]], [[]]])(
+    'is left unchanged by the migration with %j',
+    (actual) => expect(limitedSettings(spec.config, actual)).toBeUndefined(),
+  );
+});
+
 describe('a topic of requests or replies', () => {
   const spec: TopicSpec = {
     topic: 'gateway.replies',
     partitions: 'one',
     config: { 'retention.bytes': '5000', 'segment.bytes': '100', 'max.message.bytes': '2000' },
   };
-  const [OF_TOPIC, OF_BROKER] = [1, 4];
-  const entry = (configName: string, configValue: string, configSource = OF_TOPIC) => ({ configName, configValue, configSource });
 
   it('a topic without a limit of its size is different', () => {
     expect(found({ 'retention.bytes': '-1' }, partitions(1), spec).different).toEqual([

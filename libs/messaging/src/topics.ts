@@ -68,13 +68,15 @@ async function untilLed(admin: Pick<Admin, 'fetchTopicMetadata'>, topics: string
 }
 
 /**
- * Limits the size of existing topics that have no limit: those of earlier versions. A limit that an operator has set stays. Returns the names of the
- * changed topics.
+ * Limits the size of existing topics that have no limit, and the time of their segments: those of earlier versions. A limit that an operator has set stays.
+ * Returns the names of the changed topics.
  */
 export async function limitTopics(kafka: KafkaClient, specs: TopicSpec[]): Promise<string[]> {
   return kafka.withAdmin(async (admin) => {
     const existing = new Set(await admin.listTopics());
-    const limited = specs.filter(({ topic, config }) => config?.['retention.bytes'] !== undefined && existing.has(topic));
+    const limited = specs.filter(
+      ({ topic, config = {} }) => ('retention.bytes' in config || 'segment.ms' in config) && existing.has(topic),
+    );
     if (limited.length === 0) return [];
     const { resources } = await admin.describeConfigs({
       includeSynonyms: false,
@@ -91,22 +93,30 @@ export async function limitTopics(kafka: KafkaClient, specs: TopicSpec[]): Promi
 }
 
 /**
- * All settings of a topic that has no limit of its size, with the limit; undefined for one that has a limit. kafkajs can only replace all settings of a
- * topic at once, so its other ones are among them.
+ * All settings of a topic with the limits that it does not have; undefined if it has all of them. kafkajs can only replace all settings of a topic at once,
+ * so its other ones are among them.
  * @param actual the settings that apply, also those of the broker
  */
 export function limitedSettings(
   config: TopicSpec['config'] = {},
   actual: Pick<ConfigEntries, 'configName' | 'configValue' | 'configSource'>[],
 ): IResourceConfigEntry[] | undefined {
-  if (actual.find(({ configName }) => configName === 'retention.bytes')?.configValue !== UNLIMITED) return undefined;
+  const values = new Map(actual.map(({ configName, configValue }) => [configName, configValue]));
   const own = actual.filter(({ configSource }) => configSource === kafkajs.ConfigSource.TOPIC_CONFIG);
   const settings = new Map(own.map(({ configName, configValue }) => [configName, configValue]));
-  for (const name of LIMITS) if (config[name] !== undefined) settings.set(name, config[name]);
+  const limits: string[] = [];
+  if (values.get('retention.bytes') === UNLIMITED) limits.push('retention.bytes', 'segment.bytes');
+  if (!settings.has('segment.ms') && hasLongSegments(config, values)) limits.push('segment.ms');
+  const missing = limits.filter((name) => config[name] !== undefined);
+  if (missing.length === 0) return undefined;
+  for (const name of missing) settings.set(name, config[name]!);
   return [...settings].map(([name, value]) => ({ name, value }));
 }
 
-const LIMITS = ['retention.bytes', 'segment.bytes'];
+/** Kafka deletes a segment when its newest record is old enough. */
+const hasLongSegments = (config: TopicSpec['config'] = {}, actual: ReadonlyMap<string, string>): boolean =>
+  Number(actual.get('segment.ms')) > Number(config['segment.ms']);
+
 const UNLIMITED = '-1';
 
 /** Compares the existing topics with the requirements. */
@@ -140,6 +150,7 @@ const COMPARED = [
   'max.message.bytes',
   'retention.ms',
   'retention.bytes',
+  'segment.ms',
   'min.insync.replicas',
   'compression.type',
 ];
@@ -170,6 +181,10 @@ export function differences(
   if (retention !== undefined && isReadOnce && actual.has('retention.ms') && (kept < 0 || kept > Number(retention)))
     different.push(
       `${set('retention.ms', retention)}, because older records would be handled again if the topic is read from its beginning`,
+    );
+  if (hasLongSegments(config, actual))
+    different.push(
+      `${set('segment.ms', config['segment.ms']!)}, because Kafka keeps a record until the newest one of its segment is older than retention.ms`,
     );
   const size = config['retention.bytes'];
   if (size !== undefined && actual.get('retention.bytes') === UNLIMITED)
