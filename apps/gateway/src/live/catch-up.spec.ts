@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { EmitterId } from '#contracts';
-import { eventIdOf, type EventLogRecord, type EventPlace, eventPlace } from '#events';
+import { deletionRecord, eventIdOf, type EventLogRecord, type EventPlace, eventPlace } from '#events';
 import { catchUp } from './catch-up.js';
 import { LiveClient, type Outlet } from './live-client.js';
 import { LiveHub } from './live-hub.js';
@@ -16,6 +16,9 @@ class Screen implements Outlet {
   pending = 0;
   cut = false;
 
+  get isClosed(): boolean {
+    return this.cut;
+  }
   write(frame: Buffer): void {
     const [first = ''] = frame.toString().split('\n');
     if (first.startsWith('id: ')) this.ids.push(first.slice(4));
@@ -39,6 +42,11 @@ const record = (offset: number, emitId = `emit ${offset}`, json = String(offset)
   header: (name) => (name === 'ce_id' ? emitId : undefined),
   headerNames: () => ['ce_id'],
 });
+/** A deletion of all events before it. */
+const deletion = (offset: number): EventLogRecord => {
+  const { value, headers } = deletionRecord({ emitterId: EMITTER }, { sign: () => '' }, 1000);
+  return { ...record(offset), value, header: (name) => headers[name], headerNames: () => Object.keys(headers) };
+};
 const placeOf = ({ offset, clock }: EventLogRecord): EventPlace => eventPlace({ partition: 1, offset, clock });
 
 describe('catching up', () => {
@@ -78,6 +86,67 @@ describe('catching up', () => {
       ),
       { numRuns: 500 },
     );
+  });
+
+  it('sends an emit again whose event was deleted, but no other one, whenever a client joins and wherever the store and the reader are', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        // the ids of emits; null: a deletion
+        fc.array(fc.option(fc.nat({ max: 5 }), { freq: 5 }), { minLength: 2, maxLength: 40 }),
+        ...([fc.nat(), fc.nat(), fc.nat()] as const),
+        fc.scheduler(),
+        async (entries, seenSeed, readSeed, storedSeed, scheduler) => {
+          const log = [record(0, 'first')];
+          // the event of each emit, which its repeats repeat until it is deleted
+          const eventOf = new Map([[log[0]!, log[0]!]]);
+          const [current, deleted] = [new Map([['first', log[0]!]]), new Set<EventLogRecord>()];
+          for (const id of entries) {
+            const next = id === null ? deletion(log.length) : record(log.length, `emit ${id}`);
+            log.push(next);
+            if (id === null) {
+              for (const event of current.values()) deleted.add(event);
+              current.clear();
+              continue;
+            }
+            if (!current.has(`emit ${id}`)) current.set(`emit ${id}`, next);
+            eventOf.set(next, current.get(`emit ${id}`)!);
+          }
+          const events = [...new Set(eventOf.values())];
+          const seen = events[seenSeed % events.length]!;
+          const store = new StoreForTests(EMITTER, scheduler, { perPage: 7 });
+          const hub = new LiveHub();
+          const screen = new Screen();
+          const client = new LiveClient({ emitterId: EMITTER, stream: '', expand: false, after: placeOf(seen) }, screen);
+          const [readBefore, storedBefore] = [readSeed % (log.length + 1), storedSeed % (log.length + 1)];
+          log.slice(0, readBefore).forEach((each) => hub.take(each));
+          store.take(log.slice(0, storedBefore));
+          const seam = hub.join(client);
+          const reading = scheduler.scheduleSequence(log.slice(readBefore).map((each) => async () => hub.take(each)));
+          const storing = scheduler.scheduleSequence(log.slice(storedBefore).map((each) => async () => store.take([each])));
+          const caughtUp = catchUp(client, placeOf(seen), seam, store);
+          await scheduler.waitFor(Promise.all([reading.task, storing.task, caughtUp]));
+          const sent = log.filter((each) => screen.ids.includes(eventIdOf(placeOf(each))));
+          expect(screen.ids).toEqual(sent.filter(({ offset }) => offset > seen.offset).map((each) => eventIdOf(placeOf(each))));
+          // a deleted one may be missing; then a repeat of it may be sent
+          expect(new Set(sent.map((each) => eventOf.get(each))).size).toBe(sent.length);
+          expect(sent.filter((each) => !deleted.has(eventOf.get(each)!))).toEqual(
+            events.filter((each) => each.offset > seen.offset && !deleted.has(each)),
+          );
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('sends the events that waited at once, however many deletions came before them', () => {
+    const screen = new Screen();
+    const hub = new LiveHub();
+    const client = new LiveClient({ emitterId: EMITTER, stream: '', expand: false, after: null }, screen);
+    hub.join(client);
+    for (let offset = 0; offset < 1000; offset++) hub.take(deletion(offset));
+    hub.take(record(1000));
+    void client.goLive();
+    expect(screen.ids).toHaveLength(1);
   });
 
   it('sends all events from the seam on, in order, even when the store no longer keeps any of them', async () => {

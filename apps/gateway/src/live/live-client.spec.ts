@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventIdOf, type EventPlace, type EventSummary } from '#events';
 import { LiveClient, MOST_PENDING_BYTES, MOST_WAITING_BYTES, RecentEmits, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
+import { RecentDeletions } from './recent-deletions.js';
 
 const EMITTER = 'dc_000000000000000001';
 
@@ -14,6 +15,9 @@ class Frames {
   /** The bytes in memory that were not written. */
   held = 0;
   isCutOff = false;
+  get isClosed(): boolean {
+    return this.isCutOff;
+  }
   write(frame: Buffer): void {
     this.ids.push(/^id: (.*)$/m.exec(frame.toString())?.[1] ?? frame.toString().trim());
     this.pending += frame.length;
@@ -37,16 +41,25 @@ class Frames {
 }
 
 const at = (ms: number, seq = 0): EventPlace => ({ ms, seq });
-const event = (place: EventPlace, { emitId = eventIdOf(place), bytes = 2 } = {}) =>
-  new LiveEvent({
-    kind: 'event',
-    place,
-    emitterId: EMITTER,
-    stream: '',
-    emitId,
-    json: Buffer.from(`"${'x'.repeat(bytes)}"`),
-    hops: 0,
-  } as never);
+const event = (place: EventPlace, { emitId = eventIdOf(place), bytes = 2, deletions = new RecentDeletions() } = {}) =>
+  new LiveEvent(
+    {
+      kind: 'event',
+      place,
+      emitterId: EMITTER,
+      stream: '',
+      emitId,
+      json: Buffer.from(`"${'x'.repeat(bytes)}"`),
+      hops: 0,
+    } as never,
+    deletions,
+  );
+/** Those of all events before a place. */
+const deletionsAt = (...places: EventPlace[]) => {
+  const deletions = new RecentDeletions();
+  for (const place of places) deletions.add({ kind: 'delete', emitterId: EMITTER, place, start: null, end: null, stream: null });
+  return deletions;
+};
 const stored = (place: EventPlace, emit_id = eventIdOf(place)) =>
   ({ id: eventIdOf(place), metadata: { emit_id, name: '' } }) as EventSummary;
 
@@ -72,13 +85,32 @@ describe('the client of a live stream', () => {
     ['later', false],
   ])('gets an emit again whose event was deleted %s', (_, waits) => {
     const client = connect();
+    const [emitId, deletions] = ['a', deletionsAt(at(3))];
     if (!waits) void client.goLive();
-    client.take(event(at(1), { emitId: 'a' }));
-    client.take(event(at(2), { emitId: 'a' }));
-    client.forget({ kind: 'delete', emitterId: EMITTER, place: at(3), start: null, end: null, stream: null });
-    client.take(event(at(4), { emitId: 'a' }));
+    for (const ms of [1, 2, 4, 5]) client.take(event(at(ms), { emitId, deletions }));
     if (waits) void client.goLive();
     expect(frames.ids).toEqual(['1-0', '4-0']);
+  });
+
+  it('gets an emit again whose stored event was deleted', () => {
+    const client = connect({ after: at(1) });
+    client.knows(stored(at(1), 'a'));
+    client.sendStored(stored(at(2), 'b'), '{}');
+    void client.goLive();
+    for (const [ms, emitId] of [
+      [4, 'a'],
+      [5, 'b'],
+      [6, 'a'],
+    ] as const)
+      client.take(event(at(ms), { emitId, deletions: deletionsAt(at(3)) }));
+    expect(frames.ids).toEqual(['2-0', '4-0', '5-0']);
+  });
+
+  it('does not get a repeat of an emit that it has received again after a deletion, from another gateway', () => {
+    const client = connect({ after: at(3) });
+    void client.goLive();
+    for (const ms of [1, 3, 4]) client.take(event(at(ms), { emitId: 'a', deletions: deletionsAt(at(2)) }));
+    expect(frames.ids).toEqual([]);
   });
 
   it('holds the events that wait while its response begins', () => {
@@ -133,6 +165,13 @@ describe('the client of a live stream', () => {
     expect(frames.isCutOff).toBe(false);
     for (let n = 2; n < 5; n++) client.take(event(at(n), { bytes: 1000 }));
     expect(frames.isCutOff).toBe(true);
+  });
+
+  it('gets nothing more once it is disconnected', () => {
+    const client = connect({ expand: true });
+    frames.cutOff();
+    client.take(event(at(1), { bytes: 100_000 }));
+    expect(frames.held).toBe(0);
   });
 
   it('gets events that waited as fast as it reads, and those that arrive meanwhile after them', async () => {
@@ -217,29 +256,9 @@ describe('recent emits', () => {
     expect(known).toEqual([19, 18, 17, 16, 15, 14, 13, 12, 11]);
   });
 
-  it('do not count when their events are deleted', () => {
-    add('quiet', 'first');
-    for (let n = 0; n < 2000; n++) {
-      add('busy', String(n));
-      emits.forget({ stream: 'busy', start: null, end: null });
-    }
-    expect(add('quiet', 'first')).toBe(false);
-  });
-
-  it.each<[string, Parameters<RecentEmits['forget']>[0], string[]]>([
-    ['all', { stream: null, start: null, end: null }, ['1', '2', '3', 'other', '$errors']],
-    ['a range', { stream: null, start: at(2), end: at(2) }, ['2', 'other', '$errors']],
-    ['a stream', { stream: '', start: null, end: null }, ['1', '2', '3']],
-    ['the end of a stream', { stream: 'orders', start: at(2), end: null }, ['other']],
-    ['the custom streams', { stream: '*', start: null, end: null }, ['1', '2', '3', 'other']],
-  ])('are new again if %s is deleted', (_, deleted, expected) => {
-    const all: [string, string, number][] = [
-      ...[1, 2, 3].map((ms): [string, string, number] => ['', String(ms), ms]),
-      ['orders', 'other', 2],
-      ['$errors', '$errors', 2],
-    ];
-    for (const each of all) add(...each);
-    emits.forget(deleted);
-    expect(all.filter((each) => add(...each)).map(([, emitId]) => emitId)).toEqual(expected);
+  it('are new again if their events were deleted before, and known from then on', () => {
+    const deletions = deletionsAt(at(2));
+    const isNew = (ms: number) => emits.add({ stream: '', emitId: 'a', place: at(ms) }, deletions);
+    expect([1, 3, 4].map(isNew)).toEqual([true, true, false]);
   });
 });

@@ -1,12 +1,14 @@
 import type { EmitterId } from '#contracts';
-import { comparePlaces, type DeletedRange, type EventPlace, type EventSummary, isInRange, parseEventId, type Stream } from '#events';
+import { comparePlaces, type EventPlace, type EventSummary, parseEventId, type Stream } from '#events';
 import { commentFrame, type Emit, type FramedEmit, eventFrame, type LiveEvent } from './live-event.js';
 import type { LiveListener } from './live-hub.js';
+import type { RecentDeletions } from './recent-deletions.js';
 
 /** The connection of a client, for frames. */
 export interface Outlet {
   /** Bytes that were written but not yet sent. */
   readonly pending: number;
+  readonly isClosed: boolean;
   write(frame: Buffer): void;
   /** Counts a frame as in memory for this connection until it is released; `write` does so itself. May cut off this or another connection. */
   hold(frame: Buffer): void;
@@ -47,7 +49,7 @@ export class LiveClient implements LiveListener {
   /** Number of events sent. */
   sent = 0;
   private readonly emits = new RecentEmits();
-  private waiting: (FramedEmit | DeletedRange)[] | null = [];
+  private waiting: FramedEmit[] | null = [];
   private waitingBytes = 0;
 
   constructor(
@@ -59,9 +61,11 @@ export class LiveClient implements LiveListener {
 
   /** Handles an event from the log. */
   take(event: LiveEvent): void {
+    // until its stream ends: the request for it may still wait for the store
+    if (this.outlet.isClosed) return;
     if (this.after && comparePlaces(event.emitted.place, this.after) <= 0) {
       // the client got it from another gateway that is ahead of this one; a producer may still repeat it
-      this.emits.add(event.emitted);
+      this.emits.add(event.emitted, event.deletions);
       return;
     }
     const framed = event.framed(this.expand);
@@ -70,12 +74,6 @@ export class LiveClient implements LiveListener {
     this.outlet.hold(framed.frame);
     this.waitingBytes += framed.frame.length;
     if (this.waitingBytes > MOST_WAITING_BYTES) this.outlet.cutOff();
-  }
-
-  /** Handles a deletion in the log: an emit with the id of a deleted one is a new event. */
-  forget(deleted: DeletedRange): void {
-    if (this.waiting) this.waiting.push(deleted);
-    else this.emits.forget(deleted);
   }
 
   /** Remembers a stored event that the client has received before. */
@@ -102,10 +100,6 @@ export class LiveClient implements LiveListener {
     const waiting = this.waiting ?? [];
     while (waiting.length > 0) {
       for (const next of waiting.splice(0, WAITING_AT_ONCE)) {
-        if ('kind' in next) {
-          this.emits.forget(next);
-          continue;
-        }
         if (this.outlet.pending > MOST_PENDING_BYTES) await this.outlet.drained();
         this.send(next);
         this.outlet.release(next.frame);
@@ -117,7 +111,7 @@ export class LiveClient implements LiveListener {
   }
 
   private send(framed: FramedEmit): void {
-    if (!this.emits.add(framed)) return;
+    if (!this.emits.add(framed, framed.deletions)) return;
     // counts only what was pending before, so that one large event does not disconnect the client
     if (this.outlet.pending > MOST_PENDING_BYTES) return this.outlet.cutOff();
     this.write(framed.frame);
@@ -151,10 +145,17 @@ export class RecentEmits {
   private readonly streams = new Map<Stream, Map<string, EventPlace>>();
   private cost = 0;
 
-  /** Adds an emit; returns whether its id was new. An emit id is unique within its stream. */
-  add({ stream, emitId, place }: Emit): boolean {
+  /**
+   * Adds an emit; returns whether it is a new event. An emit id is unique within its stream, unless its event is deleted.
+   * @param deletions those that an event from the log may be behind
+   */
+  add({ stream, emitId, place }: Emit, deletions?: RecentDeletions): boolean {
     const ids = this.streams.get(stream) ?? this.begin(stream);
-    if (ids.has(emitId)) return false;
+    const known = ids.get(emitId);
+    if (known) {
+      if (!deletions?.isDeleted({ stream, place: known }, place)) return false;
+      this.remove(ids, emitId);
+    }
     // it becomes the last one
     this.streams.delete(stream);
     this.streams.set(stream, ids);
@@ -163,12 +164,6 @@ export class RecentEmits {
     if (ids.size > REMEMBERED) this.remove(ids, firstOf(ids));
     while (this.cost > REMEMBERED_IN_ALL) this.forgetStream(firstOf(this.streams));
     return true;
-  }
-
-  /** Removes the emits that the deletion covers. */
-  forget(deleted: Pick<DeletedRange, 'stream' | 'start' | 'end'>): void {
-    for (const [stream, ids] of this.streams)
-      for (const [emitId, place] of ids) if (isInRange(deleted, stream, place)) this.remove(ids, emitId);
   }
 
   private begin(stream: Stream): Map<string, EventPlace> {

@@ -1,4 +1,5 @@
 import { type EmittedEvent, eventIdOf, eventSummaryJson, truncateEvent, WHOLE_UP_TO } from '#events';
+import type { RecentDeletions } from './recent-deletions.js';
 
 /** The identity of an emit, and the place of its event. */
 export type Emit = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
@@ -6,6 +7,8 @@ export type Emit = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
 /** The parts of an event that a client needs. They do not keep the event itself in memory. */
 export interface FramedEmit extends Emit {
   frame: Buffer;
+  /** Those of its emitter. */
+  deletions: RecentDeletions;
 }
 
 /** An event on its way to the clients of its stream. Each of its two forms is built once for all clients. */
@@ -13,7 +16,10 @@ export class LiveEvent {
   private short: FramedEmit | undefined;
   private whole: FramedEmit | undefined;
 
-  constructor(readonly emitted: EmittedEvent) {}
+  constructor(
+    readonly emitted: EmittedEvent,
+    readonly deletions: RecentDeletions,
+  ) {}
 
   framed(expand: boolean): FramedEmit {
     if (expand || this.emitted.json.length <= WHOLE_UP_TO) return (this.whole ??= this.write(this.emitted.json));
@@ -23,7 +29,8 @@ export class LiveEvent {
   private write(event: Buffer): FramedEmit {
     const { place, emitterId, stream, emitId, summary, itemId, itemTs } = this.emitted;
     const shown = { ...place, stream, emit_id: emitId, event, summary: summary ?? null, item_id: itemId ?? null, item_ts: itemTs ?? null };
-    return { stream, emitId, place, frame: eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown)) };
+    const { deletions } = this;
+    return { stream, emitId, place, deletions, frame: eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown)) };
   }
 }
 

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { EmitterId } from '#contracts';
 import { deletionRecord, eventPlace, eventRecord } from '#events';
 import { LogRecord } from '#messaging';
+import type { LiveEvent } from './live-event.js';
 import { isBelow, LiveHub, type LiveListener } from './live-hub.js';
 
 const ONE: EmitterId = 'dc_000000000000000001';
@@ -9,15 +10,14 @@ const OTHER: EmitterId = 'dc_000000000000000002';
 
 class Listener implements LiveListener {
   readonly taken: string[] = [];
+  readonly deletions = new Set<LiveEvent['deletions']>();
   constructor(
     readonly emitterId: EmitterId,
     readonly stream = '' as LiveListener['stream'],
   ) {}
-  take({ emitted }: Parameters<LiveListener['take']>[0]): void {
+  take({ emitted, deletions }: LiveEvent): void {
     this.taken.push(emitted.emitId);
-  }
-  forget({ start, end }: Parameters<LiveListener['forget']>[0]): void {
-    this.taken.push(`not ${start?.ms} to ${end?.ms}`);
+    this.deletions.add(deletions);
   }
 }
 
@@ -43,13 +43,24 @@ describe('the hub of live streams', () => {
     expect([own, errors, other].map(({ taken }) => taken)).toEqual([['a', 'd'], ['b'], ['c']]);
   });
 
-  it('passes deletions to each subscriber of the emitter, whatever its stream', () => {
+  it('keeps the deletions of an emitter once for all of its subscribers, whatever their streams, until the last one leaves', () => {
     const [own, errors, other] = [new Listener(ONE), new Listener(ONE, '$errors'), new Listener(OTHER)];
     for (const listener of [own, errors, other]) hub.join(listener);
-    const { key, value, headers } = deletionRecord({ emitterId: ONE, startId: '1-0', endId: '2-0' }, { sign: () => '' });
-    const message = { key: Buffer.from(key), value, headers, offset: '0', timestamp: '1000', attributes: 0 };
+    take(0, 'a');
+    const { key, value, headers } = deletionRecord({ emitterId: ONE }, { sign: () => '' });
+    const message = { key: Buffer.from(key), value, headers, offset: '1', timestamp: '1000', attributes: 0 };
     hub.take(new LogRecord('events', 0, message, 1000));
-    expect([own, errors, other].map(({ taken }) => taken)).toEqual([['not 1 to 2'], ['not 1 to 2'], []]);
+    take(2, 'b', { stream: '$errors' });
+    take(3, 'c', { emitterId: OTHER });
+    const event = { stream: '' as const, place: eventPlace({ partition: 0, offset: 0, clock: 1000 }) };
+    const later = eventPlace({ partition: 0, offset: 4, clock: 1000 });
+    expect([...errors.deletions][0]).toBe([...own.deletions][0]);
+    expect([own, other].map(({ deletions }) => [...deletions].map((each) => each.isDeleted(event, later)))).toEqual([[true], [false]]);
+    for (const listener of [own, errors]) hub.leave(listener);
+    const next = new Listener(ONE);
+    hub.join(next);
+    take(4, 'd');
+    expect([...next.deletions].map((each) => each.isDeleted(event, later))).toEqual([false]);
   });
 
   it('passes on a record once, however often it is read', () => {
@@ -74,7 +85,7 @@ describe('the hub of live streams', () => {
   it('counts an event that causes a subscriber to join as below its seam', () => {
     const late = new Listener(ONE);
     let seam: ReturnType<LiveHub['join']> | undefined;
-    hub.join({ emitterId: ONE, stream: '', forget: () => {}, take: () => (seam ??= hub.join(late)) });
+    hub.join({ emitterId: ONE, stream: '', take: () => (seam ??= hub.join(late)) });
     take(0, 'first');
     expect({ taken: late.taken, offset: seam?.get(0)?.offset }).toEqual({ taken: [], offset: 1 });
   });

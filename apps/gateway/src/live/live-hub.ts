@@ -1,7 +1,6 @@
 import type { EmitterId } from '#contracts';
 import {
   coversStream,
-  type DeletedRange,
   emitterOf,
   type EventLogRecord,
   type EventPlace,
@@ -12,14 +11,13 @@ import {
 } from '#events';
 import type { Position } from '#messaging';
 import { LiveEvent } from './live-event.js';
+import { RecentDeletions } from './recent-deletions.js';
 
 /** A subscriber to one stream of an emitter, or to the streams that `*` stands for. */
 export interface LiveListener {
   readonly emitterId: EmitterId;
   readonly stream: Stream;
   take(event: LiveEvent): void;
-  /** Events of the emitter are deleted from here on. */
-  forget(deleted: DeletedRange): void;
 }
 
 /**
@@ -32,40 +30,40 @@ export type Seam = ReadonlyMap<number, Pick<Position, 'offset' | 'clock'>>;
 export class LiveHub {
   /** The next offset of each partition: all records below it have been passed on. */
   readonly positions = new Map<number, Position>();
-  private readonly listeners = new Map<string, Set<LiveListener>>();
+  /** Those with subscribers. */
+  private readonly emitters = new Map<string, { listeners: Set<LiveListener>; deletions: RecentDeletions }>();
 
   constructor(private readonly options: { maxEventBytes?: number } = {}) {}
 
   /** Returns the seam, from which on the subscriber gets every event, in the order of the log. */
   join(listener: LiveListener): Seam {
-    const own = this.listeners.get(listener.emitterId);
-    if (own) own.add(listener);
-    else this.listeners.set(listener.emitterId, new Set([listener]));
+    const own = this.emitters.get(listener.emitterId);
+    if (own) own.listeners.add(listener);
+    else this.emitters.set(listener.emitterId, { listeners: new Set([listener]), deletions: new RecentDeletions() });
     return new Map(this.positions);
   }
 
   leave(listener: LiveListener): void {
-    const own = this.listeners.get(listener.emitterId);
-    if (own?.delete(listener) && own.size === 0) this.listeners.delete(listener.emitterId);
+    const own = this.emitters.get(listener.emitterId);
+    if (own?.listeners.delete(listener) && own.listeners.size === 0) this.emitters.delete(listener.emitterId);
   }
 
-  /** Handles the next record of a partition; skips one that it has already handled. Returns the number of subscribers of its emitter. */
+  /** Handles the next record of a partition; skips one that it has already handled. Returns the number of subscribers of its emitter if it is an event. */
   take(record: EventLogRecord & { timestamp?: number }): number {
     const { partition, offset, clock, timestamp } = record;
     if (offset < (this.positions.get(partition)?.offset ?? 0)) return 0;
     // before the subscribers get it: for one that joins because of an event, that event is below the seam
     this.positions.set(partition, { offset: offset + 1, clock, timestamp });
     // most records belong to emitters without subscribers: they are not even parsed
-    const own = this.listeners.get(emitterOf(record) ?? '');
+    const own = this.emitters.get(emitterOf(record) ?? '');
     if (!own) return 0;
     const event = readEventRecord(record, { maxBytes: this.options.maxEventBytes ?? MAX_EVENT_BYTES });
     // its signature is not verified: a forged one only shows a repeated emit
-    if (event.kind === 'delete') for (const listener of [...own]) listener.forget(event);
-    if (event.kind === 'event') {
-      const live = new LiveEvent(event);
-      for (const listener of [...own]) if (coversStream(listener.stream, event.stream)) listener.take(live);
-    }
-    return own.size;
+    if (event.kind === 'delete') own.deletions.add(event);
+    if (event.kind !== 'event') return 0;
+    const live = new LiveEvent(event, own.deletions);
+    for (const listener of [...own.listeners]) if (coversStream(listener.stream, event.stream)) listener.take(live);
+    return own.listeners.size;
   }
 
   /** The partition was recreated: its records are passed on from the beginning. */

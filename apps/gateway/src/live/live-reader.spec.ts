@@ -29,9 +29,7 @@ it.each([
   const consumers = { start: async () => {}, stop: async () => {} } as unknown as Consumers;
   const reader = new LiveReader(createLog('test', 'silent'), consumers, store, {} as LiveConfig, {} as GatewayConfig);
   let taken = 0;
-  const joined = Array.from({ length: subscribers }, () =>
-    reader.join({ emitterId, stream: '', forget: () => {}, take: () => void taken++ }),
-  );
+  const joined = Array.from({ length: subscribers }, () => reader.join({ emitterId, stream: '', take: () => void taken++ }));
   await reader.positions([0]);
   await Promise.all(joined);
   const records = Array.from({ length: 120 }, (__, offset) => {

@@ -1,6 +1,16 @@
 import type { Scheduler } from 'fast-check';
 import type { EmitterId, EventPage } from '#contracts';
-import { comparePlaces, eventIdOf, type EventLogRecord, eventPlace, eventSummaryJson, parseEventId } from '#events';
+import {
+  comparePlaces,
+  eventIdOf,
+  type EventLogRecord,
+  eventPlace,
+  eventSummaryJson,
+  isInRange,
+  MAX_EVENT_BYTES,
+  parseEventId,
+  readEventRecord,
+} from '#events';
 import type { StoredStream } from './catch-up.js';
 import type { Seam } from './live-hub.js';
 
@@ -12,7 +22,7 @@ interface Stored {
 
 /** A stream in a slow store: the scheduler decides when it replies. */
 export class StoreForTests implements StoredStream {
-  private readonly stored: Stored[] = [];
+  private stored: Stored[] = [];
   private readonly offsets = new Map<number, number>();
   private wakers: (() => void)[] = [];
   /** The number of requested pages. */
@@ -28,6 +38,9 @@ export class StoreForTests implements StoredStream {
     for (const record of records) {
       const [place, emitId] = [eventPlace(record), record.header('ce_id') ?? ''];
       this.offsets.set(record.partition, record.offset + 1);
+      const operation = readEventRecord(record, { maxBytes: MAX_EVENT_BYTES });
+      if (operation.kind === 'delete') this.stored = this.stored.filter(({ id }) => !isInRange(operation, '', parseEventId(id)!));
+      if (operation.kind !== 'event') continue;
       if (this.stored.some((each) => each.emitId === emitId)) continue;
       const shown = { ...place, stream: '', emit_id: emitId, event: record.value!, summary: null, item_id: null, item_ts: null };
       this.stored.push({ id: eventIdOf(place), emitId, json: eventSummaryJson(this.emitterId, shown) });
