@@ -23,7 +23,7 @@ describe('the positions of the store', () => {
   });
   afterEach(() => void jest.useRealTimers());
 
-  const store = (...offsets: number[]) => (stored = offsets.map((offset, partition) => ({ partition, offset, clock: 0 })));
+  const store = (...offsets: number[]) => (stored = offsets.map((offset, partition) => ({ partition, offset, clock: offset })));
   /** The state of a wait so far. */
   const watch = (wait: Promise<void>) => {
     const state = { is: 'waiting' };
@@ -34,7 +34,7 @@ describe('the positions of the store', () => {
     return state;
   };
   const never = new AbortController().signal;
-  const seamAt = (...offsets: number[]) => new Map(offsets.map((offset, partition) => [partition, { offset, clock: 0 }]));
+  const seamAt = (...offsets: number[]) => new Map(offsets.map((offset, partition) => [partition, { offset, clock: offset }]));
 
   it('are reached when the store has processed all records below the seam, in every partition', async () => {
     store(5, 1);
@@ -65,12 +65,43 @@ describe('the positions of the store', () => {
     expect(messages.requests).toHaveLength(1);
   });
 
-  it('are not requested for a seam that the store is known to have reached, nor for an empty log', async () => {
+  it('are not reached again by a store that was restored to an earlier state', async () => {
     store(5);
-    await positions.read();
     await positions.reached(seamAt(5), OF_PARTITION_1, never);
-    await positions.reached(new Map(), OF_PARTITION_1, never);
-    expect(messages.requests).toHaveLength(1);
+    store(2);
+    const wait = watch(positions.reached(seamAt(5), OF_PARTITION_1, never));
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(wait.is).toBe('waiting');
+    store(5);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(wait.is).toBe('reached');
+  });
+
+  it.each([
+    [
+      'are reached by a store that reads the log after the one of the seam, at any offset',
+      { offset: 1000, clock: 1000 },
+      5,
+      2000,
+      'reached',
+    ],
+    ['are not reached by a store that still reads the log before that of the seam', { offset: 5, clock: 2000 }, 1000, 1000, 'waiting'],
+    ['are reached in a log that is read from its beginning', { offset: 0, clock: 0 }, 1000, 1000, 'reached'],
+    ['are not reached by a store that has some of several records with one clock', { offset: 7, clock: 2000 }, 6, 2000, 'waiting'],
+  ])('%s', async (_, seam, offset, clock, expected) => {
+    stored = [{ partition: 0, offset, clock }];
+    const wait = watch(positions.reached(new Map([[0, seam]]), OF_PARTITION_1, never));
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect(wait.is).toBe(expected);
+  });
+
+  it('are waited for no longer than a minute, because the seam may belong to a log that was lost', async () => {
+    store(1);
+    const wait = watch(positions.reached(seamAt(2), OF_PARTITION_1, never));
+    await jest.advanceTimersByTimeAsync(59_000);
+    expect(wait.is).toBe('waiting');
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(wait.is).toBe('SluiceError');
   });
 
   it('are no longer requested when the client has disconnected', async () => {
