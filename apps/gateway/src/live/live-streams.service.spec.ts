@@ -19,7 +19,7 @@ describe('the live streams of an account', () => {
   };
 
   /** Opens streams of a service. */
-  const opener = (messages: FakeMessages, page: () => Promise<EventPage>) => {
+  const opener = (messages: FakeMessages, page: () => Promise<EventPage>, delayRequest: () => Promise<void> = async () => {}) => {
     const service = new LiveStreamsService(
       { page } as never,
       messages as never,
@@ -28,6 +28,7 @@ describe('the live streams of an account', () => {
       { maxPerAccount: 100, heartbeatMs: 60_000 } as never,
       {} as never,
       {} as never,
+      { delayRequest } as never,
       createLog('test', 'silent'),
     );
     return async (owner: UserId) => {
@@ -60,12 +61,30 @@ describe('the live streams of an account', () => {
     for (const stream of streams) stream.emit('close');
   });
 
+  it('read each page of missed events at the pace of the account, and none for a client that has disconnected meanwhile', async () => {
+    const delays: (() => void)[] = [];
+    const messages = new FakeMessages().replyTo(listEvents, () => NO_PAGE);
+    const open = opener(
+      messages,
+      async () => NO_PAGE,
+      () => new Promise((resolve) => delays.push(resolve)),
+    );
+    const streams = await Promise.all([open('u_1'), open('u_1')]);
+    await turns();
+    expect({ delays: delays.length, requests: messages.requests.length }).toEqual({ delays: 4, requests: 0 });
+    streams[1].emit('close');
+    for (const end of delays) end();
+    await turns();
+    expect(messages.requests).toHaveLength(2);
+    streams[0].emit('close');
+  });
+
   it('do not include one whose client has disconnected before it began', async () => {
     let left = 0;
     const service = new LiveStreamsService(
       ...([{ page: async () => NO_PAGE }, new FakeMessages()] as [never, never]),
       ...([{ join: async () => new Map(), leave: () => left++ }, { reached: async () => {} }] as [never, never]),
-      ...([{ maxPerAccount: 1, heartbeatMs: 60_000 }, {}, {}] as [never, never, never]),
+      ...([{ maxPerAccount: 1, heartbeatMs: 60_000 }, {}, {}, {}] as [never, never, never, never]),
       createLog('test', 'silent'),
     );
     for (const closed of [true, false]) {

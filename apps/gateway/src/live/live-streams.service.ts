@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify';
 import { type EmitterId, listEvents, SluiceError, TimedOut, Unavailable, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { type EventPlace, streamOf } from '#events';
+import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
 import { LimitPerKey, QueuePerKey } from '#limits';
@@ -52,6 +53,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     private readonly config: LiveConfig,
     private readonly accounts: AccountsService,
     private readonly emitters: EmitterDirectory,
+    private readonly pace: AccountPace,
     @Inject(LOG) private readonly log: Log,
   ) {
     this.taken = new LimitPerKey(config.maxPerAccount);
@@ -181,7 +183,10 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     return {
       reached: () => reached,
       page: (window, expand) =>
-        this.inTurn(owner, connection, () => {
+        this.inTurn(owner, connection, async () => {
+          // the pages before it have cost the account something, and one can have some megabytes
+          await this.pace.delayRequest(owner, 0);
+          requireOpen(connection);
           const query = { owner_id: owner, emitter_id: emitterId, stream, expand, ...window };
           return this.messages.request(listEvents, query, { key: emitterId });
         }),
@@ -193,7 +198,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     const place = this.pages.join(owner)!;
     try {
       await Promise.race([place.turn, connection.closed]);
-      if (connection.isClosed) throw new Unavailable('the client has disconnected');
+      requireOpen(connection);
       return await read();
     } finally {
       place.leave();
@@ -210,4 +215,8 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       connection.end();
     }
   }
+}
+
+function requireOpen(connection: SseConnection): void {
+  if (connection.isClosed) throw new Unavailable('the client has disconnected');
 }
