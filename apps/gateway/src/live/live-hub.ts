@@ -29,7 +29,7 @@ export type Seam = ReadonlyMap<number, Pick<Position, 'offset' | 'clock'>>;
 /** Passes the events of the log to their subscribers, and tracks the position in the log. */
 export class LiveHub {
   /** The next offset of each partition: all records below it have been passed on. */
-  readonly positions = new Map<number, Position>();
+  positions = new Map<number, Position>();
   /** Those with subscribers. */
   private readonly emitters = new Map<string, { listeners: Set<LiveListener>; deletions: RecentDeletions }>();
 
@@ -71,9 +71,9 @@ export class LiveHub {
     this.positions.set(partition, { offset: 0, clock: 0 });
   }
 
-  /** Discards the positions when the log is no longer read. */
+  /** Discards the positions when the log is no longer read, with those that are still added to them. */
   reset(): void {
-    this.positions.clear();
+    this.positions = new Map();
   }
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { EmitterId } from '#contracts';
+import type { EmitterId, StoredPosition } from '#contracts';
 import { eventRecord } from '#events';
 import { type Consumers, LogRecord } from '#messaging';
 import { createLog } from '#observability';
@@ -41,5 +41,27 @@ it.each([
   expect(taken).toBe(events * subscribers);
   await done;
   expect(taken).toBe(120 * subscribers);
+  await reader.stop();
+});
+
+it('begins where the store is, not where it was when reading stopped before the store replied', async () => {
+  const replies: ((positions: StoredPosition[]) => void)[] = [];
+  const store = { read: () => new Promise((resolve) => replies.push(resolve)) } as unknown as StorePositions;
+  const consumers = { start: async () => void reader.positions([0]), stop: async () => {} } as unknown as Consumers;
+  const reader = new LiveReader(createLog('test', 'silent'), consumers, store, {} as LiveConfig, {} as GatewayConfig);
+  const listener = { emitterId: 'dc_000000000000000001', stream: '', take: () => {} } as const;
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const first = reader.join(listener);
+  await turn();
+  await reader.stop();
+  await expect(first).rejects.toMatchObject({ code: 'unavailable' });
+  const second = reader.join(listener);
+  await turn();
+  expect(replies).toHaveLength(2);
+  for (const [index, offset] of [7, 1000].entries()) {
+    replies[index]!([{ partition: 0, offset, clock: offset }]);
+    await turn();
+  }
+  expect([...(await second)]).toEqual([[0, { offset: 1000, clock: 1000 }]]);
   await reader.stop();
 });

@@ -94,13 +94,15 @@ export class LiveReader {
    * while it is read is read from its beginning: the store may be ahead, and nobody has seen what it has stored.
    */
   async positions(partitions: number[]): Promise<Map<number, Position>> {
+    // if reading stops meanwhile, the next one needs others
+    const { reading } = this;
     const { positions } = this.hub;
     const added = partitions.filter((partition) => !positions.has(partition));
     const known = new Map(
       positions.size > 0 || added.length === 0 ? [] : (await this.store.read()).map(({ partition, ...position }) => [partition, position]),
     );
     for (const partition of added) positions.set(partition, known.get(partition) ?? { offset: 0, clock: 0 });
-    this.reading?.known();
+    reading?.known();
     return positions;
   }
 
