@@ -45,6 +45,9 @@ export class ReplaysController {
   @Handles(createReplay)
   async create(@Payload() { id, dry_run, ...request }: CreateReplay): Promise<{ events: number }> {
     const { owner_id, emitter_id, listener_id } = request;
+    // the request is repeated: its replay exists, and counts among those that run
+    const made = dry_run === true ? undefined : await this.replays.find(owner_id, id);
+    if (made) return { events: made.events };
     if (!(await this.directory.findOwned(owner_id, emitter_id)))
       throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
     await this.requireActive(owner_id, listener_id);
