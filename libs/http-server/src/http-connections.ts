@@ -120,8 +120,8 @@ export function lingerUntilClosed(from: IncomingMessage | Socket): void {
 const UNREAD_MS = 30_000;
 
 /**
- * Closes the connection of a client that does not read its response, which would stay in memory. A live stream writes to its connection more often than
- * that, so it is never closed for this reason.
+ * Closes the connection of a client that does not read its response, which would stay in memory. A live stream is closed, too, if its client receives
+ * nothing of what is pending: further writes do not count. While nothing is pending, it stays open.
  */
 export function closeUnreadConnections(server: Server, afterMs = UNREAD_MS): void {
   // nothing was sent or received for that long, also when an idle connection has reached its keep-alive time-out

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import type { FastifyReply } from 'fastify';
+import { closeUnreadConnections } from '#http-server';
 import { AccountStreams } from './account-streams.js';
 import { SseConnection } from './sse-connection.js';
 
@@ -224,5 +225,15 @@ describe('the response of a live stream', () => {
       unread: [true, true],
       reading: false,
     });
+  });
+
+  it('is cut off if its client receives nothing for a while of what waits, not if it disconnects', async () => {
+    closeUnreadConnections(server, 200);
+    const account = new AccountStreams(64 * MIB);
+    const [unread, left] = [await stream(account, { reads: false }), await stream(account, { reads: false })];
+    for (const connection of [unread, left]) connection.write(frameOf(16 * MIB));
+    clients[1]!.destroy();
+    await Promise.all([unread.closed, left.closed]);
+    expect([unread.wasCutOff, left.wasCutOff]).toEqual([true, false]);
   });
 });

@@ -30,6 +30,10 @@ export class SseConnection implements Outlet, Stream {
     this.closed = closeOf(this.response).then(() => this.drop());
     // the client has disconnected: 'close' follows
     this.response.on('error', () => {});
+    // nothing was sent for a while: the server is about to close the connection if anything is pending
+    this.response.on('timeout', () => {
+      if (this.response.writableLength > 0) this.cutOff();
+    });
   }
 
   get isClosed(): boolean {
