@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { newId, type UserId } from '#contracts';
+import { Database } from '#database';
+import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
 import { AccountRow, ApiKeyRow } from '../accounts/account.entity.js';
 import { AccountsRepository } from '../accounts/accounts.repository.js';
@@ -37,4 +39,21 @@ it('deletes all rows of an account, and none of another one', async () => {
   expect(await left()).toEqual(Array.from({ length: 6 }, () => [id, other].sort()));
   expect([await deleteAccountRows(database, accounts, id), await deleteAccountRows(database, accounts, id)]).toEqual([1, 0]);
   expect(await left()).toEqual(Array.from({ length: 6 }, () => [other]));
+});
+
+it('deletes them also when a statement takes longer than a server may usually be silent', async () => {
+  const { rows } = await db.database.query<{ name: string }>('SELECT current_database() AS name');
+  const log = createLog('test', 'silent');
+  const database = await Database.of(schema, { serverUrl: db.url, name: rows[0]!.name, max: 1, log, responseMs: 1000 }).open();
+  try {
+    const accounts = new AccountsRepository(database, database.rows(AccountRow), database.rows(ApiKeyRow));
+    const id = newId('user');
+    await accounts.create(database, { id, email: `${id}@example.test`, username: 'name' });
+    await database.query(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END';
+      CREATE TRIGGER slow AFTER DELETE ON idempotent_request EXECUTE FUNCTION slow()`);
+    await deleteAccountRows(database, accounts, id);
+    expect(await accounts.find(id)).toBeUndefined();
+  } finally {
+    await database.close();
+  }
 });
