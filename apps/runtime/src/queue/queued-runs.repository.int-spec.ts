@@ -56,6 +56,19 @@ describe('queued runs', () => {
     expect(await ids()).toEqual(['r1', 'r2']);
   });
 
+  it.each([
+    ['deleted', (...args: Parameters<QueuedRunsRepository['removeOfSource']>) => queue.removeOfSource(...args)],
+    ['switched off', (...args: Parameters<QueuedRunsRepository['removeOfSource']>) => queue.removeOfInactive(...args)],
+  ])('do not wait for the deletion of a run that comes again while its source is %s', async (_, remove) => {
+    await queue.add(Array.from({ length: TAKEN_PER_SOURCE + 1 }, (_, n) => run(`r${n}`)));
+    await fresh.database.transaction(async (transaction) => {
+      await remove(transaction, A);
+      await queue.add([run('b0', B), run(`r${TAKEN_PER_SOURCE}`)]);
+      expect(await ids()).toContain('b0');
+    });
+    expect(await ids()).not.toContain(`r${TAKEN_PER_SOURCE}`);
+  });
+
   it('take turns by source, so that one source with many runs does not keep the others of its account waiting', async () => {
     await queue.add([...Array.from({ length: 50 }, (_, n) => run(`a${n}`)), run('b0', B), run('b1', B)]);
     expect(await ids([], 2)).toEqual(['a0', 'a1', 'b0', 'b1']);

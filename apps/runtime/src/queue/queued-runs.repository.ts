@@ -139,14 +139,21 @@ export class QueuedRunsRepository {
     return { inactive: new Set(inactive), waiting: new Set(waiting), unknown, atATime: at_a_time ?? {} };
   }
 
-  /** Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. @param held come first */
+  /**
+   * Adds runs, in this order, behind those that already wait. A run that is already queued keeps its position. A run that is being deleted with its source
+   * counts as queued: waiting for the end of the deletion would stop the runs of all accounts for as long as it takes.
+   *
+   * @param held come first
+   */
   async add(runs: RunRequest[], { session = this.database, held }: { session?: Session; held?: HeldRuns } = {}): Promise<void> {
     await session.query({
       name: 'queue-add',
       text: `INSERT INTO queued_run (run_id, account_id, source_id, hook, request, bytes, held_by, held_until)
              SELECT r->>'run_id', r->>'owner_id', r->>'source_id', r ? 'hook', r, octet_length(r::text),
                     CASE WHEN n <= $2 THEN $3 END, CASE WHEN n <= $2 THEN now() + make_interval(secs => $4) END
-             FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n) ORDER BY n
+             FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS e (r, n)
+             LEFT JOIN LATERAL (SELECT run_id FROM queued_run WHERE run_id = r->>'run_id' LIMIT 1) AS known ON true
+             WHERE known.run_id IS NULL ORDER BY n
              ON CONFLICT DO NOTHING`,
       values: [JSON.stringify([...(held?.runs ?? []), ...runs]), held?.runs.length ?? 0, held?.replica ?? null, held?.seconds ?? null],
     });
