@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg';
 import type { SourceId, UserId } from '#contracts';
 import { runIdOf, runKeyOf } from '#events';
 import { createLog } from '#observability';
-import { freshDatabase, type FreshDatabase } from '#testing';
+import { freshDatabase, type FreshDatabase, untilLocked } from '#testing';
 import { schema } from '../database/schema.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
@@ -22,6 +22,8 @@ const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: Stri
 
 let fresh: FreshDatabase;
 let runs: RunsRepository;
+/** Those of another replica. */
+let others: RunsRepository;
 let state: SourceStateRepository;
 let queue: QueuedRunsRepository;
 let retried: RetriedRunsRepository;
@@ -31,14 +33,17 @@ beforeAll(async () => {
   queue = new QueuedRunsRepository(database);
   retried = new RetriedRunsRepository(database);
   state = new SourceStateRepository(database);
-  runs = new RunsRepository(
-    database,
-    new TimersRepository(database),
-    state,
-    new WaitingEmitsRepository(database),
-    new QuotasRepository(database),
-    retried,
-  );
+  [runs, others] = [1, 2].map(
+    () =>
+      new RunsRepository(
+        database,
+        new TimersRepository(database),
+        state,
+        new WaitingEmitsRepository(database),
+        new QuotasRepository(database),
+        retried,
+      ),
+  ) as [RunsRepository, RunsRepository];
 });
 afterAll(() => fresh?.drop());
 beforeEach(() =>
@@ -47,8 +52,8 @@ beforeEach(() =>
   ),
 );
 
-const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' | 'timer' = 'manual') =>
-  runs.finish({ run_id, source_id: SOURCE, owner_id: ACCOUNT, trigger }, { ...nothing, ...effects });
+const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' | 'timer' = 'manual', replica = runs) =>
+  replica.finish({ run_id, source_id: SOURCE, owner_id: ACCOUNT, trigger }, { ...nothing, ...effects });
 const outbox = async () =>
   (await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(({ value }) => value.toString());
 
@@ -60,10 +65,13 @@ const finishOf = (owner_id: UserId, run_id: string, bytes: number) =>
   );
 
 /** Blocks the outcomes of these runs until the result is called. */
-async function block(...runIds: string[]): Promise<() => Promise<void>> {
+const block = (...runIds: string[]) => blockRows('INSERT INTO run_done (run_id) SELECT unnest($1::text[])', [runIds]);
+
+/** Locks what this statement changes until the result is called. */
+async function blockRows(text: string, values: unknown[] = []): Promise<() => Promise<void>> {
   const client = await fresh.database.connect();
   await client.query('BEGIN');
-  await client.query('INSERT INTO run_done (run_id) SELECT unnest($1::text[])', [runIds]);
+  await client.query(text, values);
   return async () => {
     await client.query('ROLLBACK');
     client.release(true);
@@ -82,6 +90,32 @@ describe('a large outcome', () => {
     expect(await finishOf(OTHER, 'large', LARGE)).toBe(true);
     await unblock();
     expect(await blocked).toEqual(ids.map(() => true));
+  });
+
+  it('does not delay the small ones of other accounts while a small one of its source waits for it', async () => {
+    const usage = { account_id: ACCOUNT, compute_ms: 5 };
+    const unblock = await blockRows(
+      "INSERT INTO usage (account_id, day, compute_ms, invocations) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 0, 0)",
+      [ACCOUNT],
+    );
+    const large = finish('large', { db: { k: '1' }, usage, records: [{ ...event(1), value: 'x'.repeat(LARGE) }] });
+    await untilLocked(fresh);
+    const small = finish('small', { db: { k: '2' }, usage });
+    expect(await finishOf(OTHER, 'other', 10)).toBe(true);
+    await unblock();
+    expect([await large, await small, await state.loadDb(SOURCE)]).toEqual([true, true, { k: '2' }]);
+  });
+
+  it('does not delay those of another replica that change the state of its source while its delayed emits are stored', async () => {
+    const emit = { emit_id: 'e1', due_at_ms: 1, record: { key: SOURCE, headers: {}, value: Buffer.alloc(LARGE) } };
+    const unblock = await blockRows(
+      `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value) VALUES ('e1', 'dc_1', 'u_1', now(), '{}', '')`,
+    );
+    const large = finish('large', { db: { k: '1' }, waiting: [emit] });
+    await untilLocked(fresh);
+    expect(await finish('small', { db: { k: '2' } }, 'manual', others)).toBe(true);
+    await unblock();
+    expect(await large).toBe(true);
   });
 
   it('has its records in their order, and its other effects', async () => {
@@ -154,6 +188,21 @@ describe('the effects of a run', () => {
   it('keep the order of the emits', async () => {
     await finish('r1', { records: Array.from({ length: 1000 }, (_, n) => event(n)) });
     expect(await outbox()).toEqual(Array.from({ length: 1000 }, (_, n) => String(n)));
+  });
+
+  it.each([
+    ['the same keys in another order', { c: '"two"', a: '"two"' }, { a: '"two"', b: '"one"', c: '"two"' }],
+    ['a key that the other deletes', { c: '"two"', a: null }, { b: '"one"', c: '"two"' }],
+  ])('on db do not deadlock if runs of two replicas change %s', async (_, db, expected) => {
+    await finish('r0', { db: { a: '0', b: '0', c: '0' } });
+    const unblock = await blockRows("SELECT FROM source_db WHERE key = 'b' FOR UPDATE");
+    const one = finish('r1', { db: { a: '"one"', b: '"one"', c: '"one"' } });
+    await untilLocked(fresh);
+    const two = finish('r2', { db }, 'manual', others);
+    await untilLocked(fresh, 2);
+    await unblock();
+    expect(await Promise.all([one, two])).toEqual([true, true]);
+    expect(await state.loadDb(SOURCE)).toEqual(expected);
   });
 
   it('the last run of a source deletes the state that the source kept', async () => {

@@ -8,6 +8,7 @@ import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { takeTurns } from '../source-state/source-turns.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { isLarge } from './run-cost.js';
@@ -40,9 +41,12 @@ const endedRun = ({ run, effects: { entry, records } }: RunWithEffects): EndedRu
   records: records.map((record) => ({ ...record, account: run.owner_id })),
 });
 
+/** Whether the run changes what the source keeps: its state, its timers, its retried runs. */
+const changesSource = ({ run: { trigger }, effects: { db, dedupe, final, attempt } }: RunWithEffects): boolean =>
+  trigger === 'timer' || Object.keys(db).length > 0 || dedupe !== null || attempt !== null || final;
+
 /** Whether the run changes no other tables than those that every run changes. */
-const isStoredAtOnce = ({ trigger }: EndedRun['run'], { db, dedupe, waiting, final, attempt, usage }: RunEffects): boolean =>
-  trigger !== 'timer' && Object.keys(db).length === 0 && waiting.length === 0 && !dedupe && !final && !attempt && !usage;
+const isStoredAtOnce = (run: RunWithEffects): boolean => !changesSource(run) && run.effects.waiting.length === 0 && !run.effects.usage;
 
 /** A run that has ended, as far as it is still known. */
 export interface EndedRunRow {
@@ -66,6 +70,8 @@ export class RunsRepository {
   private readonly done = new Lookups<string, true>((runIds) => this.findDone(runIds));
   private readonly ended = new JointWrites<RunWithEffects, boolean>((runs) => this.write(runs), MOST_TOGETHER);
   private readonly large = new Lanes({ concurrency: LARGE_AT_A_TIME });
+  /** How many large outcomes of an account are being stored, or wait for that. */
+  private readonly largeOf = new Map<UserId, number>();
 
   constructor(
     private readonly database: Database,
@@ -85,7 +91,7 @@ export class RunsRepository {
    * they are large. Returns false if they are already written: a run is executed at least once.
    */
   async finish(run: EndedRun['run'], effects: RunEffects): Promise<boolean> {
-    const written = await (isLarge(effects) ? this.writeLarge({ run, effects }) : this.ended.add({ run, effects }));
+    const written = await (isLarge(effects) ? this.writeLarge({ run, effects }) : this.writeSmall({ run, effects }));
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
   }
@@ -102,7 +108,7 @@ export class RunsRepository {
   private write(runs: RunWithEffects[]): Promise<boolean[]> {
     const ends = runs.map(endedRun);
     // most runs change nothing else: one statement is their transaction
-    if (runs.every(({ run, effects }) => isStoredAtOnce(run, effects))) return this.end(this.database, ends);
+    if (runs.every(isStoredAtOnce)) return this.end(this.database, ends);
     return this.database.transaction(async (transaction) => {
       const written = await this.end(transaction, ends);
       await this.apply(
@@ -113,8 +119,25 @@ export class RunsRepository {
     });
   }
 
+  private async writeLarge(run: RunWithEffects): Promise<boolean> {
+    const { owner_id } = run.run;
+    const count = (change: number) => this.largeOf.set(owner_id, (this.largeOf.get(owner_id) ?? 0) + change);
+    count(1);
+    try {
+      return await this.writeInTurn(run);
+    } finally {
+      if (count(-1).get(owner_id) === 0) this.largeOf.delete(owner_id);
+    }
+  }
+
+  /** Together with others, unless it may wait for a large outcome of its account, which locks the same rows: the others would wait, too. */
+  private writeSmall(run: RunWithEffects): Promise<boolean> {
+    const mayWait = this.largeOf.has(run.run.owner_id) && !isStoredAtOnce(run);
+    return mayWait ? this.writeInTurn(run) : this.ended.add(run);
+  }
+
   /** One at a time of an account; the accounts take turns. */
-  private writeLarge(run: RunWithEffects): Promise<boolean> {
+  private writeInTurn(run: RunWithEffects): Promise<boolean> {
     return this.large.execute(run.run.owner_id, () =>
       this.database.transaction(async (transaction) => {
         const { records, ...ended } = endedRun(run);
@@ -130,16 +153,19 @@ export class RunsRepository {
 
   /** Writes what runs that have ended change in other tables. */
   private async apply(transaction: Transaction, runs: RunWithEffects[]): Promise<void> {
-    // all replicas lock the rows of sources and accounts in the same order
-    const bySource = Map.groupBy(runs, ({ run }) => run.source_id);
-    const ended = [...bySource].sort(([one], [other]) => (one < other ? -1 : 1)).flatMap(([, ofSource]) => ofSource);
-    for (const { run, effects } of ended) {
+    // first, because megabytes take long, and nothing waits for these rows
+    for (const { run, effects } of runs) await this.waiting.add(transaction, run, effects.waiting);
+    const changing = runs.filter(changesSource);
+    await takeTurns(
+      transaction,
+      changing.map(({ run }) => run.source_id),
+    );
+    for (const { run, effects } of changing) {
       await this.state.writeDb(transaction, run.source_id, effects.db);
       if (effects.dedupe) await this.state.writeDedupe(transaction, run.source_id, effects.dedupe);
-      await this.waiting.add(transaction, run, effects.waiting);
       if (run.trigger === 'timer') await this.timers.resume(transaction, run.source_id, run.run_id);
     }
-    for (const { run } of ended.filter(({ effects }) => effects.final)) {
+    for (const { run } of runs.filter(({ effects }) => effects.final)) {
       await this.state.delete(transaction, run.source_id);
       // of the last hook, and of runs that were in progress when the source was deleted
       await this.waiting.deleteOfSource(transaction, run.source_id);
@@ -147,12 +173,12 @@ export class RunsRepository {
     }
     await this.retried.settle(
       transaction,
-      ended.flatMap(({ effects }) => effects.attempt ?? []),
+      runs.flatMap(({ effects }) => effects.attempt ?? []),
     );
     // last, because from here on the runs of an account wait for each other until the transaction ends
     await this.quotas.count(
       transaction,
-      ended.flatMap(({ effects }) => effects.usage ?? []),
+      runs.flatMap(({ effects }) => effects.usage ?? []),
     );
   }
 
