@@ -9,6 +9,7 @@ import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { Sandbox } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { takeTurns } from '../source-state/source-turns.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
@@ -45,6 +46,9 @@ export class DeploymentsService extends EmitterChangeHandler {
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
     const known = changes.filter(({ state, first }) => state.kind === 'source' && !first).map(({ state }) => state.emitter_id);
     const deployed = await this.deployments.lock(transaction, known);
+    for (const { state } of changes) await this.removeWaiting(transaction, state);
+    // behind all that takes long: the runs of these sources wait until the transaction ends, and with them those that are stored together with these
+    await takeTurns(transaction, known);
     const applied: Applied[] = [];
     for (const change of changes) {
       const one = await this.prepare(transaction, change, deployed.get(change.state.emitter_id));
@@ -57,6 +61,17 @@ export class DeploymentsService extends EmitterChangeHandler {
     for (const each of applied) await this.finish(transaction, each);
   }
 
+  /** Deletes what waits for a source that is deleted or inactive: it may be gigabytes. */
+  private async removeWaiting(transaction: Transaction, { kind, emitter_id, deleted, active }: EmitterChange['state']): Promise<void> {
+    if (kind !== 'source') return;
+    const sourceId = emitter_id as SourceId;
+    if (deleted) {
+      await this.queue.removeOfSource(transaction, sourceId);
+      await this.waiting.deleteOfSource(transaction, sourceId);
+      await deleteStatsOf(transaction, [sourceId]);
+    } else if (!active) await this.queue.removeOfInactive(transaction, sourceId);
+  }
+
   /** Undefined if there is nothing to deploy. */
   private async prepare(
     transaction: Transaction,
@@ -67,12 +82,6 @@ export class DeploymentsService extends EmitterChangeHandler {
     const sourceId = state.emitter_id as SourceId;
     const before = row && deployedState(row);
     if (before) transaction.afterCommit(async () => this.sandbox.forget(before.owner_id, sourceId));
-    if (state.deleted) {
-      await this.queue.removeOfSource(transaction, sourceId);
-      await this.waiting.deleteOfSource(transaction, sourceId);
-      await deleteStatsOf(transaction, [sourceId]);
-    } else if (!state.active) await this.queue.removeOfInactive(transaction, sourceId);
-    // behind all that takes long: a run that ends waits for these rows and its timer's, and with it the runs of others that are stored together
     if (state.deleted || !state.active) await this.retried.deleteOfSource(transaction, sourceId);
     if (state.deleted) {
       await this.deployments.remove(transaction, sourceId);

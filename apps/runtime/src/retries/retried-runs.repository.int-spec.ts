@@ -116,6 +116,17 @@ describe('a failed run', () => {
     expect(await retried.release()).toBe(0);
   });
 
+  it('does not delay what concerns all runs of its source, or all lost ones, while it ends', async () => {
+    for (const id of ['r1', 'r2', 'r3']) await fail(id);
+    await retried.release();
+    await fresh.database.transaction(async (transaction) => {
+      await retried.settle(transaction, [{ firstRunId: 'r1', sourceId: SOURCE, next: null }]);
+      expect(await retried.repeatLost()).toBe(2);
+      await fresh.database.transaction((another) => retried.deleteOfSource(another, SOURCE));
+    });
+    expect(await retried.pending(['r1', 'r2', 'r3'])).toEqual(new Set());
+  });
+
   it('is forgotten if its source was deleted while it ended', async () => {
     await fail('r1');
     await fail('r2');

@@ -52,11 +52,14 @@ export interface EndedAttempt {
 /**
  * SQL: requests attempts again that have been requested, have not ended and wait nowhere. Reads no requests of attempts that wait, because they may be
  * gigabytes. The previous version does not reset `requested_at`, so the time of the attempt decides, too.
+ * A locked one ends at this moment: waiting for it could be a deadlock.
  */
 export const REPEAT_LOST = `
-  UPDATE retried_run SET due_at = now()
-  WHERE requested_at IS NOT NULL AND due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
-    AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')`;
+  UPDATE retried_run SET due_at = now() WHERE first_run_id IN (
+    SELECT first_run_id FROM retried_run
+    WHERE requested_at IS NOT NULL AND due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
+      AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')
+    FOR UPDATE SKIP LOCKED)`;
 
 /**
  * The only writer of the table `retried_run`: runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts
@@ -164,8 +167,13 @@ export class RetriedRunsRepository extends DueRows {
     return new Set(rows.map(({ id }) => id));
   }
 
+  /** Leaves locked ones, which end or are requested at this moment: waiting for them could be a deadlock. Their next attempts are skipped. */
   async deleteOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
-    await transaction.rows(RetriedRun).delete({ source_id: sourceId });
+    await transaction.query({
+      name: 'retries-delete-source',
+      text: 'DELETE FROM retried_run WHERE first_run_id IN (SELECT first_run_id FROM retried_run WHERE source_id = $1 FOR UPDATE SKIP LOCKED)',
+      values: [sourceId],
+    });
   }
 
   /** Deletes attempts of sources that were deleted while the run was in progress. */

@@ -1,13 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { PoolClient } from 'pg';
 import type { SourceId, UserId } from '#contracts';
+import type { EmitterChange } from '#emitters';
 import { runIdOf, runKeyOf } from '#events';
 import { createLog } from '#observability';
+import { SecretBox } from '#secrets';
 import { freshDatabase, type FreshDatabase, untilLocked } from '#testing';
 import { schema } from '../database/schema.js';
+import { DeploymentsRepository } from '../deployments/deployments.repository.js';
+import { DeploymentsService } from '../deployments/deployments.service.js';
+import { QueueSignal } from '../queue/queue-signal.js';
 import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
+import type { Sandbox } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
@@ -203,6 +209,45 @@ describe('the effects of a run', () => {
     await unblock();
     expect(await Promise.all([one, two])).toEqual([true, true]);
     expect(await state.loadDb(SOURCE)).toEqual(expected);
+  });
+
+  it('are stored with those of other accounts while the source is switched off, although it has timers and retried runs', async () => {
+    const { database } = fresh;
+    const deployments = new DeploymentsService(
+      new DeploymentsRepository(database),
+      new TimersRepository(database),
+      ...([queue, new QueueSignal(), retried, new WaitingEmitsRepository(database), state, new SecretBox([])] as const),
+      { forget: () => {} } as unknown as Sandbox,
+    );
+    const schedules = { a: { interval_seconds: 60, cron: null }, b: { interval_seconds: 60, cron: null } };
+    const change = (version: number, active: boolean, first: boolean): EmitterChange => ({
+      first,
+      state: {
+        ...{ emitter_id: SOURCE, kind: 'source', owner_id: ACCOUNT, active, deleted: false, version, name: 'n', created_at_ms: 1 },
+        deployment: { code_hash: 'h', configured_props: {}, schedules, endpoint_key: null, name_slug: 'n' },
+      },
+    });
+    const apply = (...args: Parameters<typeof change>) =>
+      database.transaction((transaction) => deployments.emittersChanged(transaction, [change(...args)]));
+    await apply(1, true, true);
+    await database.query("UPDATE timer SET run_id = 'tick', resume_at = now() WHERE prop = 'b'");
+    await database.query(
+      `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request) VALUES ('r', 'dc_1', 'u_1', now(), '{}')`,
+    );
+    const unblock = await blockRows("SELECT FROM timer WHERE prop = 'a' FOR UPDATE");
+    const switchedOff = apply(2, false, false);
+    await untilLocked(fresh);
+    const ended = [
+      finish('tick', {}, 'timer'),
+      finish('r~2', { attempt: { firstRunId: 'r', sourceId: SOURCE, next: null } }),
+      finishOf('u_2', 'other', 10),
+    ];
+    await untilLocked(fresh, 2);
+    await unblock();
+    expect(await Promise.all(ended)).toEqual([true, true, true]);
+    await switchedOff;
+    const { rows } = await database.query('SELECT FROM timer UNION ALL SELECT FROM retried_run');
+    expect(rows).toEqual([]);
   });
 
   it('the last run of a source deletes the state that the source kept', async () => {

@@ -57,6 +57,15 @@ describe('a due timer', () => {
     expect(await claim()).toHaveLength(1);
   });
 
+  it('does not delay the search for lost requests while its run ends', async () => {
+    await set(3);
+    const [first] = await claim();
+    await fresh.database.transaction(async (transaction) => {
+      await timers.resume(transaction, first!.source_id, tickRunId(first!));
+      expect(await timers.repeatLost()).toBe(2);
+    });
+  });
+
   it('does not tick again until its run has ended; missed ticks count as one', async () => {
     await set(1);
     const [first] = await claim(() => new Date(Date.now() - 1));

@@ -118,7 +118,10 @@ export class TimersRepository extends DueRows {
   /** Requests the runs of ticks again that have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
   async repeatLost(): Promise<number> {
     const { rowCount } = await this.database.query(
-      `UPDATE timer SET next_run_at = now() WHERE run_id IS NOT NULL AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = timer.run_id)`,
+      // without those whose runs end at this moment, because waiting for these could be a deadlock
+      `UPDATE timer SET next_run_at = now() WHERE (source_id, prop) IN (
+         SELECT source_id, prop FROM timer WHERE run_id IS NOT NULL AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = timer.run_id)
+         FOR UPDATE SKIP LOCKED)`,
     );
     return rowCount ?? 0;
   }
