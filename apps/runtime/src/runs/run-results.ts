@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
-import { type RunRequest, switchOffSource } from '#contracts';
+import { type RunRequest, switchOffSource, Unavailable } from '#contracts';
 import { isOfData, isTransient } from '#database';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
@@ -28,6 +29,9 @@ const KILLS = `${KILLS_IN_ROW} consecutive runs ended their process`;
 export interface StoredSource extends Pick<RunSource, 'state'> {
   description: Pick<ComponentDescription, 'dedupe' | 'retries'>;
 }
+
+/** Called before each attempt to write a changed state. */
+export type BeforeWrite = () => Promise<void>;
 
 /** The stored state before a run, and the effects after it. */
 @Injectable()
@@ -64,6 +68,14 @@ export class RunResults {
     return isDone ? null : { db, dedupe };
   }
 
+  /** For a run whose lock was lost. Throws if another run has changed the state that this one has read: it would be overwritten. */
+  async check(run: DueRun, source: RunSource, before: StateBefore): Promise<void> {
+    const now = await this.before(run, source);
+    if (!now || isDeepStrictEqual(now, before)) return;
+    this.log.warn({ run_id: run.run_id, source_id: run.source_id }, 'run.outdated');
+    throw new Unavailable('another run has changed the state of the source');
+  }
+
   /** For a run that is not executed. It is listed unless its source does not exist. `reports`: for `$errors`. */
   skip(run: RunRequest, reason: string, { isListed, reports }: { isListed: boolean; reports: AccountRecord[] }): Promise<void> {
     return this.runs.leaveOut(run, isListed ? skippedEntry(run, reason, Date.now()) : null, reports);
@@ -84,9 +96,9 @@ export class RunResults {
   }
 
   /** Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead. */
-  async store(run: DueRun, source: StoredSource, outcome: RunOutcome, effects: RunEffects): Promise<boolean> {
+  async store(run: DueRun, source: StoredSource, outcome: RunOutcome, effects: RunEffects, ready?: BeforeWrite): Promise<boolean> {
     try {
-      return await this.write(run, effects);
+      return await this.write(run, effects, ready);
     } catch (error) {
       if (!isOfData(error)) throw error;
       this.log.error({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.not-kept');
@@ -129,9 +141,11 @@ export class RunResults {
   }
 
   /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */
-  private async write(run: DueRun, effects: RunEffects): Promise<boolean> {
+  private async write(run: DueRun, effects: RunEffects, ready?: BeforeWrite): Promise<boolean> {
+    const changesState = effects.dedupe !== null || Object.keys(effects.db).length > 0;
     for (let pause = 100; ; pause *= 2) {
       try {
+        if (changesState) await ready?.();
         return await this.runs.finish(run, effects);
       } catch (error) {
         if (!isTransient(error) || pause > LONGEST_PAUSE_MS) throw error;

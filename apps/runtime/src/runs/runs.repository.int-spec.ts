@@ -332,6 +332,13 @@ describe('the effects of a run', () => {
 });
 
 describe('a source that several replicas run', () => {
+  /** Of this database: others on the same server have such locks, too. */
+  const endSessionsWithLocks = () =>
+    fresh.database.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database
+       WHERE datname = current_database() AND locktype = 'advisory' AND granted`,
+    );
+
   it('has one run at a time, and others do not wait for it', async () => {
     const replicas = [1, 2, 3].map(() => new SourceLocks(fresh.database, createLog('test', 'silent')));
     let [running, most] = [0, 0];
@@ -384,16 +391,32 @@ describe('a source that several replicas run', () => {
     connect.mockRestore();
   });
 
+  it('is locked again before a run whose lock was lost stores its outcome, after a check of what it has read', async () => {
+    const [one, two] = [1, 2].map(() => new SourceLocks(fresh.database, createLog('test', 'silent')));
+    const isFree = async () =>
+      (await fresh.database.query<{ free: boolean }>('SELECT pg_try_advisory_xact_lock(hashtextextended($1, 1)) AS free', [SOURCE]))
+        .rows[0]!.free;
+    const seen: string[] = [];
+    const check = async () => void seen.push('checked');
+    await one!.alone(SOURCE, async (keepLock) => {
+      await keepLock(check);
+      expect(seen).toEqual([]);
+      await endSessionsWithLocks();
+      await two!.alone(SOURCE, async () => void seen.push('another'));
+      await expect(keepLock(() => Promise.reject(new Error('outdated')))).rejects.toThrow('outdated');
+      await keepLock(check);
+      await keepLock(check);
+      expect(await isFree()).toBe(false);
+    });
+    expect([seen, await isFree()]).toEqual([['another', 'checked'], true]);
+    await Promise.all([one!.close(), two!.close()]);
+  });
+
   it('is free again when the replica that ran it dies', async () => {
     const [one, two] = [1, 2].map(() => new SourceLocks(fresh.database, createLog('test', 'silent')));
     await one!.alone(SOURCE, async () => {
-      // of this database: others on the same server have such locks, too
-      const { rows } = await fresh.database.query<{ pid: number }>(
-        `SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database
-         WHERE datname = current_database() AND locktype = 'advisory' AND granted`,
-      );
       const waiting = two!.alone(SOURCE, async () => 'ran');
-      for (const { pid } of rows) await fresh.database.query('SELECT pg_terminate_backend($1)', [pid]);
+      await endSessionsWithLocks();
       expect(await waiting).toBe('ran');
     });
     expect(await one!.alone('dc_3', async () => 'reconnected')).toBe('reconnected');

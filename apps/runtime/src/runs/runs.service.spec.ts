@@ -48,6 +48,8 @@ interface Fakes {
   runTurn?: () => Promise<void>;
   execute?: () => Promise<RunOutcome>;
   log?: Log;
+  state?: Partial<SourceStateRepository>;
+  locks?: Pick<SourceLocks, 'alone'>;
 }
 
 const unexpected = (): never => {
@@ -70,7 +72,9 @@ const serviceWith = async ({ get, finish, done, deployed, execute, ...others }: 
       { provide: RunLanes, useValue: { learn: () => {} } },
       { provide: SandboxRuns, useValue: { execute } },
       { provide: Messages, useValue: messages },
-      ...[DeploymentsRepository, SourceStateRepository, SourceLocks].map((provide) => ({ provide, useValue: {} })),
+      { provide: DeploymentsRepository, useValue: {} },
+      { provide: SourceStateRepository, useValue: others.state ?? {} },
+      { provide: SourceLocks, useValue: others.locks ?? {} },
     ],
   }).compile();
   return module.get(RunsService);
@@ -147,6 +151,48 @@ describe('a run that the end of the service has interrupted', () => {
   it('is not one whose component throws an error with the same code, which would be repeated forever', async () => {
     const { result, stored } = await interrupted({ onOutcome: () => {} }, { ...outcome, status: 'threw' });
     expect([result, stored]).toMatchObject(['threw', [{ entry: { status: 'failed' } }]]);
+  });
+});
+
+describe('a run whose lock is lost while its code runs', () => {
+  const storedWith = async (states: Record<string, string>[], watch: RunWatch = {}, failures: Error[] = []) => {
+    const outcome: RunOutcome = {
+      ...{ status: 'ok', error: null, emits: [], logs: [], db: { n: '2' } },
+      ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
+    };
+    const stored: unknown[] = [];
+    const service = await serviceWith({
+      get: async () => ({
+        component: { hash: 'h', code: '' },
+        description: { dedupe: null, concurrency: 1, hooks: [], configurable_props: [{ name: 'db', type: '$.service.db' }] },
+      }),
+      finish: async (_, { db }) => {
+        const failure = failures.shift();
+        if (failure) throw failure;
+        return stored.push(db) > 0;
+      },
+      execute: async () => outcome,
+      state: { loadDb: async () => states.shift()! },
+      locks: { alone: (_, work) => work((check) => check()) },
+    });
+    const result = await service.execute(RUN, watch).catch((error: Error) => error);
+    return { result, stored };
+  };
+
+  it('is stored if no other run has changed the state meanwhile', async () => {
+    expect(await storedWith([{ n: '1' }, { n: '1' }])).toEqual({ result: 'ok', stored: [{ n: '2' }] });
+  });
+
+  it.each([
+    ['a run for an event', {}],
+    ['a run that responds to a request', { onRespond: () => {} }],
+  ])('is not stored if another run has changed the state meanwhile: %s', async (_, watch) => {
+    expect(await storedWith([{ n: '1' }, { n: '5' }], watch)).toEqual({ result: expect.any(Unavailable), stored: [] });
+  });
+
+  it('is not stored if another run changes the state while the database cannot be written', async () => {
+    const down = Object.assign(new Error('the server restarts'), { code: '57P01' });
+    expect(await storedWith([{ n: '1' }, { n: '1' }, { n: '5' }], {}, [down])).toEqual({ result: expect.any(Unavailable), stored: [] });
   });
 });
 

@@ -8,13 +8,13 @@ import { Quotas } from '../quotas/quotas.js';
 import { type HttpReply, isInterrupted, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
 import { isLarge, type StateBefore } from './run-cost.js';
 import { KILLS_IN_ROW } from '../deployments/deployments.repository.js';
-import { RunResults, type StoredSource } from './run-results.js';
+import { type BeforeWrite, RunResults, type StoredSource } from './run-results.js';
 import { errorLine, withoutCode } from './run-effects.js';
 import { isMissed, overQuota, sourceInactive } from '../run-events/error-reports.js';
 import type { DueRun } from '../run-events/run-events.js';
 import { eventOfTimer, keepsOrder, respondsWhenStored, type RunSource, RunSources, type SourceWithoutCode } from './run-sources.js';
 import { SandboxRuns } from './sandbox-runs.js';
-import { SourceLocks } from './source-locks.js';
+import { type KeepLock, SourceLocks } from './source-locks.js';
 
 /** Called while a run is carried out. */
 export interface RunWatch {
@@ -71,11 +71,16 @@ export class RunsService {
       return this.skip(run, 'the account is over its quota');
     }
     await this.pace.runTurn(state.owner_id, RUN_UNITS);
-    const carryOut = () => this.carryOut(run, source, watch);
-    return keepsOrder(description) ? this.locks.alone(state.source_id, carryOut) : carryOut();
+    const carryOut = (keepLock: KeepLock) => this.carryOut(run, source, watch, keepLock);
+    return keepsOrder(description) ? this.locks.alone(state.source_id, carryOut) : carryOut(async () => {});
   }
 
-  private async carryOut(run: DueRun, source: RunSource, { onRespond, onOutcome, hasLeft }: RunWatch): Promise<RunStatus | null> {
+  private async carryOut(
+    run: DueRun,
+    source: RunSource,
+    { onRespond, onOutcome, hasLeft }: RunWatch,
+    keepLock: KeepLock,
+  ): Promise<RunStatus | null> {
     if (hasLeft?.()) return this.abandon(run);
     const before = await this.results.before(run, source);
     if (!before) return null;
@@ -88,7 +93,7 @@ export class RunsService {
     const wasInterrupted = isInterrupted(outcome);
     // another process repeats it; nobody repeats a run that responds to a request itself, so that is stored as it ended
     if (wasInterrupted && !onRespond) throw new Unavailable('the runtime was stopped while the code ran');
-    await this.store(run, source, outcome, before, onOutcome);
+    await this.store(run, source, outcome, before, { onOutcome, ready: () => keepLock(() => this.results.check(run, source, before)) });
     if (held) onRespond?.(held);
     if (!wasInterrupted) await this.results.countKill(run, source, outcome.status);
     return outcome.status;
@@ -106,11 +111,11 @@ export class RunsService {
     source: StoredSource,
     outcome: RunOutcome,
     before: StateBefore,
-    onOutcome?: RunWatch['onOutcome'],
+    { onOutcome, ready }: Pick<RunWatch, 'onOutcome'> & { ready?: BeforeWrite } = {},
   ): Promise<void> {
     const effects = await this.results.effects(run, source, outcome, before);
     if (!isLarge(effects)) onOutcome?.();
-    const written = await this.results.store(run, source, outcome, effects);
+    const written = await this.results.store(run, source, outcome, effects, ready);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
     this.logFinished(run, outcome, written);
   }

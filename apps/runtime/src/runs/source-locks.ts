@@ -12,6 +12,12 @@ const LOCK = `SELECT pg_try_advisory_lock(hashtextextended($1, 1)) AS done, ${EN
 const UNLOCK = 'SELECT pg_advisory_unlock(hashtextextended($1, 1))';
 
 /**
+ * For a run that is about to store its outcome. If its lock was lost, such as by a restart of PostgreSQL, it waits for the lock again and calls `check`, which
+ * throws if what the run has read is outdated. Can be called again when that or the storing has failed.
+ */
+export type KeepLock = (check: () => Promise<void>) => Promise<void>;
+
+/**
  * One run of a source at a time over all replicas. Within a replica, its lanes usually ensure that, but runs that waited in lanes for
  * `concurrency: n` can overlap when a new component allows one at a time. Runs of two replicas can overlap for requests that the component responds
  * to itself, and for the last runs of a partition that has just moved.
@@ -37,7 +43,7 @@ export class SourceLocks {
   ) {}
 
   /** Waits until nothing else runs the source, then does the work. Throws a transient error if the database is down. */
-  async alone<T>(sourceId: string, work: () => Promise<T>): Promise<T> {
+  async alone<T>(sourceId: string, work: (keepLock: KeepLock) => Promise<T>): Promise<T> {
     const before = this.lastRuns.get(sourceId);
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     this.lastRuns.set(sourceId, ended);
@@ -58,12 +64,21 @@ export class SourceLocks {
     client?.release(true);
   }
 
-  private async withLock<T>(sourceId: string, work: () => Promise<T>): Promise<T> {
+  private async withLock<T>(sourceId: string, work: (keepLock: KeepLock) => Promise<T>): Promise<T> {
     if (this.runs++ === 0) this.letGo = keepSession((text) => this.keep(text));
     let client: PoolClient | undefined;
+    let wasLost = false;
+    const keepLock: KeepLock = async (check) => {
+      if (!(await this.holds(client!))) {
+        wasLost = true;
+        client = await this.acquire(sourceId);
+      }
+      if (wasLost) await check();
+      wasLost = false;
+    };
     try {
       client = await this.acquire(sourceId);
-      return await work();
+      return await work(keepLock);
     } finally {
       const isLast = --this.runs === 0;
       if (isLast) void this.letGo?.();
@@ -79,6 +94,14 @@ export class SourceLocks {
       if (rows[0]?.done) return client;
       await sleep(pause);
     }
+  }
+
+  /** Whether the session that has taken a lock exists. */
+  private holds(client: PoolClient): Promise<boolean> {
+    return this.query(client, 'SELECT').then(
+      () => true,
+      () => false,
+    );
   }
 
   /** After the last run the connection may be idle; nothing else holds or awaits a lock. */
