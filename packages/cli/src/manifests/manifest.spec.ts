@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -78,6 +78,7 @@ describe('readManifests', () => {
       JSON.stringify({ apiVersion: 'sluice.dev/v1', kind: 'Webhook', metadata: { name: 'a' }, spec: {} }),
     );
     writeFileSync(join(folder, 'notes.txt'), 'not a manifest');
+    symlinkSync('user@host.17', join(folder, '.#b.yml'));
     expect((await readManifests(folder, async () => '')).map(({ name }) => name)).toEqual(['a', 'b']);
     expect(await readManifests('-', async () => `${head}kind: Webhook\nmetadata: {name: c}\nspec: {}`)).toMatchObject([
       { name: 'c', origin: 'standard input, document 1' },
@@ -95,6 +96,20 @@ describe('readManifests', () => {
         message: 'standard input contains no manifests',
       });
     await expect(readManifests(empty, async () => '')).rejects.toMatchObject({ code: 2, message: `${empty} contains no manifests` });
+  });
+
+  it.each<[string, string, (path: string) => void]>([
+    [
+      'a link to nothing',
+      'cannot be read: ENOENT: no such file or directory',
+      (path) => symlinkSync(join(folder, 'not-mounted.yaml'), path),
+    ],
+    ['an empty file', 'is empty', (path) => writeFileSync(path, '\ufeff \n')],
+  ])('refuses a folder that contains %s, because --prune would delete its resources', async (_, message, make) => {
+    const set = mkdtempSync(join(folder, 'set-'));
+    writeFileSync(join(set, 'a.yaml'), `${head}kind: Webhook\nmetadata: {name: a}\nspec: {}`);
+    make(join(set, 'b.yaml'));
+    await expect(readManifests(set, async () => '')).rejects.toMatchObject({ code: 2, message: `${join(set, 'b.yaml')} ${message}` });
   });
 });
 

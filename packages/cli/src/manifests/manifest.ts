@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { loadAll } from 'js-yaml';
 import { usageError } from '../session/errors.js';
-import { fileText, isFile, readText } from '../session/files.js';
+import { fileText, isFolder, readText } from '../session/files.js';
 
 export const API_VERSION = 'sluice.dev/v1';
 export const MANIFEST_KINDS = ['Component', 'Webhook', 'Source', 'Subscription'] as const;
@@ -55,13 +55,21 @@ export async function readManifests(path: string, stdin: () => Promise<string>):
   if (!entry) throw usageError(`there is no file or folder ${path}`);
   const files = entry.isDirectory()
     ? readdirSync(path)
-        .filter((name) => /\.(ya?ml|json)$/.test(name))
+        // the lock that Emacs makes while a file is edited is a link to nothing
+        .filter((name) => /\.(ya?ml|json)$/.test(name) && !name.startsWith('.#'))
         .sort()
         .map((name) => join(path, name))
-        .filter(isFile)
+        .filter((file) => !isFolder(file))
     : [path];
   if (files.length === 0) throw usageError(`${path} contains no .yaml, .yml or .json files`);
-  return requireSome(requireUnique(files.flatMap((file) => parseManifests(readText(file), file, dirname(resolve(file))))), path);
+  return requireSome(requireUnique(files.flatMap((file) => parseManifests(notEmpty(file), file, dirname(resolve(file))))), path);
+}
+
+/** The text of a file. An empty one is a mistake, such as a program that has failed to write it: `--prune` would delete what it described. */
+function notEmpty(file: string): string {
+  const text = readText(file);
+  if (text.trim() === '') throw usageError(`${file} is empty`);
+  return text;
 }
 
 /** No manifests are a mistake, such as a program before the pipe that has failed: to prune everything would be worse than to refuse. */

@@ -69,9 +69,20 @@ export const isFile = (path: string): boolean => {
   }
 };
 
-function unusable(path: string, done: 'read' | 'written', error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT' && done === 'read') return `there is no file ${path}`;
-  // the message ends with the system call and the path
-  return `${path} cannot be ${done}: ${message.replace(/, \w+( '.*)?$/s, '')}`;
+/** Whether a folder has this path. Throws a usage error if that cannot be found out, for instance for a link that leads nowhere. */
+export function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    throw usageError(cannotBe('read', path, error));
+  }
 }
+
+function unusable(path: string, done: 'read' | 'written', error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' && done === 'read' ? `there is no file ${path}` : cannotBe(done, path, error);
+}
+
+const cannotBe = (done: 'read' | 'written', path: string, error: unknown): string =>
+  // the message ends with the system call and the path
+  `${path} cannot be ${done}: ${(error as Error).message.replace(/, \w+( '.*)?$/s, '')}`;
