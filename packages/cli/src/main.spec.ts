@@ -106,6 +106,22 @@ describe('when the reader of the output has ended', () => {
   });
 });
 
+it('a command that ends with an error prints all of its output before', async () => {
+  // more than a pipe or a socket holds
+  const manifests = Array.from(
+    { length: 5000 },
+    (_, n) => `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: ${n}${'-'.repeat(90)}}\nspec: {url: 'http://in.box/'}`,
+  );
+  const child = await sluice(
+    ['diff', '-f', '-', '-o', 'json'],
+    (request, json) => json({ page_info: { end_cursor: null }, data: request.endsWith('/me') ? { id: 'u_1' } : [] }),
+    { input: manifests.join('\n---\n') },
+  );
+  const output = readAll(child.stdout!);
+  expect((await once(child, 'exit'))[0]).toBe(1);
+  expect(JSON.parse(await output)).toHaveLength(5000);
+});
+
 it('exits with one sentence on a Node that is too old', async () => {
   const versions = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.19.0' } })";
   const child = await sluice(['whoami'], (_, json) => json({ data: {} }), { node: ['--import', `data:text/javascript,${versions}`] });

@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { program } from './program.js';
 import { EXIT, exitCodeOf, explain } from './session/errors.js';
-import { styled } from './session/output.js';
+import { styled, written } from './session/output.js';
 
 // as in package.json
 if (Number.parseInt(process.versions.node) < 22) {
@@ -31,6 +31,8 @@ try {
   } else {
     process.stderr.write(`${styled('red', `sluice: ${explain(error)}`, process.stderr)}\n`);
     process.exitCode = exitCodeOf(error);
+    // an exit drops what a slow reader of a pipe has not read yet
+    await Promise.all([written(process.stdout), written(process.stderr)]);
     // live streams and watchers of other parts of the command may still be open
     process.exit();
   }

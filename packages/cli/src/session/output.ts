@@ -90,3 +90,7 @@ type Style = Parameters<typeof styleText>[0];
 
 /** Printable text, coloured on a terminal unless NO_COLOR is set. */
 export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): string => styleText(style, printable(text), { stream });
+
+/** Writes text. Resolves when the stream has passed it and all text before it on, or cannot do so because its reader has ended. */
+export const written = (stream: NodeJS.WriteStream, text = ''): Promise<void> =>
+  new Promise((resolve) => void stream.write(text, () => resolve()));
