@@ -51,7 +51,7 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   const show = async (eventName: string): Promise<void> => {
     const onState = connectionNotes(session, ` (${eventName})`);
     const events = session.sluice.events(id, { eventName, after: newest.get(eventName), parse: parseExactly, onState });
-    for await (const event of events) session.printStyled(work.component.located(eventText(event, 'table')));
+    for await (const event of events) await session.printNext(work.component.located(eventText(event, 'table')));
   };
   const watching = async (): Promise<void> => {
     for (;;) {

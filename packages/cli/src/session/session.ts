@@ -2,7 +2,7 @@ import { buffer as readAll } from 'node:stream/consumers';
 import { retryingFetch, SluiceClient, SluiceError } from '@sluice/client';
 import { CliError, usageError } from './errors.js';
 import { utf8 } from './files.js';
-import { type Column, type Format, FORMATS, itemText, listText, printable, styled } from './output.js';
+import { type Column, type Format, FORMATS, itemText, listText, printable, styled, written } from './output.js';
 import { type Access, findAccess, Profiles } from './profiles.js';
 import { askOn } from './question.js';
 
@@ -64,6 +64,11 @@ export class Session {
   /** Prints text with colours, which is printable otherwise. */
   printStyled(text: string): void {
     process.stdout.write(text);
+  }
+
+  /** For a command without an end: like `printStyled`, but resolves when the reader has taken the text, so that a slow reader slows the command down. */
+  printNext(text: string): Promise<void> {
+    return written(process.stdout, text);
   }
 
   /** For a command without an end: exits when nobody reads standard output any more. */

@@ -49,6 +49,28 @@ it('events and errors without a result say so', async () => {
   expect(notes).toEqual(['no events yet', 'no events in the stream paid yet', 'no errors yet']);
 });
 
+it('events that follow are read only as fast as their reader takes them', async () => {
+  const { session } = terminal();
+  const read: string[] = [];
+  const [taken, first] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  Object.assign(session, { endWithReader: () => {}, printNext: () => (first.resolve(), taken.promise) });
+  Object.assign(session.sluice, {
+    events: async function* () {
+      for (const id of ['2-0', '3-0']) {
+        read.push(id);
+        yield { id, event: 1, indexed_at_ms: 1, metadata: { name: '' } };
+      }
+    },
+  });
+  const following = events(session, 'orders', { follow: true, number: '0' });
+  await first.promise;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(read).toEqual(['2-0']);
+  taken.resolve();
+  await following;
+  expect(read).toEqual(['2-0', '3-0']);
+});
+
 it('a replay without progress shows once which deliveries go first', async () => {
   const warnings: string[] = [];
   let looks = 0;

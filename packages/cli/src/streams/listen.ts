@@ -74,7 +74,7 @@ function printing(session: Session, emitters: { name: string; id: string }[]): H
   const hasNames = session.format === 'table' && names.size > 1;
   return async (event) => {
     const name = hasNames ? `${styled('cyan', cell(names.get(event.metadata.emitter_id)), process.stdout)}  ` : '';
-    session.printStyled(name + eventText(event, session.format));
+    await session.printNext(name + eventText(event, session.format));
   };
 }
 
@@ -115,7 +115,7 @@ async function post(session: Session, url: string, event: EventSummary, secret: 
     try {
       const response = await fetch(url, { method: 'POST', body, headers: webhookHeaders(event, body, secret), redirect: 'manual' });
       await response.body?.cancel();
-      return session.printStyled(postedText(event, { status: response.status, ok: response.ok, body }, session.format));
+      return await session.printNext(postedText(event, { status: response.status, ok: response.ok, body }, session.format));
     } catch (error) {
       if (failures === 0)
         session.warn(

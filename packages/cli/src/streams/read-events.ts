@@ -47,7 +47,7 @@ async function readEvents(session: Session, text: string, { number = '10', follo
     onState: connectionNotes(session),
     onGap: () => session.warn('only the last 100 events are kept: there may have been more'),
   });
-  for await (const event of following) session.printStyled(lineOf(event));
+  for await (const event of following) await session.printNext(lineOf(event));
 }
 
 /** Newest first, whole. */
