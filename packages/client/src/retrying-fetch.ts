@@ -16,7 +16,8 @@ const PASSING = [429, 502, 503, 504];
 /**
  * A fetch that repeats requests. It repeats a request that got no complete response, or one that says that the failure is temporary, after a delay
  * that doubles each time, or the one that the response asks for. Each POST gets an `Idempotency-Key`, so that its repetition has no second effect.
- * If a repeated DELETE finds nothing, an attempt without a response may have deleted it: it has succeeded.
+ * If a repeated DELETE finds nothing, an attempt without a response may have deleted it: it has succeeded. A DELETE of events that has no end is not
+ * repeated if it may have taken effect.
  * Throws UnreachableError if Sluice does not respond, if its response breaks off, or if something else responds. It does not wait for the body of a live
  * stream.
  */
@@ -28,7 +29,9 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
     let mayHaveTakenEffect = false;
     for (let attempt = 0; ; attempt++) {
       const result = await once(fetch, request.clone(), timeoutMs);
-      const delay = attempt < retries && !request.signal.aborted ? delayBefore(attempt, result) : null;
+      const isMaybeDone = result instanceof Error || result.status !== 429;
+      const isLast = attempt >= retries || request.signal.aborted || (isMaybeDone && deletesAllUntilNow(request));
+      const delay = isLast ? null : delayBefore(attempt, result);
       if (delay === null) {
         if (result instanceof Error) throw result;
         requireNoRedirect(request, result);
@@ -37,7 +40,7 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
         if (success) await result.body?.cancel();
         return success ?? result;
       }
-      mayHaveTakenEffect ||= result instanceof Error || result.status !== 429;
+      mayHaveTakenEffect ||= isMaybeDone;
       if (!(result instanceof Error)) await result.body?.cancel();
       await sleep(delay, request.signal);
       request.signal.throwIfAborted();
@@ -107,6 +110,13 @@ function deleted({ method, url }: Request): Response | null {
   if (/\/(sources|webhooks|connections|keys)\/[^/]+$/.test(pathname)) return new Response(null, { status: 204 });
   // these return what they have deleted
   return /\/(auto_)?subscriptions$/.test(pathname) ? Response.json({ data: [] }) : null;
+}
+
+/** Whether the request deletes the events until the time when it arrives: a repetition would also delete those that were emitted since then. */
+function deletesAllUntilNow({ method, url }: Request): boolean {
+  const { pathname, searchParams } = new URL(url);
+  // an empty end counts as absent
+  return method === 'DELETE' && pathname.endsWith('/events') && !searchParams.get('end_id');
 }
 
 /** Publishing the same emit id twice is harmless, and an Idempotency-Key would cost as much as the rest of the request. */

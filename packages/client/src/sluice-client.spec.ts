@@ -229,6 +229,34 @@ describe('a DELETE', () => {
     expect(requests).toHaveLength(2);
   });
 
+  describe('of events', () => {
+    const id = 'dc_1';
+    const ok = (response: ServerResponse) => json(response, 202, { data: {} });
+
+    it.each([{}, { start_id: '1-0', end_id: '' }])(
+      'is not repeated without an end, because it would also delete later events: %j',
+      async (query) => {
+        const send = () => sluice.deleteSourceEvents({ path: { id }, query });
+        afterFailure((response) => json(response, 504, {}), ok);
+        await expect(send()).rejects.toMatchObject({ status: 504 });
+        expect(requests).toHaveLength(1);
+        requests = [];
+        afterFailure((response) => response.destroy(), ok);
+        await expect(send()).rejects.toBeInstanceOf(UnreachableError);
+        expect(requests).toHaveLength(1);
+      },
+    );
+
+    it('is repeated with an end, and after a 429', async () => {
+      afterFailure((response) => response.destroy(), ok);
+      await sluice.deleteSourceEvents({ path: { id }, query: { end_id: '1-0' } });
+      afterFailure((response) => json(response, 429, {}, { 'retry-after': '0' }), ok);
+      requests = [];
+      await sluice.deleteSourceEvents({ path: { id } });
+      expect(requests).toHaveLength(2);
+    });
+  });
+
   it('fails if the 404 is not from Sluice', async () => {
     afterFailure(
       (response) => json(response, 503, {}),
