@@ -83,10 +83,18 @@ const isPassing = (error: unknown): error is Error =>
 
 /** The bytes of a response. Throws UnreachableError if it breaks off. */
 async function* bytesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  // not every browser can iterate a stream
+  const reader = body.getReader();
   try {
-    yield* body;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
   } catch (error) {
     throw new UnreachableError((error as Error).message, { cause: error });
+  } finally {
+    await reader.cancel().catch(() => {});
   }
 }
 

@@ -349,6 +349,19 @@ describe('events', () => {
     expect(requests).toMatchObject([{ url: '/v1/sources/dc_1/event_summaries?limit=1' }]);
   });
 
+  it('are read in a browser whose streams cannot be iterated', async () => {
+    respond = (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`: hello\n\n${frame(8)}`);
+    const end = new AbortController();
+    const onState = ({ connected }: { connected: boolean }) => connected || end.abort();
+    const iterate = ReadableStream.prototype[Symbol.asyncIterator];
+    Object.assign(ReadableStream.prototype, { [Symbol.asyncIterator]: undefined });
+    try {
+      expect((await sluice.events('dc_1', { after: '1-7', signal: end.signal, onState }).next()).value).toEqual(summary(8));
+    } finally {
+      Object.assign(ReadableStream.prototype, { [Symbol.asyncIterator]: iterate });
+    }
+  });
+
   it('parses events with the given function', async () => {
     respond = (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`: hello\n\n${frame(8)}`);
     const parse = (text: string): unknown => ({ text });
