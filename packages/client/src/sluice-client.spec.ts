@@ -54,6 +54,22 @@ describe('a client', () => {
   });
 });
 
+describe('the key', () => {
+  const send = (key: SluiceOptions['key']) => new SluiceClient({ url: sluice.url, key }).getCurrentUser();
+
+  it.each(['slk_sec\nret', 'slk sec', 'slk_sécret', '', ' \n'])('is not shown and not sent if it is malformed: %j', async (key) => {
+    const error: unknown = await send(async () => key).catch((thrown: unknown) => thrown);
+    expect(error).toEqual(new TypeError('the API key is malformed: it must consist of visible ASCII characters'));
+    expect(requests).toEqual([]);
+  });
+
+  it('may have a line break at its end, as in a file', async () => {
+    respond = (response) => json(response, 200, { data: {} });
+    await send('slk_1\n');
+    expect(requests).toMatchObject([{ headers: { authorization: 'Bearer slk_1' } }]);
+  });
+});
+
 describe('a request', () => {
   it('carries the key, and returns the body of the response', async () => {
     respond = (response) => json(response, 200, { data: { id: 'dc_1' } });

@@ -29,6 +29,13 @@ async function requirePath(request: unknown): Promise<void> {
   if (missing !== undefined) throw new TypeError(`${method} ${url} needs path.${missing}`);
 }
 
+/** The key as the value of a header. Throws an error that does not show it, unlike that of `Headers`. */
+function sendable(key: string): string {
+  const trimmed = key.trim();
+  if (!/^[\x21-\x7e]+$/.test(trimmed)) throw new TypeError('the API key is malformed: it must consist of visible ASCII characters');
+  return trimmed;
+}
+
 const notSluice = (url: string): UnreachableError =>
   new UnreachableError(`${url} did not return a response of Sluice: the URL may be wrong`);
 
@@ -50,7 +57,7 @@ export class SluiceClient extends Operations {
     const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
     const client = createClient({
       baseUrl,
-      auth: () => (typeof key === 'string' ? key : key()),
+      auth: async () => sendable(typeof key === 'string' ? key : await key()),
       headers,
       fetch: retryingFetch(retrying),
       throwOnError: true,
