@@ -4,13 +4,16 @@ import { sleep } from './sleep.js';
 export interface RetryOptions {
   /** How often a request is repeated; default: 3. */
   retries?: number;
-  /** The time limit of one attempt in ms, including the body of the response, but not that of a live stream; default: 60 000. */
+  /** The time limit of one attempt in ms, including the body of the response, but not that of a live stream; default: 60 000; Infinity: none. */
   timeoutMs?: number;
   fetch?: typeof globalThis.fetch;
 }
 
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
+const PROBLEM = 'application/problem+json';
+/** A longer timer would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const PASSING = [429, 502, 503, 504];
 
 /**
@@ -50,7 +53,8 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
 
 async function once(fetch: typeof globalThis.fetch, request: Request, timeoutMs: number): Promise<Response | Error> {
   const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(new Error(`no complete response within ${timeoutMs / 1000} s`)), timeoutMs);
+  const stop = (): void => limit.abort(new Error(`no complete response within ${timeoutMs / 1000} s`));
+  const timer = timeoutMs > LONGEST_TIMER_MS ? undefined : setTimeout(stop, timeoutMs);
   try {
     // a redirected POST would become a GET, and a request to another server would lose its key
     return await complete(await fetch(request, { redirect: 'manual', signal: AbortSignal.any([request.signal, limit.signal]) }));

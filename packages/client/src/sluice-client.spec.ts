@@ -202,6 +202,11 @@ describe('a request', () => {
     expect((error as Error).message).toContain('no complete response within 0.05 s');
   });
 
+  it.each([Infinity, 2 ** 31])('has no time limit if timeoutMs is %d', async (timeoutMs) => {
+    respond = (response) => void setTimeout(() => json(response, 200, { data: {} }), 20);
+    expect(await new SluiceClient({ url: sluice.url, key: 'slk_1', retries: 0, timeoutMs }).getCurrentUser()).toEqual({ data: {} });
+  });
+
   it('throws UnreachableError if each response breaks off', async () => {
     respond = (response) => half(response, () => response.destroy());
     const hasty = new SluiceClient({ url: sluice.url, key: 'slk_1', retries: 0 });
