@@ -288,13 +288,21 @@ describe('a DELETE', () => {
 });
 
 describe('each', () => {
-  it('returns the items of all pages', async () => {
-    const items = Array.from({ length: 250 }, (_, n) => ({ id: `dc_${n}` }));
-    respond = (response, { url }) => {
-      const after = new URL(url, sluice.url).searchParams.get('after');
-      const data = items.slice(after === null ? 0 : Number(after) + 1).slice(0, 100);
-      json(response, 200, { page_info: { end_cursor: String(items.indexOf(data.at(-1)!)) }, data });
+  const itemsOf = (count: number) => Array.from({ length: count }, (_, n) => ({ id: `dc_${n}` }));
+  /** A list with this many items. */
+  const list =
+    (total_count: number): typeof respond =>
+    (response, { url }) => {
+      const { searchParams } = new URL(url, sluice.url);
+      const begin = Number(searchParams.get('after') ?? -1) + 1;
+      const data = itemsOf(total_count).slice(begin, begin + Number(searchParams.get('limit')));
+      const end_cursor = data.length === 0 ? null : String(begin + data.length - 1);
+      json(response, 200, { page_info: { total_count, count: data.length, end_cursor }, data });
     };
+
+  it('returns the items of all pages', async () => {
+    const items = itemsOf(250);
+    respond = list(250);
     const got: unknown[] = [];
     for await (const source of sluice.each((query) => sluice.listSources({ query }))) got.push(source);
     expect(got).toEqual(items);
@@ -302,7 +310,22 @@ describe('each', () => {
       '/v1/users/me/sources?limit=100',
       '/v1/users/me/sources?limit=100&after=99',
       '/v1/users/me/sources?limit=100&after=199',
+      '/v1/users/me/sources?limit=100&after=249',
     ]);
+  });
+
+  it('returns all items if the caller sets another limit', async () => {
+    respond = list(50);
+    const got: unknown[] = [];
+    for await (const source of sluice.each((query) => sluice.listSources({ query: { ...query, limit: 20 } }))) got.push(source);
+    expect(got).toHaveLength(50);
+  });
+
+  it('requests no other page after one that has all items', async () => {
+    respond = list(99);
+    const got: unknown[] = [];
+    for await (const source of sluice.each((query) => sluice.listSources({ query }))) got.push(source);
+    expect([got.length, requests.length]).toEqual([99, 1]);
   });
 });
 

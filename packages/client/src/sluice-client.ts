@@ -86,7 +86,9 @@ export class SluiceClient extends Operations {
     for (let after: string | undefined; ;) {
       const { page_info, data } = await list({ limit: PAGE, after });
       yield* data;
-      if (page_info.end_cursor === null || data.length < PAGE) return;
+      // a shorter page is not always the last one: the function may request another limit
+      const isWhole = data.length < PAGE && data.length === page_info.total_count;
+      if (page_info.end_cursor === null || data.length === 0 || isWhole) return;
       after = page_info.end_cursor;
     }
   }
