@@ -86,7 +86,11 @@ describe('a request', () => {
       () => sluice.listSourceEventDeliveries({ path: { id: 'dc_1' } as never }),
     ],
     ['POST /v1/sources/{id}/events needs path.id', () => sluice.publishSourceEvents({ path: {} as never, body: {} })],
-  ])('is not sent without a parameter of its path: %s', async (message, send) => {
+    ...['', '.', '..'].map((id): [string, () => Promise<unknown>] => [
+      `GET /v1/connections/{id} needs path.id, which cannot be '${id}'`,
+      () => sluice.getConnection({ path: { id } }),
+    ]),
+  ])('is not sent without a parameter of its path, or with one that leads elsewhere: %s', async (message, send) => {
     await expect(send()).rejects.toThrow(new TypeError(message));
     expect(requests).toEqual([]);
   });

@@ -22,11 +22,17 @@ export interface PublishOptions {
 
 const PAGE = 100;
 
-/** Throws if the path of a request has a parameter without a value: it would be sent as `{id}`, and the API would not find it. */
+/**
+ * Throws if the path of a request has a parameter without a value, which would be sent as `{id}`, and the API would not find it; or one that makes it
+ * another path, such as that of the whole list.
+ */
 async function requirePath(request: unknown): Promise<void> {
-  const { method, url, path = {} } = request as { method: string; url: string; path?: Record<string, unknown> };
-  const missing = [...url.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).find((name) => path[name] === undefined || path[name] === null);
-  if (missing !== undefined) throw new TypeError(`${method} ${url} needs path.${missing}`);
+  const { method, url, path = {} } = request as { method: string; url: string; path?: Record<string, string | null | undefined> };
+  for (const [, name] of url.matchAll(/\{(\w+)\}/g)) {
+    const value = path[name!];
+    if (value === undefined || value === null) throw new TypeError(`${method} ${url} needs path.${name}`);
+    if (['', '.', '..'].includes(value)) throw new TypeError(`${method} ${url} needs path.${name}, which cannot be '${value}'`);
+  }
 }
 
 /** The key as the value of a header. Throws an error that does not show it, unlike that of `Headers`. */
