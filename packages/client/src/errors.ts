@@ -1,4 +1,4 @@
-import type { Problem } from './generated/index.js';
+import type { FieldProblem, Problem } from './generated/index.js';
 
 /** The API refused a request, or failed. */
 export class SluiceError extends Error {
@@ -25,11 +25,12 @@ export class UnreachableError extends Error {
 }
 
 /** The description of a problem, with each bad field that the description does not name already. */
-function textOf(status: number, { detail, errors = [] }: Partial<Problem>): string {
-  const text = detail ?? `the server returned ${status}`;
-  // something between here and Sluice may have errors in another form
-  const more = (Array.isArray(errors) ? errors : []).map(({ message, index }) =>
-    index === undefined ? message : `event ${index}: ${message}`,
-  );
+function textOf(status: number, { detail, errors }: Partial<Problem>): string {
+  // something between here and Sluice may have a detail or errors in another form
+  const text = typeof detail === 'string' ? detail : `the server returned ${status}`;
+  const more = (Array.isArray(errors) ? (errors as (Partial<FieldProblem> | null)[]) : []).flatMap((error) => {
+    if (typeof error?.message !== 'string') return [];
+    return error.index === undefined ? error.message : `event ${error.index}: ${error.message}`;
+  });
   return [text, ...more.filter((message) => !text.includes(message))].join('; ');
 }

@@ -129,7 +129,10 @@ describe('a request', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it.each(['<h1>a teapot</h1>', '{"errors": {"tea": "pot"}}', 'null'])('throws the status of a response that is %s', async (body) => {
+  it.each([
+    ...['<h1>a teapot</h1>', 'null', '{"errors": {"tea": "pot"}}', '{"errors": [null, "tea", {}, {"message": 17}]}'],
+    ...['{"detail": {"tea": "pot"}}'],
+  ])('throws the status of a response that is %s', async (body) => {
     respond = (response) => response.writeHead(418).end(body);
     await expect(sluice.getCurrentUser()).rejects.toMatchObject({ status: 418, message: 'the server returned 418' });
   });
