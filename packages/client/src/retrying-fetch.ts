@@ -39,7 +39,7 @@ export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalT
         if (result instanceof Error) throw result;
         requireNoRedirect(request, result);
         requireSluice(request, result);
-        const success = mayHaveTakenEffect && result.status === 404 ? deleted(request) : null;
+        const success = mayHaveTakenEffect ? deleted(request, result) : null;
         if (success) await result.body?.cancel();
         return success ?? result;
       }
@@ -101,16 +101,20 @@ const retryAfter = (text: string): number => (/^\d+$/.test(text) ? Number(text) 
  */
 function requireSluice({ url }: Request, { status, ok, body, headers }: Response): void {
   const type = headers.get('content-type') ?? '';
-  const isSluice =
-    status === 404 ? type.startsWith('application/problem+json') : !ok || body === null || /json|^text\/event-stream/.test(type);
+  const isSluice = status === 404 ? type.startsWith(PROBLEM) : !ok || body === null || /json|^text\/event-stream/.test(type);
   if (!isSluice)
     throw new UnreachableError(`${new URL(url).origin} returned ${status}, but not a response of Sluice: the URL may be wrong, or a proxy`);
 }
 
-/** The response to a DELETE of something that is deleted already; null if the request deletes nothing that it names, such as a replay that it cancels. */
-function deleted({ method, url }: Request): Response | null {
+/**
+ * The response to a DELETE of something that is deleted already; null if something else was refused, or if the request deletes nothing that it names, such as
+ * a replay that it cancels.
+ */
+function deleted({ method, url }: Request, { status, headers }: Response): Response | null {
   const { pathname } = new URL(url);
-  if (method !== 'DELETE') return null;
+  // the key that the request uses may be the one that it has deleted
+  const isKeyGone = status === 401 && /\/keys\/[^/]+$/.test(pathname) && headers.get('content-type')?.startsWith(PROBLEM);
+  if (method !== 'DELETE' || (status !== 404 && !isKeyGone)) return null;
   if (/\/(sources|webhooks|connections|keys)\/[^/]+$/.test(pathname)) return new Response(null, { status: 204 });
   // these return what they have deleted
   return /\/(auto_)?subscriptions$/.test(pathname) ? Response.json({ data: [] }) : null;

@@ -257,6 +257,16 @@ describe('a DELETE', () => {
     expect(requests).toHaveLength(2);
   });
 
+  it('succeeds for the key in use if a repetition finds that the key is not valid', async () => {
+    const unauthorized = (response: ServerResponse) => json(response, 401, { detail: 'the API key is not valid' }, problem);
+    const deleteKey = () => sluice.deleteKey({ path: { id: 'key_1' } });
+    afterFailure((response) => response.destroy(), unauthorized);
+    await deleteKey();
+    await expect(deleteKey()).rejects.toMatchObject({ status: 401 });
+    requests = [];
+    await expect(deleteWebhook()).rejects.toMatchObject({ status: 401 });
+  });
+
   describe('of events', () => {
     const id = 'dc_1';
     const ok = (response: ServerResponse) => json(response, 202, { data: {} });
