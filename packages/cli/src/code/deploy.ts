@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PatchSourceBody, SluiceClient, Source } from '@sluice/client';
 import { SluiceError } from '@sluice/client';
 import { endpointOf, SOURCES } from '../resources/kinds.js';
-import { findSource } from '../resources/find.js';
+import { findSource, isNoId } from '../resources/find.js';
 import { usageError } from '../session/errors.js';
 import { isFile } from '../session/files.js';
 import type { Session } from '../session/session.js';
@@ -33,10 +33,10 @@ export async function chosenComponent(sluice: SluiceClient, target: string): Pro
     const { code, placeOf } = await readComponent(target);
     return { component: { component_code: code }, name: nameOf(target), types: {}, placeOf };
   }
+  const unknown = usageError(`${target} is not a file, a URL or the key of a registered component`);
+  if (isNoId(target)) throw unknown;
   const { data } = await sluice.getRegisteredComponent({ path: { key: target } }).catch((error: unknown) => {
-    if (error instanceof SluiceError && error.status === 404)
-      throw usageError(`${target} is not a file, a URL or the key of a registered component`);
-    throw error;
+    throw error instanceof SluiceError && error.status === 404 ? unknown : error;
   });
   const types = Object.fromEntries(data.configurable_props.map(({ name, type }) => [name, type]));
   return { component: { key: target }, name: target, types };

@@ -3,6 +3,8 @@ import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
 import { findEmitter, findEmitterOrAccount, findListener } from './find.js';
+import { deploy } from '../code/deploy.js';
+import { retry } from '../streams/retry.js';
 import { open } from '../tools/open.js';
 import { subscribe, unsubscribe } from './subscribe.js';
 
@@ -64,6 +66,19 @@ it('a name that nothing has exits with 4, and the message says where to look', a
   });
   await expect(get(session, ['source', 'none'])).rejects.toThrow('no source is called none; sluice list sources lists them');
   await expect(get(session, ['webhook'])).rejects.toThrow('no resource is called webhook; give its name, too: webhook NAME');
+});
+
+it.each(['.', '..'])('%s is nothing, and no path of the API', async (name) => {
+  const { session } = terminal([orders]);
+  Object.assign(session.sluice, { getComponent: () => Promise.reject(new TypeError('GET /v1/components/{keyOrId} needs path.keyOrId')) });
+  await expect(get(session, [name])).rejects.toMatchObject({ code: 4 });
+  await expect(deploy(session, name, {})).rejects.toMatchObject({
+    code: 2,
+    message: expect.stringMatching(/ is not a file, a URL or the key/),
+  });
+  await expect(
+    retry(terminal([], 'table', { webhooks: [{ id: 'wh_1', name: 'inbox' }] }).session, 'inbox', name, { wait: true }),
+  ).rejects.toMatchObject({ code: 4 });
 });
 
 it('a workflow cannot be listed or shown, and the message says how to read its events', async () => {

@@ -88,6 +88,9 @@ export async function findAmong<T extends { id: string }>(
   return first;
 }
 
+/** Whether no id or key can be this text: in the path of a request, it would lead to another resource. */
+export const isNoId = (text: string): boolean => ['', '.', '..'].includes(text);
+
 async function listed<T>(sluice: SluiceClient, kinds: Kind<T>[]): Promise<Found<T>[]> {
   const items: Found<T>[] = [];
   for (const kind of kinds) for await (const item of kind.list(sluice)) items.push({ kind, item });
@@ -104,7 +107,7 @@ const named = <T extends { id: string }>(items: Found<T>[], test: (name: string)
 async function unlisted<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {
   const found: Found<T>[] = [];
   for (const kind of kinds) {
-    if (!kind.isListPublic || !kind.get) continue;
+    if (!kind.isListPublic || !kind.get || isNoId(text)) continue;
     try {
       found.push({ kind, item: (await kind.get(sluice, text)).data as T });
     } catch (error) {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SluiceError, type Webhook, type WebhookDelivery } from '@sluice/client';
-import { findWebhook } from '../resources/find.js';
+import { findWebhook, isNoId } from '../resources/find.js';
 import { CliError, EXIT, usageErrorOf } from '../session/errors.js';
 import { timeOption } from '../session/option-values.js';
 import { counted, time } from '../session/output.js';
@@ -14,9 +14,10 @@ const PAGE = 100;
 /** `sluice retry WEBHOOK DELIVERY_ID`: makes the next attempt of a delivery now, and shows its outcome. Exits with 1 if it fails. */
 export async function retry(session: Session, text: string, deliveryId: string, { wait }: { wait: boolean }): Promise<void> {
   const webhook = await findWebhook(session.sluice, text);
+  const unknown = new CliError(`${text} has no delivery ${deliveryId}; sluice deliveries ${text} lists them`, EXIT.notFound);
+  if (isNoId(deliveryId)) throw unknown;
   const { data: due } = await session.sluice.retryDelivery({ path: { id: webhook.id, deliveryId } }).catch((error: unknown) => {
-    if (!(error instanceof SluiceError) || error.status !== 404) throw error;
-    throw new CliError(`${text} has no delivery ${deliveryId}; sluice deliveries ${text} lists them`, EXIT.notFound);
+    throw error instanceof SluiceError && error.status === 404 ? unknown : error;
   });
   if (!wait) {
     session.note(`${deliveryId} is due now; ${webhook.active ? `sluice deliveries ${text} shows the outcome` : isOff(text)}`);

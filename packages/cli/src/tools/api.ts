@@ -1,5 +1,6 @@
 import { UnreachableError } from '@sluice/client';
 import { jsonOption } from '../session/option-values.js';
+import { isNoId } from '../resources/find.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { itemText } from '../session/output.js';
@@ -104,7 +105,7 @@ export function addressOf(
   const rest = new Map(values);
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = rest.get(name);
-    if (value === undefined) missing.push(name);
+    if (value === undefined || isNoId(value)) missing.push(name);
     rest.delete(name);
     return encodeURIComponent(value ?? '');
   });

@@ -21,6 +21,7 @@ describe('addressOf', () => {
 
   it('names what is missing and what is unknown', () => {
     expect(() => of({})).toThrow('missing: id=… since=…');
+    for (const id of ['', '.', '..']) expect(() => of({ id, since: '1' })).toThrow('missing: id=…');
     expect(() => of({ id: 'a', since: '1', limit: '2' })).toThrow('publish has no parameter limit; known are id, id, since');
   });
 });
