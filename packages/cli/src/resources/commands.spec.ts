@@ -138,6 +138,48 @@ it('a refused subscription leaves no new webhook', async () => {
   expect([deleted, notes]).toEqual([['wh_new'], []]);
 });
 
+describe('a URL that several webhooks have', () => {
+  const [newer, older] = ['wh_2', 'wh_1'].map((id) => ({ id, name: null, url: 'https://example.com/h', active: true }));
+  const given = (subscribed: string[]) => {
+    const all = terminal([orders], 'json', { webhooks: [newer!, older!] });
+    const subscriptions = [
+      ...subscribed.map((listener_id) => ({ emitter_id: 'dc_1', listener_id, event_name: '' })),
+      { emitter_id: 'dc_1', listener_id: 'wh_2', event_name: '$errors' },
+      { emitter_id: 'dc_9', listener_id: 'wh_2', event_name: '' },
+    ];
+    const changed: string[] = [];
+    const change = async ({ query }: { query: { listener_id: string } }) => (changed.push(query.listener_id), { data: [{}] });
+    Object.assign(all.session.sluice, {
+      ...{ listSubscriptions: async () => ({ data: subscriptions }), createSubscription: change, deleteSubscription: change },
+    });
+    return { ...all, changed };
+  };
+
+  it('is that of the oldest one for subscribe, so that subscribing again changes nothing when there is a newer one', async () => {
+    const { session, changed } = given(['wh_1']);
+    await subscribe(session, 'orders', 'https://example.com/h', {});
+    expect(changed).toEqual(['wh_1']);
+  });
+
+  it.each([
+    [['wh_1'], 'wh_1'],
+    [['wh_2'], 'wh_2'],
+    [[], 'wh_1'],
+  ])('is that of the subscribed one for unsubscribe: %j', async (subscribed, expected) => {
+    const { session, changed } = given(subscribed);
+    await unsubscribe(session, 'orders', 'https://example.com/h', {});
+    expect(changed).toEqual([expected]);
+  });
+
+  it('is ambiguous for unsubscribe if several are subscribed', async () => {
+    const { session, changed } = given(['wh_1', 'wh_2']);
+    await expect(unsubscribe(session, 'orders', 'https://example.com/h', {})).rejects.toMatchObject({
+      ...{ code: 2, message: 'https://example.com/h is ambiguous: webhook (wh_1), webhook (wh_2)' },
+    });
+    expect(changed).toEqual([]);
+  });
+});
+
 describe('a beginning of a name', () => {
   const other = { id: 'dc_2', name: 'orders-eu', name_slug: 'orders-eu', active: true };
 

@@ -1,4 +1,4 @@
-import type { SluiceClient, Webhook } from '@sluice/client';
+import type { SluiceClient, Subscription, Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
 import { findEmitterOrAccount, findListener, type FindOptions } from './find.js';
@@ -40,7 +40,7 @@ export async function subscribe(
 export async function unsubscribe(session: Session, emitter: string, listener: string, { stream }: SubscriptionOptions): Promise<void> {
   const { sluice } = session;
   const emitter_id = await emitterOf(sluice, emitter, { exactly: true });
-  const listener_id = await listenerOf(sluice, listener);
+  const listener_id = await listenerOf(sluice, listener, { emitter_id, event_name: stream ?? '' });
   await sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name: stream } });
   session.note(`${listener} no longer gets ${eventsOf(emitter, stream)}`);
   if (session.format !== 'table') session.item({ emitter_id, listener_id, event_name: stream ?? '', deleted: true });
@@ -52,27 +52,40 @@ const eventsOf = (emitter: string, stream: string | undefined): string =>
 const emitterOf = async (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
   GLOB.test(text) ? text : findEmitterOrAccount(sluice, text, options);
 
-/** The id of the listener; a URL is that of a webhook, in whatever way it is written. */
-async function listenerOf(sluice: SluiceClient, text: string): Promise<string> {
+/** The id of the listener of a subscription; a URL is that of a webhook, in whatever way it is written. */
+async function listenerOf(
+  sluice: SluiceClient,
+  text: string,
+  { emitter_id, event_name }: Pick<Subscription, 'emitter_id' | 'event_name'>,
+): Promise<string> {
   if (!URL_TEXT.test(text)) return findListener(sluice, text, { exactly: true });
-  const webhook = await webhookAt(sluice, text);
-  if (!webhook) throw new CliError(`no webhook has the URL ${text}; sluice list webhooks lists them`, EXIT.notFound);
-  return webhook.id;
+  const webhooks = await webhooksAt(sluice, text);
+  const [oldest, second] = webhooks;
+  if (!oldest) throw new CliError(`no webhook has the URL ${text}; sluice list webhooks lists them`, EXIT.notFound);
+  if (!second) return oldest.id;
+  const { data } = await sluice.listSubscriptions();
+  const listeners = data.filter((each) => each.emitter_id === emitter_id && each.event_name === event_name).map((each) => each.listener_id);
+  const subscribed = webhooks.filter(({ id }) => listeners.includes(id));
+  if (subscribed.length > 1)
+    throw usageError(`${text} is ambiguous: ${subscribed.map(({ id, name }) => `${name ?? 'webhook'} (${id})`).join(', ')}`);
+  return (subscribed[0] ?? oldest).id;
 }
 
-/** The webhook that has the URL and, if it is given, the name; the oldest of several. */
-async function webhookAt(sluice: SluiceClient, url: string, name?: string): Promise<Webhook | undefined> {
+/** The webhooks that have the URL and, if it is given, the name, oldest first. */
+async function webhooksAt(sluice: SluiceClient, url: string, name?: string): Promise<Webhook[]> {
   if (!URL.canParse(url)) throw usageError(`${url} is not a URL`);
   const { href } = new URL(url);
   const isAt = (webhook: Webhook): boolean => URL.canParse(webhook.url) && new URL(webhook.url).href === href;
-  for await (const webhook of WEBHOOKS.list(sluice)) if (isAt(webhook) && (name === undefined || webhook.name === name)) return webhook;
-  return undefined;
+  const found: Webhook[] = [];
+  for await (const webhook of WEBHOOKS.list(sluice))
+    if (isAt(webhook) && (name === undefined || webhook.name === name)) found.unshift(webhook);
+  return found;
 }
 
-/** The webhook at the URL, which is created if there is none. */
+/** The webhook at the URL, the oldest of several. It is created if there is none. */
 async function webhookFor(session: Session, url: string, name: string | undefined): Promise<{ id: string; created?: Webhook }> {
   const { sluice } = session;
-  const found = await webhookAt(sluice, url, name);
+  const [found] = await webhooksAt(sluice, url, name);
   if (found && !found.active) session.warn(`webhook ${found.name ?? url} (${found.id}) is off: sluice on ${found.id}`);
   if (found) return { id: found.id };
   const { data } = await sluice.createWebhook({ query: { url, name: name ?? new URL(url).host } });
