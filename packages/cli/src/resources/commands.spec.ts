@@ -4,7 +4,10 @@ import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
 import { findEmitter, findEmitterOrAccount, findListener } from './find.js';
 import { deploy } from '../code/deploy.js';
-import { retry } from '../streams/retry.js';
+import { replay } from '../streams/deliveries.js';
+import { publish, run } from '../streams/publish.js';
+import { recover, retry } from '../streams/retry.js';
+import { trigger } from '../streams/trigger.js';
 import { open } from '../tools/open.js';
 import { subscribe, unsubscribe } from './subscribe.js';
 
@@ -185,13 +188,37 @@ describe('a beginning of a name', () => {
 
   it('is not enough for a script to delete, switch off or unsubscribe: repeating the command would change another resource', async () => {
     const { session } = terminal([other]);
-    const refused = { code: 4, message: expect.stringContaining('is called orders; to change orders-eu, give its whole name') };
+    const refused = { code: 4, message: expect.stringContaining('is called orders; if you mean orders-eu, give its whole name') };
     await expect(remove(session, ['source', 'orders'], {})).rejects.toMatchObject(refused);
     await expect(switchOff(session, ['orders'])).rejects.toMatchObject(refused);
     await expect(unsubscribe(session, 'orders', 'wh_1', {})).rejects.toMatchObject(refused);
     await expect(remove(terminal([other], 'table', { isInteractive: true }).session, ['orders'], { yes: true })).rejects.toMatchObject(
       refused,
     );
+  });
+
+  it.each<[string, (session: Session) => Promise<void>]>([
+    ['publish', (session) => publish(session, 'orders', { data: '1' })],
+    ['run', (session) => run(session, 'orders', { wait: false })],
+    ['trigger', (session) => trigger(session, 'orders', { data: '1' })],
+    ['retry', (session) => retry(session, 'orders', 'del_1', { wait: false })],
+    ['recover', (session) => recover(session, 'orders', { since: '0' })],
+    ['subscribe', (session) => subscribe(session, 'orders', 'wh_1', {})],
+    ['subscribe to', (session) => subscribe(session, 'dc_2', 'orders', {})],
+    ['replay', (session) => replay(session, 'orders', 'wh_1', { from: '0', wait: false })],
+    ['replay to', (session) => replay(session, 'dc_2', 'orders', { from: '0', wait: false })],
+  ])('is not enough for a script to %s', async (_, command) => {
+    const webhooks = [{ id: 'wh_1', name: 'orders-inbox' }];
+    await expect(command(terminal([other], 'table', { webhooks }).session)).rejects.toMatchObject({
+      ...{ code: 4, message: expect.stringMatching(/is called orders; if you mean orders-\w+, give its whole name$/) },
+    });
+  });
+
+  it('is enough at a terminal to subscribe, which shows the names of both ends', async () => {
+    const { session, notes } = terminal([other], 'table', { isInteractive: true, webhooks: [{ id: 'wh_1', name: 'inbox' }] });
+    Object.assign(session.sluice, { createSubscription: async () => ({ data: [{}] }) });
+    await subscribe(session, 'ord', 'inb', {});
+    expect(notes).toEqual(['inbox gets the events of orders-eu']);
   });
 
   it('is enough at a terminal, where a person confirms the resource', async () => {
@@ -212,15 +239,15 @@ describe('a name that looks like an id', () => {
     await switchOff(session, [name]);
     expect(items).toHaveLength(1);
     expect(await findEmitter(session.sluice, name)).toBe('dc_1');
-    expect(await findListener(session.sluice, name)).toBe('dc_1');
-    expect(await findEmitterOrAccount(session.sluice, name)).toBe('dc_1');
+    expect(await findListener(session.sluice, name)).toEqual({ id: 'dc_1', name });
+    expect(await findEmitterOrAccount(session.sluice, name)).toEqual({ id: 'dc_1', name });
   });
 
   it('is an id where nothing has it as its name', async () => {
     const { session } = terminal([orders, named('wh_x')], 'table', { webhooks: [{ id: 'wh_x', name: 'inbox' }] });
-    expect(await findEmitterOrAccount(session.sluice, 'p_x')).toBe('p_x');
-    expect(await findEmitterOrAccount(session.sluice, 'u_x')).toBe('u_x');
-    expect(await findListener(session.sluice, 'wh_x')).toBe('wh_x');
+    expect(await findEmitterOrAccount(session.sluice, 'p_x')).toMatchObject({ id: 'p_x' });
+    expect(await findEmitterOrAccount(session.sluice, 'u_x')).toMatchObject({ id: 'u_x' });
+    expect(await findListener(session.sluice, 'wh_x')).toMatchObject({ id: 'wh_x' });
   });
 });
 

@@ -8,8 +8,14 @@ export interface Found<T = { id: string }> {
   item: T;
 }
 
+/** An item whose kind does not matter, with the name that people know. */
+export interface Named {
+  id: string;
+  name: string;
+}
+
 export interface FindOptions {
-  /** Whether a beginning is not enough: once `orders` is deleted, it would stand for `orders-eu`. */
+  /** Whether a beginning is not enough: in a script, once `orders` is deleted, it would stand for `orders-eu`. */
   exactly?: boolean;
   /** Whether the labels of an item count as its names. */
   byLabel?: boolean;
@@ -26,16 +32,16 @@ const EMITTERS = [SOURCES] as unknown as Kind<{ id: string }>[];
 export const LISTENERS = [WEBHOOKS, SOURCES] as unknown as Kind<{ id: string }>[];
 
 /** The id of a source or workflow. */
-export const findEmitter = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
-  findUnlessId(sluice, EMITTERS, text, 'p_', options);
+export const findEmitter = async (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
+  (await findUnlessId(sluice, EMITTERS, text, 'p_', options)).id;
 
-/** The id of a webhook, source or workflow. */
-export const findListener = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
+/** A webhook, source or workflow. */
+export const findListener = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<Named> =>
   findUnlessId(sluice, LISTENERS, text, 'p_', options);
 
-/** The id of a source, workflow or account. */
-export const findEmitterOrAccount = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
-  text.startsWith('u_') ? findUnlessId(sluice, EMITTERS, text, 'u_', options) : findEmitter(sluice, text, options);
+/** A source, workflow or account. */
+export const findEmitterOrAccount = (sluice: SluiceClient, text: string, options?: FindOptions): Promise<Named> =>
+  findUnlessId(sluice, EMITTERS, text, text.startsWith('u_') ? 'u_' : 'p_', options);
 
 /** The API lists neither workflows nor accounts, so a text in the form of their ids is one, unless something has this name. */
 async function findUnlessId(
@@ -44,10 +50,11 @@ async function findUnlessId(
   text: string,
   prefix: string,
   options?: FindOptions,
-): Promise<string> {
+): Promise<Named> {
   const isId = text.startsWith(prefix) && /^[A-Za-z0-9]{1,64}$/.test(text.slice(prefix.length));
-  if (isId && named(await listed(sluice, kinds), (name) => name === text).length === 0) return text;
-  return (await findAmong(sluice, kinds, text, options)).item.id;
+  if (isId && named(await listed(sluice, kinds), (name) => name === text).length === 0) return { id: text, name: text };
+  const { kind, item } = await findAmong(sluice, kinds, text, options);
+  return { id: item.id, name: kind.names(item)[0] ?? item.id };
 }
 
 /** Throws if nothing or more than one item matches. */
@@ -79,7 +86,7 @@ export async function findAmong<T extends { id: string }>(
   if (!exactly) matches = [...matches, ...begin];
   const [first] = matches;
   const [{ kind, item } = {}] = begin;
-  const remedy = item ? `to change ${kind?.names(item)[0] ?? item.id}, give its whole name` : whereToLook(kinds, text);
+  const remedy = item ? `if you mean ${kind?.names(item)[0] ?? item.id}, give its whole name` : whereToLook(kinds, text);
   if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${remedy}`, EXIT.notFound);
   if (matches.length > 1)
     throw usageError(

@@ -1,7 +1,7 @@
 import type { SluiceClient, Subscription, Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
-import { findEmitterOrAccount, findListener, type FindOptions } from './find.js';
+import { findEmitterOrAccount, findListener, type FindOptions, type Named } from './find.js';
 import { WEBHOOKS } from './kinds.js';
 
 interface SubscriptionOptions {
@@ -22,8 +22,12 @@ export async function subscribe(
   const { sluice } = session;
   const isUrl = URL_TEXT.test(listener);
   if (name !== undefined && !isUrl) throw usageError('--name is for the webhook of a URL');
-  const emitter_id = await emitterOf(sluice, emitter);
-  const { id: listener_id, created } = isUrl ? await webhookFor(session, listener, name) : { id: await findListener(sluice, listener) };
+  const exactly = !session.isInteractive;
+  const { id: emitter_id, name: emitterName } = await emitterOf(sluice, emitter, { exactly });
+  const found: Named & { created?: Webhook } = isUrl
+    ? await webhookFor(session, listener, name)
+    : await findListener(sluice, listener, { exactly });
+  const { id: listener_id, created } = found;
   const { data } = await sluice.createSubscription({ query: { emitter_id, listener_id, event_name: stream } }).catch(async (error) => {
     if (created) await sluice.deleteWebhook({ path: { id: listener_id } });
     throw error;
@@ -32,14 +36,14 @@ export async function subscribe(
     session.note(
       `created webhook ${created.name} (${created.id}); sluice secret ${created.id} prints the secret that signs its deliveries`,
     );
-  session.note(`${listener} gets ${eventsOf(emitter, stream)}`);
+  session.note(`${found.name} gets ${eventsOf(emitterName, stream)}`);
   if (session.format !== 'table') session.item(data[0]);
 }
 
 /** `sluice unsubscribe EMITTER LISTENER` */
 export async function unsubscribe(session: Session, emitter: string, listener: string, { stream }: SubscriptionOptions): Promise<void> {
   const { sluice } = session;
-  const emitter_id = await emitterOf(sluice, emitter, { exactly: true });
+  const { id: emitter_id } = await emitterOf(sluice, emitter, { exactly: true });
   const listener_id = await listenerOf(sluice, listener, { emitter_id, event_name: stream ?? '' });
   await sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name: stream } });
   session.note(`${listener} no longer gets ${eventsOf(emitter, stream)}`);
@@ -49,8 +53,8 @@ export async function unsubscribe(session: Session, emitter: string, listener: s
 const eventsOf = (emitter: string, stream: string | undefined): string =>
   `the events of ${emitter}${stream === undefined ? '' : ` on the stream ${stream}`}`;
 
-const emitterOf = async (sluice: SluiceClient, text: string, options?: FindOptions): Promise<string> =>
-  GLOB.test(text) ? text : findEmitterOrAccount(sluice, text, options);
+const emitterOf = async (sluice: SluiceClient, text: string, options: FindOptions): Promise<Named> =>
+  GLOB.test(text) ? { id: text, name: text } : findEmitterOrAccount(sluice, text, options);
 
 /** The id of the listener of a subscription; a URL is that of a webhook, in whatever way it is written. */
 async function listenerOf(
@@ -58,7 +62,7 @@ async function listenerOf(
   text: string,
   { emitter_id, event_name }: Pick<Subscription, 'emitter_id' | 'event_name'>,
 ): Promise<string> {
-  if (!URL_TEXT.test(text)) return findListener(sluice, text, { exactly: true });
+  if (!URL_TEXT.test(text)) return (await findListener(sluice, text, { exactly: true })).id;
   const webhooks = await webhooksAt(sluice, text);
   const [oldest, second] = webhooks;
   if (!oldest) throw new CliError(`no webhook has the URL ${text}; sluice list webhooks lists them`, EXIT.notFound);
@@ -83,11 +87,11 @@ async function webhooksAt(sluice: SluiceClient, url: string, name?: string): Pro
 }
 
 /** The webhook at the URL, the oldest of several. It is created if there is none. */
-async function webhookFor(session: Session, url: string, name: string | undefined): Promise<{ id: string; created?: Webhook }> {
+async function webhookFor(session: Session, url: string, name: string | undefined): Promise<Named & { created?: Webhook }> {
   const { sluice } = session;
   const [found] = await webhooksAt(sluice, url, name);
   if (found && !found.active) session.warn(`webhook ${found.name ?? url} (${found.id}) is off: sluice on ${found.id}`);
-  if (found) return { id: found.id };
+  if (found) return { id: found.id, name: url };
   const { data } = await sluice.createWebhook({ query: { url, name: name ?? new URL(url).host } });
-  return { id: data.id, created: data };
+  return { id: data.id, name: url, created: data };
 }

@@ -113,8 +113,9 @@ async function showProgress(session: Session, replay: Replay, hint: string): Pro
 /** `sluice replay EMITTER LISTENER --from TIME|EVENT_ID`: delivers past events once more, and shows the progress. */
 export async function replay(session: Session, emitter: string, listener: string, options: ReplayOptions): Promise<void> {
   const [from, to] = [timeOption('--from', options.from), timeOption('--to', options.to ?? NOW)];
-  const emitter_id = await findEmitter(session.sluice, emitter);
-  const listener_id = await findListener(session.sluice, listener);
+  const exactly = !session.isInteractive;
+  const emitter_id = await findEmitter(session.sluice, emitter, { exactly });
+  const { id: listener_id } = await findListener(session.sluice, listener, { exactly });
   const body = { emitter_id, listener_id, event_name: options.stream, from, to, dry_run: options.dryRun };
   const { data } = await session.sluice.createReplay({ body }).catch(usageErrorOf('from')).catch(usageErrorOf('to'));
   if (!('id' in data))

@@ -17,7 +17,8 @@ export interface PublishOptions {
 export async function publish(session: Session, text: string, { data, stream, id }: PublishOptions): Promise<void> {
   if (data === undefined) throw usageError('--data is required: JSON, @file, or - for standard input');
   const event = await jsonOption('--data', data, () => session.stdin());
-  const emit_id = await session.sluice.publish(await findEmitter(session.sluice, text), event, { eventName: stream, id });
+  const emitter = await findEmitter(session.sluice, text, { exactly: !session.isInteractive });
+  const emit_id = await session.sluice.publish(emitter, event, { eventName: stream, id });
   session.print(session.format === 'table' ? `${emit_id}\n` : itemText({ emit_id }, session.format));
 }
 
@@ -26,7 +27,7 @@ const RUN_LIMIT_MS = 10 * 60_000;
 
 /** `sluice run SOURCE [--data JSON]`: runs it now, and waits for the result. */
 export async function run(session: Session, text: string, { data, wait }: { data?: string; wait: boolean }): Promise<void> {
-  const { id } = await findSource(session.sluice, text);
+  const { id } = await findSource(session.sluice, text, { exactly: !session.isInteractive });
   const body: RunSourceBody = {};
   if (data !== undefined) body.event = await jsonOption('--data', data, () => session.stdin());
   const { data: started } = await session.sluice.runSource({ path: { id }, body });

@@ -13,7 +13,7 @@ const PAGE = 100;
 
 /** `sluice retry WEBHOOK DELIVERY_ID`: makes the next attempt of a delivery now, and shows its outcome. Exits with 1 if it fails. */
 export async function retry(session: Session, text: string, deliveryId: string, { wait }: { wait: boolean }): Promise<void> {
-  const webhook = await findWebhook(session.sluice, text);
+  const webhook = await findWebhook(session.sluice, text, { exactly: !session.isInteractive });
   const unknown = new CliError(`${text} has no delivery ${deliveryId}; sluice deliveries ${text} lists them`, EXIT.notFound);
   if (isNoId(deliveryId)) throw unknown;
   const { data: due } = await session.sluice.retryDelivery({ path: { id: webhook.id, deliveryId } }).catch((error: unknown) => {
@@ -115,7 +115,7 @@ async function waitingOf(session: Session, webhookId: string): Promise<Waiting &
 /** `sluice recover WEBHOOK --since TIME`: makes the deliveries due that were given up, and shows what else waits. */
 export async function recover(session: Session, text: string, options: { since: string }): Promise<void> {
   const since = timeOption('--since', options.since);
-  const webhook = await findWebhook(session.sluice, text);
+  const webhook = await findWebhook(session.sluice, text, { exactly: !session.isInteractive });
   // before: those that it makes due are pending, too
   const { oldest, ...waiting } = await waitingOf(session, webhook.id);
   const { data } = await session.sluice.recoverDeliveries({ path: { id: webhook.id }, query: { since } }).catch(usageErrorOf('since'));

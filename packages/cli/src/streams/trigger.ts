@@ -17,7 +17,7 @@ export interface TriggerOptions {
 /** `sluice trigger SOURCE --fixture NAME`: sends a request to the endpoint of a source, as an app would. */
 export async function trigger(session: Session, text: string, options: TriggerOptions): Promise<void> {
   const { isUnsigned, ...request } = await requestOf(session, options);
-  const source = await findSource(session.sluice, text);
+  const source = await findSource(session.sluice, text, { exactly: !session.isInteractive });
   const endpoint = endpointOf(source.configured_props);
   if (!endpoint) throw usageError(`${source.name_slug} has no HTTP endpoint; use sluice run or sluice publish`);
   const { status, ok, body } = await responseTo(endpoint, request);
