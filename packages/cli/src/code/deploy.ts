@@ -101,7 +101,7 @@ export async function deploy(session: Session, target: string, { name, prop }: D
   const result = await sendProps(prop, choice.types, (configured_props) =>
     deployed(session.sluice, name ?? choice.name, { ...choice.component, configured_props }),
   );
-  report(session, result);
+  await report(session, result);
   if (choice.placeOf) await showWarnings(session, result.source.component_id, choice.placeOf);
 }
 
@@ -122,17 +122,17 @@ export async function update(session: Session, text: string, { code, name, prop,
   const result = await sendProps(prop, choice ? choice.types : types, (configured_props) =>
     changed(session.sluice, before, { ...body, configured_props }),
   );
-  report(session, result);
+  await report(session, result);
   if (choice?.placeOf) await showWarnings(session, result.source.component_id, choice.placeOf);
 }
 
 /** A remark for a source that does not run. */
 export const offNote = ({ name_slug }: Pick<Source, 'name_slug'>): string => `${name_slug} is off: sluice on ${name_slug}`;
 
-function report(session: Session, { source, outcome }: Deployed): void {
+async function report(session: Session, { source, outcome }: Deployed): Promise<void> {
   if (!source.active) session.warn(offNote(source));
   if (session.format !== 'table') return session.item(source);
   session.print(`${outcome} ${source.name_slug} (${source.id})\n`);
-  const endpoint = endpointOf(source.configured_props);
+  const endpoint = await endpointOf(session.sluice, source);
   if (endpoint) session.print(`endpoint: ${endpoint}\n`);
 }

@@ -118,12 +118,12 @@ class Development {
   }
 
   /** Reports what users should know of the source as it is now. */
-  async report({ configured_props, active, component_id, ...source }: Source): Promise<void> {
-    const endpoint = endpointOf(configured_props);
+  async report(source: Source): Promise<void> {
+    const endpoint = await endpointOf(this.session.sluice, source);
     if (endpoint !== undefined && endpoint !== this.endpoint) this.session.note(`endpoint: ${endpoint}`);
     this.endpoint = endpoint;
-    if (!active) this.session.warn(offNote(source));
-    await showWarnings(this.session, component_id, this.component.placeOf);
+    if (!source.active) this.session.warn(offNote(source));
+    await showWarnings(this.session, source.component_id, this.component.placeOf);
   }
 
   private async attempt(): Promise<Deployed> {

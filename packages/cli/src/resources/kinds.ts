@@ -45,7 +45,7 @@ export const SOURCES: Kind<Source> = {
     ['NAME', ({ name_slug }) => name_slug],
     ['STATE', state],
     ['UPDATED', ({ updated_at }) => time(updated_at)],
-    ['ENDPOINT', ({ configured_props }) => endpointOf(configured_props)],
+    ['ENDPOINT', ({ configured_props }) => likelyEndpoint(configured_props)],
   ],
   list: (sluice) => sluice.each((query) => sluice.listSources({ query })),
   names: ({ name_slug, name, external_id }) => [name_slug, name, external_id],
@@ -147,11 +147,24 @@ export const KINDS = [SOURCES, WEBHOOKS, SUBSCRIPTIONS, AUTO_SUBSCRIPTIONS, COMP
 export const kindNamed = (word: string): Kind<{ id: string }> | undefined =>
   KINDS.find(({ name, aliases = [] }) => [name, `${name}s`, ...aliases].includes(word));
 
-/** The URL of a source's HTTP endpoint, if it has one. */
-export function endpointOf(props: Record<string, unknown>): string | undefined {
-  for (const value of Object.values(props)) {
-    const url = (value as { endpoint_url?: unknown } | null)?.endpoint_url;
-    if (typeof url === 'string') return url;
-  }
-  return undefined;
+const endpointIn = (value: unknown): string | undefined => {
+  const url = (value as { endpoint_url?: unknown } | null | undefined)?.endpoint_url;
+  return typeof url === 'string' ? url : undefined;
+};
+
+/** The URL that is probably that of a source's HTTP endpoint, for lists, which do not read components: another prop may have the same form. */
+const likelyEndpoint = (props: Record<string, unknown>): string | undefined =>
+  Object.values(props)
+    .map(endpointIn)
+    .find((url) => url !== undefined);
+
+/** The URL of a source's HTTP endpoint, if it has one: the value of the prop of this type of its component. */
+export async function endpointOf(
+  sluice: SluiceClient,
+  { component_id, configured_props }: Pick<Source, 'component_id' | 'configured_props'>,
+): Promise<string | undefined> {
+  if (likelyEndpoint(configured_props) === undefined) return undefined;
+  const { data } = await sluice.getComponent({ path: { keyOrId: component_id }, query: { include: 'configurable_props' } });
+  const prop = data.configurable_props.find(({ type }) => type === '$.interface.http');
+  return prop && endpointIn(configured_props[prop.name]);
 }

@@ -19,13 +19,20 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpoint_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const source = { id: 'dc_1', name_slug: 'orders', configured_props: { http: { endpoint_url } } };
+  // another prop may look like an endpoint
+  const configured_props = { vendor: { endpoint_url: 'http://127.0.0.1:1/' }, http: { endpoint_url } };
+  const source = { id: 'dc_1', name_slug: 'orders', component_id: 'sc_1', configured_props };
+  const configurable_props = [
+    { name: 'vendor', type: 'object' },
+    { name: 'http', type: '$.interface.http' },
+  ];
   session = {
     ...{ format: 'table', env: {}, print: () => {} },
     sluice: {
       each: async function* () {
         yield source;
       },
+      getComponent: async () => ({ data: { configurable_props } }),
     },
   } as unknown as Session;
 });

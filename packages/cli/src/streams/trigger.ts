@@ -18,7 +18,7 @@ export interface TriggerOptions {
 export async function trigger(session: Session, text: string, options: TriggerOptions): Promise<void> {
   const { isUnsigned, ...request } = await requestOf(session, options);
   const source = await findSource(session.sluice, text, { exactly: !session.isInteractive });
-  const endpoint = endpointOf(source.configured_props);
+  const endpoint = await endpointOf(session.sluice, source);
   if (!endpoint) throw usageError(`${source.name_slug} has no HTTP endpoint; use sluice run or sluice publish`);
   const { status, ok, body } = await responseTo(endpoint, request);
   if (session.format === 'table') session.print(`${status} ${body}`.trimEnd() + '\n');

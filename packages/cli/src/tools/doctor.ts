@@ -83,8 +83,8 @@ async function serverOf(session: Session): Promise<string> {
 }
 
 async function endpoints(session: Session): Promise<string> {
-  for await (const { configured_props } of SOURCES.list(session.sluice)) {
-    const endpoint = endpointOf(configured_props);
+  for await (const source of SOURCES.list(session.sluice)) {
+    const endpoint = await endpointOf(session.sluice, source);
     if (endpoint === undefined) continue;
     const { origin } = new URL(endpoint);
     const response = await fetch(origin, { signal: AbortSignal.timeout(10_000) }).catch(() => {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { Source, Webhook } from '@sluice/client';
 import { findAmong, LISTENERS } from '../resources/find.js';
 import { endpointOf } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
@@ -20,8 +21,7 @@ export async function open(session: Session, text: string | undefined): Promise<
 
 async function urlOf(session: Session, text: string): Promise<string> {
   const { item } = await findAmong(session.sluice, LISTENERS, text);
-  const { url, configured_props } = item as { url?: string; configured_props?: Record<string, unknown> };
-  const found = url ?? endpointOf(configured_props ?? {});
+  const found = 'url' in item ? (item as Webhook).url : await endpointOf(session.sluice, item as Source);
   if (!found) throw usageError(`${text} has no address`);
   return found;
 }
