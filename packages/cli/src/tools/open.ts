@@ -2,10 +2,12 @@ import { spawn } from 'node:child_process';
 import type { Source, Webhook } from '@sluice/client';
 import { findAmong, LISTENERS } from '../resources/find.js';
 import { endpointOf } from '../resources/kinds.js';
-import { usageError } from '../session/errors.js';
+import { CliError, usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
 
-const OPENERS: Partial<Record<NodeJS.Platform, string[]>> = { darwin: ['open'], win32: ['cmd', '/c', 'start', ''] };
+/** The program that opens an address, with its arguments. Not `cmd /c start`, which would run the part of an address that follows `&`. */
+export const openerOf = (platform: NodeJS.Platform): [program: string, ...args: string[]] =>
+  platform === 'win32' ? ['rundll32', 'url.dll,FileProtocolHandler'] : platform === 'darwin' ? ['open'] : ['xdg-open'];
 
 /** `sluice open [NAME]`: opens the documentation of the API, the endpoint of a source or the address of a webhook in a browser. */
 export async function open(session: Session, text: string | undefined): Promise<void> {
@@ -13,7 +15,8 @@ export async function open(session: Session, text: string | undefined): Promise<
   if (session.format === 'table') session.print(`${url}\n`);
   else session.item({ url });
   if (!session.isInteractive) return;
-  const [program = 'xdg-open', ...args] = OPENERS[process.platform] ?? ['xdg-open'];
+  if (!/^https?:\/\//i.test(url)) throw new CliError(`${url} is not an address of the web: it is not opened`);
+  const [program, ...args] = openerOf(process.platform);
   const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
   child.on('error', () => session.note(`${program} is not installed: open the address yourself`));
   child.unref();
