@@ -245,6 +245,21 @@ it('prints what is done for programs, also if a step fails', async () => {
   expect(listed).toEqual([[]]);
 });
 
+it.each([
+  ['Source', 'component: {id: sc_1}', 'source inbox: created, but still on: sluice off dc_1; busy'],
+  ['Webhook', "url: 'http://in.box/'", 'webhook inbox: created, but still on: sluice off wh_1; busy'],
+])('reports that a %s is still on if it was created, but not switched off', async (kind, spec, message) => {
+  const input = `apiVersion: sluice.dev/v1\nkind: ${kind}\nmetadata: {name: inbox}\nspec: {active: false, ${spec}}`;
+  const { session } = terminal({ webhooks: [], input });
+  const busy = async () => Promise.reject(new SluiceError(429, { detail: 'busy' }));
+  Object.assign(session.sluice, {
+    createSource: async () => ({ data: { id: 'dc_1' } }),
+    createWebhook: async () => ({ data: { id: 'wh_1' } }),
+    ...{ patchSource: busy, patchWebhook: busy },
+  });
+  await expect(apply(session, { file: '-' })).rejects.toMatchObject({ status: 429, message });
+});
+
 it('creates a webhook with a description that is too long for a URL', async () => {
   const description = '長'.repeat(4000);
   const { session } = terminal({ webhooks: [], input: manifest.replace('{url:', `{description: ${description}, url:`) });

@@ -187,7 +187,7 @@ export class Plan {
         const request = { body: { ...given, external_id: this.externalId(manifest) } };
         const { data } = await this.sluice.createWebhook(request as never);
         this.found(manifest, data.id);
-        if (active === false) await this.sluice.patchWebhook({ path: { id: data.id }, body: { active } });
+        if (active === false) await this.sluice.patchWebhook({ path: { id: data.id }, body: { active } }).catch(stillOn(data.id));
       },
     };
   }
@@ -227,8 +227,8 @@ export class Plan {
           body: { ...body, configured_props: props, external_id: this.externalId(manifest) },
         });
         this.found(manifest, data.id);
+        if (!active) await this.sluice.patchSource({ path: { id: data.id }, body: { active } }).catch(stillOn(data.id));
         if (choice.placeOf) await this.onCode(data.component_id, choice.placeOf);
-        if (!active) await this.sluice.patchSource({ path: { id: data.id }, body: { active } });
       },
     };
   }
@@ -410,6 +410,13 @@ interface Choice {
   /** The name of a manifest of a component. */
   named?: string;
 }
+
+/** The API creates sources and webhooks switched on. Throws the reason why one could not be switched off, with the remedy. */
+const stillOn =
+  (id: string) =>
+  (error: Error): never => {
+    throw Object.assign(error, { message: `created, but still on: sluice off ${id}; ${error.message}` });
+  };
 
 /** The API keeps event names as they were sent, and has two for the default stream. */
 const streamOf = (eventName: string): string => (eventName === 'default' ? '' : eventName);
