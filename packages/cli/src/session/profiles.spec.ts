@@ -152,6 +152,24 @@ it.each([
   ['localhost:3000', 'http://localhost:3000'],
   ['https://example.com/sluice/v1/', 'https://example.com/sluice'],
   ['http://[::1]:3000/', 'http://[::1]:3000'],
+  ['http://sluice.example.com', 'http://sluice.example.com'],
+  ['sluice.example.com/v1', 'https://sluice.example.com'],
+  ['sluice.example.com:3000', 'https://sluice.example.com:3000'],
+  ['10.example.com', 'https://10.example.com'],
+  ['203.0.113.7:3000', 'https://203.0.113.7:3000'],
+  ['172.32.0.1', 'https://172.32.0.1'],
+  ['[2001:db8::1]:3000', 'https://[2001:db8::1]:3000'],
+  ...[
+    '127.1.2.3:3000',
+    '10.0.0.7',
+    '192.168.1.7',
+    '172.16.0.1',
+    '172.31.255.255',
+    '[::1]:3000',
+    '[fd12::7]',
+    'gateway:3000',
+    'sluice.cluster.local',
+  ].map((host): [string, string] => [host, `http://${host}`]),
 ])('serverUrl(%s) is %s', (text, url) => {
   expect(serverUrl(text)).toBe(url);
 });

@@ -151,10 +151,16 @@ function checked(key: string): string {
 export const sameServer = (a: string, b: string): boolean => withoutName(serverUrl(a)) === withoutName(serverUrl(b));
 const withoutName = (url: string): string => url.replace(/(?<=^https?:\/\/)localhost(?=[:/]|$)/, '127.0.0.1');
 
-/** The URL of an instance, without the version. */
+/** Hosts of this machine or of its network: names without a public domain, such as localhost, and loopback and private addresses. */
+const NEARBY =
+  /^([^.:]+|.+\.(localhost|local|internal)|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|172\.(1[6-9]|2\d|3[01])\.[\d.]+|\[(::1|f[cd][\da-f:]+)\])$/;
+
+/** The URL of an instance, without the version. A key is not sent to another network in clear text unless the text contains `http:`. */
 export function serverUrl(text: string): string {
-  const url = URL.parse(/^https?:/i.test(text) ? text : `http://${text}`);
+  const hasScheme = /^https?:/i.test(text);
+  const url = URL.parse(hasScheme ? text : `http://${text}`);
   if (!url) throw usageError(`not a URL: ${text}`);
+  if (!hasScheme && !NEARBY.test(url.hostname)) return serverUrl(`https://${text}`);
   if (url.username !== '' || url.password !== '') throw usageError(`the URL of Sluice cannot contain a user or a password: ${url.host}`);
   return url.href.replace(/\/+$/, '').replace(/\/v1$/, '');
 }
