@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { asYaml } from '../session/output.js';
 import { parseManifests, readManifests, resolved } from './manifest.js';
 
 const head = 'apiVersion: sluice.dev/v1\n';
@@ -38,6 +39,10 @@ describe('parseManifests', () => {
     [`${head}kind: Component\nmetadata: {name: a}\nspec: {code: '', file: a.mjs}`, 'code and file exclude each other'],
     [`${head}kind: Subscription\nspec: {auto: true, emitter: source/a, listener: b}`, 'spec.auto and spec.emitter exclude each other'],
     [`${head}kind: Source\nmetadata: {name: a}\nspec: {props: &props {self: *props}}`, 'all.yaml: an alias must not contain itself'],
+    ...['.inf', '-.Inf', '.nan'].map((number) => [
+      `${head}kind: Source\nmetadata: {name: a}\nspec: {props: {n: [${number}]}}`,
+      'all.yaml: infinities and .nan are not numbers in JSON',
+    ]),
     ...['no', 'off', '"false"', '1', 'null', '[]'].flatMap((value) => [
       [`${head}kind: Source\nmetadata: {name: a}\nspec: {active: ${value}}`, 'spec.active must be true or false'],
       [`${head}kind: Webhook\nmetadata: {name: a}\nspec: {active: ${value}}`, 'spec.active must be true or false'],
@@ -59,6 +64,16 @@ describe('parseManifests', () => {
   ])('refuses %j', (text, message) => {
     expect(() => parse(text)).toThrow(message);
   });
+});
+
+it('merge keys are merged, and a prop may have their name in quotes', () => {
+  const [common, key] = ['common: &common {a: 1, b: 1}', `'<<': 3`];
+  const text = `${head}kind: Source\nmetadata: {name: a}\nspec: {props: {${common}, more: {<<: *common, b: 2, ${key}}}}`;
+  expect(parse(text)[0]!.spec.props).toEqual({ common: { a: 1, b: 1 }, more: { a: 1, b: 2, '<<': 3 } });
+  const [{ spec }] = parse(
+    asYaml({ apiVersion: 'sluice.dev/v1', kind: 'Source', metadata: { name: 'a' }, spec: { props: { '<<': 1 } } }),
+  ) as [any];
+  expect(spec).toEqual({ props: { '<<': 1 } });
 });
 
 it('a subscription without a name may have long ends', () => {

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { loadAll } from 'js-yaml';
+import { CORE_SCHEMA, loadAll, mergeTag } from 'js-yaml';
 import { usageError } from '../session/errors.js';
 import { fileText, isFolder, readText } from '../session/files.js';
 
@@ -78,13 +78,22 @@ function requireSome(manifests: Manifest[], from: string): Manifest[] {
   return manifests;
 }
 
+/** YAML 1.2 has no merge keys (`<<`), but people know them from other tools. */
+const schema = CORE_SCHEMA.withTags([mergeTag]);
+
+/** JSON would have null instead, which removes a prop. */
+function requireFinite(_: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new Error('infinities and .nan are not numbers in JSON');
+  return value;
+}
+
 /** The manifests in a text, one for each YAML document. */
 export function parseManifests(text: string, file: string, folder: string): Manifest[] {
   let documents: unknown[];
   try {
-    documents = loadAll(text);
+    documents = loadAll(text, { schema });
     // an alias may be inside of what it stands for
-    JSON.stringify(documents);
+    JSON.stringify(documents, requireFinite);
   } catch (error) {
     throw usageError(
       `${file}: ${(error as Error).message.replace(/^Converting circular structure.*/s, 'an alias must not contain itself')}`,
