@@ -14,16 +14,20 @@ const oneSource = {
 function terminal({ stored = [{ id: '1-0', metadata: { emit_id: 'em_1' } }] as object[] } = {}) {
   const notes: string[] = [];
   const asked: string[] = [];
+  const listed: object[] = [];
   const session = {
     ...{ format: 'table', list: () => {}, printStyled: () => {}, note: (text: string) => notes.push(text) },
     sluice: {
       ...oneSource,
       listWebhooks: async () => ({ data: [] }),
-      listSourceEvents: async () => JSON.stringify({ data: stored }),
+      listSourceEvents: async ({ query, parseAs }: { query: { include?: string }; parseAs?: string }) => {
+        listed.push(query);
+        return parseAs === 'text' ? JSON.stringify({ data: stored }) : { data: stored };
+      },
       listSourceEventDeliveries: async ({ path }: { path: { eventId: string } }) => (asked.push(path.eventId), { data: [] }),
     },
   };
-  return { session: session as unknown as Session, notes, asked };
+  return { session: session as unknown as Session, notes, asked, listed };
 }
 
 it('deliveries of a source need an event, which has an id or an emit id; no listener is a remark', async () => {
@@ -39,6 +43,12 @@ it('deliveries of a source need an event, which has an id or an emit id; no list
     ['no listener was subscribed', 'no listener was subscribed'],
   ]);
   await expect(deliveries(session, 'orders', 'em_2', {})).rejects.toThrow('none of the last 100 events has the id or emit id em_2');
+});
+
+it('an emit id is searched without the events themselves, which may be large', async () => {
+  const { session, listed } = terminal();
+  await deliveries(session, 'orders', 'em_1', {});
+  expect(listed).toEqual([{ event_name: '*', limit: 100, include: 'id,metadata' }]);
 });
 
 it('events and errors without a result say so', async () => {

@@ -5,7 +5,6 @@ import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
 import { timeOption } from '../session/option-values.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { lastEvents } from './read-events.js';
 
 const lastStatus = ({ attempts }: { attempts: WebhookDelivery['attempts'] }): string => {
   const last = attempts.at(-1);
@@ -52,7 +51,10 @@ export async function deliveries(
 /** An event id, or the id of the event with this emit id, which `sluice publish` prints. */
 async function eventIdOf(session: Session, emitter: string, text: string): Promise<string> {
   if (/^\d+-\d+$/.test(text)) return text;
-  const found = (await lastEvents(session.sluice, emitter, 100, '*')).find(({ metadata }) => metadata.emit_id === text);
+  // without the events themselves, which may be 100 MiB
+  const request = { path: { id: emitter }, query: { event_name: '*', limit: 100, include: 'id,metadata' } };
+  const { data } = await (emitter.startsWith('p_') ? session.sluice.listWorkflowEvents(request) : session.sluice.listSourceEvents(request));
+  const found = data.find(({ metadata }) => metadata.emit_id === text);
   if (!found) throw new CliError(`none of the last 100 events has the id or emit id ${text}`, EXIT.notFound);
   return found.id;
 }
