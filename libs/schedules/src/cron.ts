@@ -3,6 +3,8 @@ import { Cron } from 'croner';
 /** In characters; longer than each minute of an hour as a list. */
 export const CRON_LENGTH = 256;
 const TIME_ZONE_LENGTH = 64;
+/** Of a source. To find the next time of each takes up to a millisecond, while others wait. */
+export const MAX_TIMERS = 20;
 /** From one 29 February on a certain weekday to the next one, when a century without a leap year is between them. */
 const SEARCHED_YEARS = 40;
 

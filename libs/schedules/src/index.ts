@@ -1,1 +1,1 @@
-export { CRON_LENGTH, nextCron } from './cron.js';
+export { CRON_LENGTH, MAX_TIMERS, nextCron } from './cron.js';

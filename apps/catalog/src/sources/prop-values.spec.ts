@@ -108,6 +108,35 @@ describe('configured props', () => {
     ]);
   });
 
+  describe('with many timers', () => {
+    const timers = (count: number, more: Partial<PropDefinition> = {}): PropDefinition[] =>
+      Array.from({ length: count }, (_, n) => ({ name: `t${n}`, type: '$.interface.timer', ...more }));
+    const rare = { cron: '59 59 23 29 2 +1#5', timezone: 'America/New_York' };
+    const values = (count: number) => Object.fromEntries(timers(count).map(({ name }) => [name, rare]));
+
+    it('are refused if more than 20 have a value or a default, before a cron expression is parsed', async () => {
+      const checked = () => [check(timers(500, { default: rare }), {}), check(timers(21), values(21))];
+      expect(await cpuSeconds(checked)).toBeLessThan(0.1);
+      expect(checked().map(({ problems }) => problems)).toEqual(
+        [500, 21].map((count) => [
+          {
+            field: 'configured_props',
+            message: `configured_props have ${count} timers, with those that the component sets by default; the limit is 20`,
+          },
+        ]),
+      );
+    });
+
+    it('are accepted if at most 20 of them have a value', () =>
+      expect(Object.keys(check(timers(500, { optional: true }), values(20)).schedules)).toHaveLength(20));
+
+    it('count those that the source keeps', () => {
+      const kept = Object.fromEntries(timers(1).map(({ name }) => [name, { interval_seconds: 60, cron: null } as const]));
+      const { t0: _, ...others } = values(21);
+      expect(check(timers(21), others, kept).problems).toHaveLength(1);
+    });
+  });
+
   it('give each timer its schedule', () => {
     expect(check([timer], { timer: { cron: '0 9 * * *', timezone: 'Europe/Berlin' } }).schedules).toEqual({
       timer: { cron: '0 9 * * *', interval_seconds: null, timezone: 'Europe/Berlin' },

@@ -1,5 +1,5 @@
 import { type FieldProblem, type PropDefinition, type Schedule, unknownField } from '#contracts';
-import { CRON_LENGTH, nextCron } from '#schedules';
+import { CRON_LENGTH, MAX_TIMERS, nextCron } from '#schedules';
 
 export const TIMER = '$.interface.timer';
 export const HTTP = '$.interface.http';
@@ -40,11 +40,21 @@ export function checkPropValues(
     problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
     return { schedules, hasEndpoint: false, problems };
   }
+  const timers = props
+    .filter(({ type }) => type === TIMER)
+    .filter((prop) => (own(values, prop.name) ?? own(kept, prop.name) ?? prop.default ?? null) !== null);
+  if (timers.length > MAX_TIMERS) {
+    problems.push({
+      field: 'configured_props',
+      message: `configured_props have ${timers.length} timers, with those that the component sets by default; the limit is ${MAX_TIMERS}`,
+    });
+    return { schedules, hasEndpoint: false, problems };
+  }
   for (const name of Object.keys(values)) if (!known.has(name)) bad(name, 'is not a prop of this component');
   for (const prop of props) {
-    const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;
+    const value = own(values, prop.name);
     if (prop.type === TIMER) {
-      const before = Object.hasOwn(kept, prop.name) ? kept[prop.name] : undefined;
+      const before = own(kept, prop.name);
       const schedule = value === undefined && before ? before : timerSchedule(prop, value, minSeconds);
       if (typeof schedule === 'string') bad(prop.name, schedule);
       else if (schedule) schedules[prop.name] = schedule;
@@ -59,6 +69,8 @@ export function checkPropValues(
   }
   return { schedules, hasEndpoint: props.some(({ type }) => type === HTTP), problems };
 }
+
+const own = <T>(object: Record<string, T>, name: string): T | undefined => (Object.hasOwn(object, name) ? object[name] : undefined);
 
 /** Without endpoints and databases, which Sluice sets. A client may send back the endpoint of a response. */
 export function configured(props: PropDefinition[], values: Record<string, unknown>): Record<string, unknown> {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { NAME_LENGTH, SOURCE_NAME_LENGTH } from '#contracts';
+import { MAX_TIMERS } from '#schedules';
 import { RUNS_PER_ACCOUNT } from '../runs/runs.controller.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { curatedModules } from './curated-modules.js';
@@ -58,6 +59,7 @@ describe('docs/reference/components.md', () => {
       'description of a component',
       `${descriptionLimits.props} props, together 262144 characters of JSON; \`name\` and \`version\` ${SOURCE_NAME_LENGTH} characters each, \`key\` ${NAME_LENGTH}, \`description\` and types ${descriptionLimits.text}; ${defaultInstallLimits.named} imported packages that are not part of Sluice, ${defaultInstallLimits.packages} with their dependencies`,
     ],
+    ['timers of a source', `${MAX_TIMERS}, with those that have a default`],
     ['body of a request to an endpoint', `${RuntimeConfig.read({}).maxEndpointBodyBytes / 1024} KiB`],
     ['connections of an account', `${connections} at a time, ${perMinute} per minute`],
     [
