@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Schedule, SourceId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
@@ -137,4 +138,23 @@ describe('a due timer', () => {
     );
     expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('timer_due');
   });
+});
+
+it('only the first ticks of new and changed timers are computed when the timers of a source are set', async () => {
+  await set(1);
+  const every = (seconds: number) => ({ interval_seconds: seconds, cron: null });
+  const computed: string[] = [];
+  const put = (schedules: Record<string, Schedule>) =>
+    fresh.database.transaction((transaction) =>
+      timers.put(transaction, 'dc_1' as SourceId, schedules, (prop, _, now) => {
+        computed.push(prop);
+        return now;
+      }),
+    );
+  const { rows: before } = await fresh.database.query('SELECT * FROM timer');
+  await put({ timer: { cron: null, interval_seconds: 60 }, other: every(60) });
+  await put({ timer: every(60), other: every(61) });
+  await put({ timer: every(60) });
+  expect(computed).toEqual(['other', 'other']);
+  expect((await fresh.database.query('SELECT * FROM timer')).rows).toEqual(before);
 });

@@ -74,7 +74,7 @@ export class TimersRepository extends DueRows {
 
   /**
    * Sets the timers: one whose schedule has not changed keeps its next tick. `next` returns the first tick of a new one that is set
-   * `now`. SQL, for the condition of the upsert, and for the clock by which timers are due.
+   * `now`. SQL, for the comparison of schedules, and for the clock by which timers are due.
    */
   async put(
     transaction: Transaction,
@@ -82,23 +82,29 @@ export class TimersRepository extends DueRows {
     schedules: Record<string, Schedule>,
     next: (prop: string, schedule: Schedule, now: Date) => Date | null,
   ): Promise<void> {
-    const { rows } = await transaction.query<{ now: Date }>('SELECT clock_timestamp() AS now');
-    const { now } = rows[0]!;
-    const timers = Object.entries(schedules).flatMap(([prop, schedule]) => {
-      const at = next(prop, schedule, now);
+    const wanted = Object.entries(schedules);
+    const { rows } = await transaction.query<{ now: Date; kept: string[] }>({
+      name: 'timers-kept',
+      text: `SELECT clock_timestamp() AS now, ARRAY(
+               SELECT prop FROM timer JOIN unnest($2::text[], $3::jsonb[]) AS wanted (prop, schedule) USING (prop)
+               WHERE source_id = $1 AND timer.schedule::jsonb = wanted.schedule) AS kept`,
+      values: [sourceId, wanted.map(([prop]) => prop), wanted.map(([, schedule]) => JSON.stringify(schedule))],
+    });
+    const { now, kept } = rows[0]!;
+    const timers = wanted.flatMap(([prop, schedule]) => {
+      const at = kept.includes(prop) ? null : next(prop, schedule, now);
       return at ? [{ prop, schedule: JSON.stringify(schedule), at }] : [];
     });
     const props = timers.map(({ prop }) => prop);
     await transaction.query({
       name: 'timers-remove',
       text: 'DELETE FROM timer WHERE source_id = $1 AND prop <> ALL($2)',
-      values: [sourceId, props],
+      values: [sourceId, [...kept, ...props]],
     });
     if (props.length === 0) return;
     await transaction.query(
       `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT $1, * FROM unnest($2::text[], $3::json[], $4::timestamptz[])
-       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, run_id = NULL
-       WHERE timer.schedule::jsonb <> excluded.schedule::jsonb`,
+       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, run_id = NULL`,
       [sourceId, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
     );
     this.scheduled(transaction, Math.min(...timers.map(({ at }) => at.getTime())) - now.getTime());
