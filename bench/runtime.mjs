@@ -225,8 +225,9 @@ async function timersOfAMinute(api) {
     [source.id, distinct, owners, { timer: { intervalSeconds: 60 } }],
   );
   await runtime.query(
-    `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT id, 'timer', $2, at FROM unnest($1::text[], $3::timestamptz[]) AS t (id, at)`,
-    [distinct, JSON.stringify(schedule), distinct.map((id) => firstTick(schedule, phaseOf(id, 'timer'), now))],
+    `INSERT INTO timer (source_id, account_id, prop, schedule, next_run_at)
+     SELECT id, owner, 'timer', $2, at FROM unnest($1::text[], $3::timestamptz[], $4::text[]) AS t (id, at, owner)`,
+    [distinct, JSON.stringify(schedule), distinct.map((id) => firstTick(schedule, phaseOf(id, 'timer'), now)), owners],
   );
   await runtime.query('COMMIT');
   // the first minute is a warm-up and not measured

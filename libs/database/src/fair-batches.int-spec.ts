@@ -88,6 +88,15 @@ describe('a batch', () => {
     expect(await next()).toContain(last);
   });
 
+  it.each([3, 10_000])('has the rows of the other accounts, if those of one cannot be handled and it has %i', async (count) => {
+    const [busy] = [await add('busy', count), await add('busier', 2)];
+    const ids = [...(await add('a', 2)), ...(await add('z', 1))];
+    const { rows, isFull } = await batches.next(fresh.database, ['busy', 'busier']);
+    expect(rows.map(({ id }) => id)).toEqual(ids);
+    expect(isFull).toBe(count > 500);
+    expect((await batches.next(fresh.database)).rows.map(({ id }) => id)).toContain(busy[0]);
+  });
+
   it('has the oldest rows only, while some of them have no account', async () => {
     const [first = 0] = await add('busy', 1000);
     await add(null, 1);

@@ -52,25 +52,31 @@ export class FairBatches<Row extends QueryResultRow> {
     this.inTurns = inTurns(waiting);
   }
 
-  /** The next batch. Its rows must be deleted, or must not be due any more, before the next call; otherwise it returns them again. */
-  async next(session: Pick<Session, 'query'>): Promise<{ rows: Row[]; isFull: boolean }> {
-    const { rows: oldest } = await session.query<Row & { row_bytes: number }>({
+  /**
+   * The next batch. Its rows must be deleted, or must not be due any more, before the next call; otherwise it returns them again.
+   * @param without accounts whose rows cannot be handled now
+   */
+  async next(session: Pick<Session, 'query'>, without: string[] = []): Promise<{ rows: Row[]; isFull: boolean }> {
+    const { rows: found } = await session.query<Row & { row_bytes: number; row_account: string | null }>({
       name: `${this.waiting.name}-oldest`,
       text: this.oldestFirst,
       values: [],
     });
-    const isFull = oldest.length === FAIR_BATCH_ROWS || oldest.reduce((sum, { row_bytes }) => sum + row_bytes, 0) >= MOST_BYTES;
+    const isFull = found.length === FAIR_BATCH_ROWS || found.reduce((sum, { row_bytes }) => sum + row_bytes, 0) >= MOST_BYTES;
+    // the statement does not leave them out: it would step over all their rows
+    const oldest = found.filter(({ row_account }) => row_account === null || !without.includes(row_account));
     if (!isFull) return { rows: oldest, isFull };
-    const first = await this.nextTurns(session);
+    const first = await this.nextTurns(session, without);
     const { key } = this.waiting;
     const keys = new Set<unknown>(first.map((row): unknown => row[key]));
     return { rows: [...first, ...oldest.filter((row) => !keys.has(row[key]))], isFull };
   }
 
-  private async nextTurns(session: Pick<Session, 'query'>): Promise<Row[]> {
-    const read = async (): Promise<(Row & { turn_of: string })[]> =>
-      (await session.query<Row & { turn_of: string }>({ name: `${this.waiting.name}-turns`, text: this.inTurns, values: [this.after] }))
-        .rows;
+  private async nextTurns(session: Pick<Session, 'query'>, without: string[]): Promise<Row[]> {
+    const read = async (): Promise<(Row & { turn_of: string })[]> => {
+      const values = [this.after, without];
+      return (await session.query<Row & { turn_of: string }>({ name: `${this.waiting.name}-turns`, text: this.inTurns, values })).rows;
+    };
     let rows = await read();
     if (rows.length === 0 && this.after !== '') {
       this.after = '';
@@ -96,7 +102,7 @@ function firstRows(waiting: Sql, { of, rows, bytes }: { of: string; rows: string
   const { table, columns, order, bytes: size } = waiting;
   return `SELECT * FROM (
             SELECT *, ${bytesBefore('row_order')} AS before FROM (
-              SELECT ${columns}, ${order} AS row_order, ${size} AS row_bytes FROM ${table} WHERE ${of} AND ${isDue(waiting)} ORDER BY ${order} LIMIT ${rows}
+              SELECT ${columns}, account_id AS row_account, ${order} AS row_order, ${size} AS row_bytes FROM ${table} WHERE ${of} AND ${isDue(waiting)} ORDER BY ${order} LIMIT ${rows}
             ) AS limited
           ) AS summed WHERE before < ${bytes}`;
 }
@@ -108,11 +114,12 @@ const oldestFirst = (waiting: Sql): string =>
  * Steps from account to account, and reads the first row of each, because a million rows of one may precede the first row of another. The last account
  * has a row in any case: there, the next turns begin.
  * @param $1 the account before the first one
+ * @param $2 accounts whose rows cannot be handled now
  */
 function inTurns(waiting: Sql): string {
   const { table, order, indexed = 'true', due = 'true' } = waiting;
   const first = (after: string): string =>
-    `SELECT account_id AS turn_of, (${due}) AS is_due FROM ${table} WHERE account_id > ${after} AND (${indexed}) ORDER BY account_id, ${order} LIMIT 1`;
+    `SELECT account_id AS turn_of, (${due}) AND account_id <> ALL ($2) AS is_due FROM ${table} WHERE account_id > ${after} AND (${indexed}) ORDER BY account_id, ${order} LIMIT 1`;
   const rows = `(SELECT ${FAIR_BATCH_ROWS} / greatest(1, max(found)) FROM turn)`;
   return `WITH RECURSIVE turn (turn_of, is_due, looks, found) AS (
             SELECT *, 1, is_due::int FROM (${first('$1')}) AS first

@@ -23,6 +23,7 @@ import { RunsAtATime1796947200010 } from './migrations/0009-runs-at-a-time.js';
 import { HoldQueuedRuns1796947200011 } from './migrations/0010-hold-queued-runs.js';
 import { WaitingSince1796947200012 } from './migrations/0011-waiting-since.js';
 import { RequestedAttempts1796947200013 } from './migrations/0012-requested-attempts.js';
+import { NameAccountsOfTimers1798732800020 } from './migrations/0013-name-accounts-of-timers.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -53,5 +54,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     HoldQueuedRuns1796947200011,
     WaitingSince1796947200012,
     RequestedAttempts1796947200013,
+    NameAccountsOfTimers1798732800020,
   ],
 });

@@ -57,6 +57,7 @@ export class DeploymentRow implements Deployment {
 /** The next tick of a timer; see TimersRepository. */
 @Entity('timer')
 @Index('timer_due', ['next_run_at'])
+@Index('timer_turn', ['account_id', 'next_run_at'])
 @ForeignKey(() => DeploymentRow, ['source_id'], ['source_id'], { name: 'timer_source_id_fkey', onDelete: 'CASCADE' })
 export class TimerRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -76,4 +77,8 @@ export class TimerRow {
 
   @Column('text', { nullable: true })
   run_id!: string | null;
+
+  /** null: written by an older version. */
+  @Column({ ...BYTEWISE_TEXT, nullable: true })
+  account_id!: UserId | null;
 }

@@ -107,7 +107,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     const { source_id: sourceId, active, deployment } = after;
     const schedules = active ? deployment.schedules : {};
     if ([schedules, before?.deployment.schedules ?? {}].some((each) => Object.keys(each).length > 0))
-      await this.timers.put(transaction, sourceId, schedules, (prop, schedule, now) => firstTick(schedule, phaseOf(sourceId, prop), now));
+      await this.timers.put(transaction, after, schedules, (prop, schedule, now) => firstTick(schedule, phaseOf(sourceId, prop), now));
     await this.runHooks(transaction, before, after);
   }
 

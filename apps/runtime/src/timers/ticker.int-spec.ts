@@ -27,24 +27,24 @@ beforeEach(async () => {
 
 afterEach(() => void jest.useRealTimers());
 
-/** A timer of this account that ticks each minute and has been due for this many seconds. */
-async function set(owner: UserId, secondsAgo: number): Promise<void> {
+/** Timers of this account, one per source, that tick each minute and have been due for this many seconds. */
+async function set(owner: UserId, secondsAgo: number, count = 1): Promise<void> {
   await fresh.database.query(
     `INSERT INTO deployment (source_id, owner_id, active, version, code_hash, configured_props, schedules, name_slug)
-     VALUES ('dc_' || $1, $1, true, 1, 'h', '{}', '{}', 'n')`,
-    [owner],
+     SELECT 'dc_' || $1 || n, $1, true, 1, 'h', '{}', '{}', 'n' FROM generate_series(1, $2) AS n`,
+    [owner, count],
   );
   await fresh.database.query(
-    `INSERT INTO timer (source_id, prop, schedule, next_run_at)
-     VALUES ('dc_' || $1, 'timer', '{"interval_seconds":60,"cron":null}', now() - $2 * interval '1 second')`,
-    [owner, secondsAgo],
+    `INSERT INTO timer (source_id, account_id, prop, schedule, next_run_at)
+     SELECT 'dc_' || $1 || n, $1, 'timer', '{"interval_seconds":60,"cron":null}', now() - $2 * interval '1 second' FROM generate_series(1, $3) AS n`,
+    [owner, secondsAgo, count],
   );
 }
 const requested = async (): Promise<RunRequest[]> =>
   (await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(({ value }) =>
     JSON.parse(String(value)),
   );
-const resume = (owner: UserId, { run_id }: RunRequest) => timers.resume(fresh.database, `dc_${owner}`, run_id);
+const resume = ({ source_id, run_id }: RunRequest) => timers.resume(fresh.database, source_id, run_id);
 
 describe('a due timer', () => {
   it('does not tick while the waiting data of its account has reached its limit, and ticks once for all that it has missed', async () => {
@@ -58,7 +58,28 @@ describe('a due timer', () => {
     expect(await ticker.handleDue()).toBe(1);
     const ticks = await requested();
     expect(ticks.map(({ owner_id }) => owner_id)).toEqual([BOB, ALICE]);
-    await resume(ALICE, ticks[1]!);
+    await resume(ticks[1]!);
+    expect(await ticker.handleDue()).toBe(0);
+  });
+
+  it('does not wait for 2000 timers of another account that are due before it', async () => {
+    await set(ALICE, 3600, 2000);
+    await set(BOB, 1);
+    expect(await ticker.handleDue()).toBeGreaterThanOrEqual(500);
+    const ticks = await requested();
+    expect(ticks.length).toBeLessThan(1000);
+    expect(ticks.map(({ owner_id }) => owner_id)).toContain(BOB);
+  });
+
+  it('ticks although 2000 timers of a full account are due before it', async () => {
+    await set(ALICE, 3600, 2000);
+    await set(BOB, 1, 2);
+    full = [ALICE];
+    expect(await ticker.msToNext()).toBeLessThan(0);
+    expect(await ticker.handleDue()).toBe(2);
+    expect(await ticker.msToNext()).toBeGreaterThan(1000);
+    for (const tick of await requested()) await resume(tick);
+    expect(await ticker.msToNext()).toBeLessThan(60_000);
     expect(await ticker.handleDue()).toBe(0);
   });
 
@@ -67,7 +88,7 @@ describe('a due timer', () => {
     jest.useFakeTimers({ now: Date.now() + 86_400_000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout', 'performance'] });
     await ticker.handleDue();
     const [tick] = await requested();
-    await resume(ALICE, tick!);
+    await resume(tick!);
     expect(await ticker.msToNext()).toBeLessThan(60_000);
   });
 });

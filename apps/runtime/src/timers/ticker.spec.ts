@@ -1,5 +1,30 @@
 import { expect, it } from '@jest/globals';
-import { tickRun } from './ticker.js';
+import type { Session } from '#database';
+import { createLog } from '#observability';
+import type { WaitingData } from '#waiting-data';
+import { Ticker, tickRun } from './ticker.js';
+import type { DueTimer, TimersRepository } from './timers.repository.js';
+
+it('lets other work have its turn while it computes the ticks of many timers', async () => {
+  const due = Array.from({ length: 500 }, (_, n): DueTimer => ({
+    ...{ source_id: `dc_${n}`, owner_id: 'u_1', prop: 'timer', schedule: { interval_seconds: null, cron: '0 * * * *' } },
+    next_run_at: new Date(1000),
+  }));
+  let ticks: (Date | null)[] = [];
+  const timers: Pick<TimersRepository, 'listen' | 'claimDue'> = {
+    listen: () => {},
+    claimDue: async (_, tick) => (ticks = await tick({ query: async () => {} } as unknown as Session as never, due, new Date(1000))).length,
+  };
+  const ticker = new Ticker(timers as TimersRepository, { list: () => [] } as unknown as WaitingData, createLog('test', 'silent'));
+  let turns = 0;
+  const count = () => void (turns++, (next = setImmediate(count)));
+  let next = setImmediate(count);
+  await ticker.handleDue();
+  clearImmediate(next);
+  expect(turns).toBeGreaterThan(20);
+  expect(ticks).toHaveLength(500);
+  expect(new Set(ticks.map((at) => at?.getUTCHours()))).toEqual(new Set([1]));
+});
 
 it('passes the time of the tick to the run, so that consecutive ticks of a timer differ even if one is late', () => {
   const ticks = ['10:00:00.900', '10:00:01.900'].map((time) => new Date(`2026-03-01T${time}Z`));

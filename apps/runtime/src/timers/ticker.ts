@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequest, executeRun, type UserId } from '#contracts';
+import { FAIR_BATCH_ROWS } from '#database';
 import { recordOf } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
@@ -8,11 +10,13 @@ import { WaitingData } from '#waiting-data';
 import { nextTick, phaseOf, timerEvent } from './next-tick.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
 
-const BATCH = 500;
+/** Ticks that are computed before other work of the main thread has its turn; the tick of a cron expression can take up to a millisecond. */
+const SLICE = 20;
 
 /**
  * Turns due timers into runs; the tick and the request for its run are one transaction. A timer does not tick while its run is in progress: all ticks
  * that it misses become one tick afterwards. Nor does it tick while the waiting data of its account has reached its limit: its runs would add to it.
+ * While many timers are due, their accounts take turns.
  */
 @Injectable()
 export class Ticker extends DueWork {
@@ -21,7 +25,7 @@ export class Ticker extends DueWork {
     private readonly own: WaitingData,
     @Inject(LOG) log: Log,
   ) {
-    super(timers, log, { batch: BATCH, failure: 'timers.interrupted' });
+    super(timers, log, { batch: FAIR_BATCH_ROWS, failure: 'timers.interrupted' });
   }
 
   override msToNext(): Promise<number | null> {
@@ -29,16 +33,19 @@ export class Ticker extends DueWork {
   }
 
   handleDue(): Promise<number> {
-    return this.timers.claimDue(BATCH, this.full(), async (transaction, due, now) => {
+    return this.timers.claimDue(this.full(), async (transaction, due, now) => {
       await addToOutbox(
         transaction,
         due.map((timer) => ({ ...recordOf(executeRun, tickRun(timer), timer.owner_id), account: timer.owner_id })),
       );
-      return due.map(({ source_id, prop, schedule, next_run_at }) => {
+      const ticks: (Date | null)[] = [];
+      for (const { source_id, prop, schedule, next_run_at } of due) {
+        if (ticks.length % SLICE === SLICE - 1) await nextTurn();
         const next = nextTick(schedule, phaseOf(source_id, prop), next_run_at, now);
         if (!next) this.log.warn({ source_id, prop }, 'timer.ended');
-        return next;
-      });
+        ticks.push(next);
+      }
+      return ticks;
     });
   }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Schedule, SourceId } from '#contracts';
+import type { Schedule } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
@@ -23,14 +23,14 @@ async function set(count: number, secondsAgo = 1): Promise<void> {
     [count],
   );
   await fresh.database.query(
-    `INSERT INTO timer (source_id, prop, schedule, next_run_at)
-     SELECT 'dc_' || n, 'timer', '{"interval_seconds":60,"cron":null}', now() - $2 * interval '1 second' FROM generate_series(1, $1) AS n`,
+    `INSERT INTO timer (source_id, account_id, prop, schedule, next_run_at)
+     SELECT 'dc_' || n, 'u_1', 'timer', '{"interval_seconds":60,"cron":null}', now() - $2 * interval '1 second' FROM generate_series(1, $1) AS n`,
     [count, secondsAgo],
   );
 }
-const claim = async (next: () => Date | null = inAMinute, limit = 10): Promise<DueTimer[]> => {
+const claim = async (next: () => Date | null = inAMinute): Promise<DueTimer[]> => {
   const claimed: DueTimer[] = [];
-  await timers.claimDue(limit, [], async (_, due) => {
+  await timers.claimDue([], async (_, due) => {
     claimed.push(...due);
     return due.map(next);
   });
@@ -51,7 +51,7 @@ describe('a due timer', () => {
   it('is claimed again when its replica dies before it has written the tick', async () => {
     await set(1);
     await expect(
-      timers.claimDue(10, [], async () => {
+      timers.claimDue([], async () => {
         throw new Error('died');
       }),
     ).rejects.toThrow('died');
@@ -134,9 +134,17 @@ describe('a due timer', () => {
     await set(20_000, -600);
     await fresh.database.query('ANALYZE timer');
     const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(
-      'EXPLAIN SELECT * FROM timer t JOIN deployment d USING (source_id) WHERE t.next_run_at <= now() ORDER BY t.next_run_at LIMIT 500 FOR UPDATE OF t SKIP LOCKED',
+      'EXPLAIN SELECT * FROM timer WHERE next_run_at <= now() ORDER BY next_run_at LIMIT 500',
     );
     expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('timer_due');
+  });
+
+  it('that an older version has set gets its account with its next tick', async () => {
+    await set(1);
+    await fresh.database.query('UPDATE timer SET account_id = NULL');
+    expect(await timers.msToNext(['u_2'])).toBeLessThan(0);
+    expect(await claim()).toHaveLength(1);
+    expect((await fresh.database.query('SELECT account_id FROM timer')).rows).toEqual([{ account_id: 'u_1' }]);
   });
 });
 
@@ -146,7 +154,7 @@ it('only the first ticks of new and changed timers are computed when the timers 
   const computed: string[] = [];
   const put = (schedules: Record<string, Schedule>) =>
     fresh.database.transaction((transaction) =>
-      timers.put(transaction, 'dc_1' as SourceId, schedules, (prop, _, now) => {
+      timers.put(transaction, { source_id: 'dc_1', owner_id: 'u_1' }, schedules, (prop, _, now) => {
         computed.push(prop);
         return now;
       }),

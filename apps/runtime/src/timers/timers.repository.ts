@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId, UserId } from '#contracts';
-import { Database, type Session, type Transaction } from '#database';
+import { Database, FAIR_BATCH_ROWS, FairBatches, type Session, type Transaction } from '#database';
 import { DueRows, msToFirst } from '#due-work';
 
 export interface DueTimer {
@@ -11,6 +11,8 @@ export interface DueTimer {
   schedule: Schedule;
   next_run_at: Date;
 }
+
+type TimerKey = Pick<DueTimer, 'source_id' | 'prop'> & { id: string };
 
 /** How long a timer waits for the end of its run before it requests it again. A request for a run is lost only if the topic is. */
 const GIVE_UP = '1 hour';
@@ -35,38 +37,55 @@ export function tickRunId({ source_id, prop, next_run_at }: Pick<DueTimer, 'sour
  */
 @Injectable()
 export class TimersRepository extends DueRows {
+  private readonly batches = new FairBatches<TimerKey>({
+    name: 'timers',
+    table: 'timer',
+    columns: `source_id, prop, source_id || '.' || prop AS id`,
+    key: 'id',
+    order: 'next_run_at',
+    bytes: 'pg_column_size(schedule)',
+    due: 'next_run_at <= now()',
+  });
+
   constructor(private readonly database: Database) {
     super();
   }
 
   /**
-   * Locks due timers, passes them to `tick` and stores the next ticks that it returns (null: never). Returns the number of due timers. `now` is the time
-   * by which they are due: the clock of this process may show another one.
+   * Locks due timers, the oldest ones or, while many are due, those of the accounts whose turn it is, passes them to `tick` and stores the next ticks that
+   * it returns (null: never). Returns the number of these timers. `now` is the time by which they are due: the clock of this process may show another one.
    *
    * @param without accounts whose timers do not tick now
    */
   async claimDue(
-    limit: number,
     without: UserId[],
     tick: (transaction: Transaction, due: DueTimer[], now: Date) => Promise<(Date | null)[]>,
   ): Promise<number> {
+    const { rows: found } = await this.batches.next(this.database, without);
+    if (found.length === 0) return 0;
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer & { now: Date }>({
         name: 'timers-due',
         text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(${LAST_TICK}, t.next_run_at) AS next_run_at, now() AS now
-               FROM timer t JOIN deployment d USING (source_id)
-               WHERE t.next_run_at <= now() AND d.owner_id <> ALL ($2) ORDER BY t.next_run_at LIMIT $1 FOR UPDATE OF t SKIP LOCKED`,
-        values: [limit, without],
+               FROM unnest($1::text[], $2::text[]) AS found (source_id, prop) JOIN timer t USING (source_id, prop) JOIN deployment d USING (source_id)
+               WHERE t.next_run_at <= now() AND d.owner_id <> ALL ($3) ORDER BY t.next_run_at FOR UPDATE OF t SKIP LOCKED`,
+        values: [found.map(({ source_id }) => source_id), found.map(({ prop }) => prop), without],
       });
       const [first] = rows;
       if (!first) return 0;
       const next = await tick(transaction, rows, first.now);
       await transaction.query({
         name: 'timers-next',
-        text: `UPDATE timer t SET next_run_at = now() + interval '${GIVE_UP}', resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id
-               FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS n (source_id, prop, at, run_id)
+        text: `UPDATE timer t SET next_run_at = now() + interval '${GIVE_UP}', resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id, account_id = n.account_id
+               FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[]) AS n (source_id, prop, at, run_id, account_id)
                WHERE t.source_id = n.source_id AND t.prop = n.prop`,
-        values: [rows.map(({ source_id }) => source_id), rows.map(({ prop }) => prop), next, rows.map(tickRunId)],
+        values: [
+          rows.map(({ source_id }) => source_id),
+          rows.map(({ prop }) => prop),
+          next,
+          rows.map(tickRunId),
+          rows.map(({ owner_id }) => owner_id),
+        ],
       });
       return rows.length;
     });
@@ -78,7 +97,7 @@ export class TimersRepository extends DueRows {
    */
   async put(
     transaction: Transaction,
-    sourceId: SourceId,
+    { source_id, owner_id }: Pick<DueTimer, 'source_id' | 'owner_id'>,
     schedules: Record<string, Schedule>,
     next: (prop: string, schedule: Schedule, now: Date) => Date | null,
   ): Promise<void> {
@@ -88,7 +107,7 @@ export class TimersRepository extends DueRows {
       text: `SELECT clock_timestamp() AS now, ARRAY(
                SELECT prop FROM timer JOIN unnest($2::text[], $3::jsonb[]) AS wanted (prop, schedule) USING (prop)
                WHERE source_id = $1 AND timer.schedule::jsonb = wanted.schedule) AS kept`,
-      values: [sourceId, wanted.map(([prop]) => prop), wanted.map(([, schedule]) => JSON.stringify(schedule))],
+      values: [source_id, wanted.map(([prop]) => prop), wanted.map(([, schedule]) => JSON.stringify(schedule))],
     });
     const { now, kept } = rows[0]!;
     const timers = wanted.flatMap(([prop, schedule]) => {
@@ -99,13 +118,13 @@ export class TimersRepository extends DueRows {
     await transaction.query({
       name: 'timers-remove',
       text: 'DELETE FROM timer WHERE source_id = $1 AND prop <> ALL($2)',
-      values: [sourceId, [...kept, ...props]],
+      values: [source_id, [...kept, ...props]],
     });
     if (props.length === 0) return;
     await transaction.query(
-      `INSERT INTO timer (source_id, prop, schedule, next_run_at) SELECT $1, * FROM unnest($2::text[], $3::json[], $4::timestamptz[])
+      `INSERT INTO timer (source_id, account_id, prop, schedule, next_run_at) SELECT $1, $2, * FROM unnest($3::text[], $4::json[], $5::timestamptz[])
        ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, run_id = NULL`,
-      [sourceId, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
+      [source_id, owner_id, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
     );
     this.scheduled(transaction, Math.min(...timers.map(({ at }) => at.getTime())) - now.getTime());
   }
@@ -134,12 +153,29 @@ export class TimersRepository extends DueRows {
 
   /** @param without accounts whose timers do not tick now */
   msToNext(without: UserId[] = []): Promise<number | null> {
+    if (without.length > 0) return msToFirst(this.database, 'timers-first-of-others', FIRST_OF_OTHERS, [without]);
     return msToFirst(
       this.database,
       'timers-first',
-      `SELECT extract(epoch FROM t.next_run_at - now())::float8 * 1000 AS ms FROM timer t JOIN deployment d USING (source_id)
-       WHERE t.next_run_at < 'infinity' AND d.owner_id <> ALL ($1) ORDER BY t.next_run_at LIMIT 1`,
-      [without],
+      `SELECT extract(epoch FROM next_run_at - now())::float8 * 1000 AS ms FROM timer WHERE next_run_at < 'infinity' ORDER BY next_run_at LIMIT 1`,
     );
   }
 }
+
+/**
+ * SQL: the time to the first tick of all accounts but those in $1. Their due timers come first, and there may be very many: behind as many as a batch has,
+ * it steps from account to account.
+ */
+const FIRST_OF_OTHERS = `
+  WITH RECURSIVE first AS MATERIALIZED (
+    SELECT account_id, next_run_at FROM timer WHERE next_run_at < 'infinity' ORDER BY next_run_at LIMIT ${FAIR_BATCH_ROWS}
+  ), account (id) AS (
+    (SELECT account_id FROM timer ORDER BY account_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT account_id FROM timer WHERE account_id > account.id ORDER BY account_id LIMIT 1) FROM account WHERE account.id IS NOT NULL
+  )
+  SELECT extract(epoch FROM coalesce(
+    (SELECT min(next_run_at) FROM first WHERE account_id IS NULL OR account_id <> ALL ($1)),
+    (SELECT min((SELECT next_run_at FROM timer WHERE account_id = account.id AND next_run_at < 'infinity' ORDER BY next_run_at LIMIT 1))
+     FROM account WHERE id <> ALL ($1))
+  ) - now())::float8 * 1000 AS ms`;
