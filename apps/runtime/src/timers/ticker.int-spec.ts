@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { FullAccount, RunRequest, UserId } from '#contracts';
-import { createLog } from '#observability';
+import type { FullAccount, RunRequest, Schedule, UserId } from '#contracts';
+import type { Log } from '#observability';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import type { WaitingData } from '#waiting-data';
 import { schema } from '../database/schema.js';
+import { phaseOf } from './next-tick.js';
 import { Ticker } from './ticker.js';
 import { TimersRepository } from './timers.repository.js';
 
@@ -13,16 +14,18 @@ let fresh: FreshDatabase;
 let timers: TimersRepository;
 let ticker: Ticker;
 let full: UserId[];
+let logged: unknown[];
 beforeAll(async () => {
   fresh = await freshDatabase(schema);
   timers = new TimersRepository(fresh.database);
   const own = { list: () => full.map((owner_id): FullAccount => ({ owner_id, reason: 'full' })) } as WaitingData;
-  ticker = new Ticker(timers, own, createLog('test', 'silent'));
+  ticker = new Ticker(timers, own, { warn: (...line: unknown[]) => void logged.push(line) } as unknown as Log);
 });
 afterAll(() => fresh?.drop());
 beforeEach(async () => {
   await fresh.database.query('TRUNCATE deployment, timer, outbox CASCADE');
   full = [];
+  logged = [];
 });
 
 afterEach(() => void jest.useRealTimers());
@@ -90,5 +93,58 @@ describe('a due timer', () => {
     const [tick] = await requested();
     await resume(tick!);
     expect(await ticker.msToNext()).toBeLessThan(60_000);
+  });
+});
+
+describe('a timer whose next tick was set while the clock of the database was ahead', () => {
+  const timer = async (prop: string, schedule: Schedule, nextIn: string, runId: string | null = null) =>
+    fresh.database.query(
+      `INSERT INTO timer (source_id, account_id, prop, schedule, next_run_at, run_id)
+       VALUES ('dc_u_bob1', 'u_bob', $1, $2, date_trunc('milliseconds', now()) + $3::interval, $4)`,
+      [prop, schedule, nextIn, runId],
+    );
+  const secondsToTicks = async () =>
+    Object.fromEntries(
+      (
+        await fresh.database.query<{ prop: string; seconds: number }>(
+          'SELECT prop, extract(epoch FROM next_run_at - now())::float8 AS seconds FROM timer ORDER BY prop',
+        )
+      ).rows.map(({ prop, seconds }) => [prop, seconds]),
+    );
+  const every = (seconds: number): Schedule => ({ interval_seconds: seconds, cron: null });
+  const cron = (expression: string): Schedule => ({ interval_seconds: null, cron: expression });
+  const DAY_S = 86_400;
+
+  it('ticks at its next time, as the clock shows it now', async () => {
+    await set(BOB, -60);
+    await timer('each minute', every(60), '1 day');
+    await timer('each day', every(DAY_S), '10 years');
+    await timer('at nine', cron('0 9 * * *'), '10 years');
+    await ticker.correct();
+    const seconds = await secondsToTicks();
+    expect(seconds['each minute']).toBeLessThan(120);
+    expect(seconds['each day']).toBeLessThanOrEqual(DAY_S + 60);
+    expect(seconds['at nine']).toBeLessThanOrEqual(DAY_S + 60);
+    expect(Math.min(...Object.values(seconds))).toBeGreaterThan(0);
+    expect(logged).toEqual([[expect.objectContaining({ timers: 3 }), 'timers.corrected']]);
+    await ticker.correct();
+    expect(logged).toHaveLength(1);
+  });
+
+  it('is the only one whose tick changes', async () => {
+    await set(BOB, -60);
+    await timer('each minute', every(60), '61 seconds');
+    await timer('each day', every(DAY_S), '23 hours');
+    await timer('in progress', every(60), '1 hour', 'run');
+    await timer('ended', every(60), 'infinity');
+    const { rows } = await fresh.database.query<{ at: Date }>("SELECT date_trunc('hour', now()) + interval '5 hours' AS at");
+    await fresh.database.query(`INSERT INTO timer (source_id, prop, schedule, next_run_at) VALUES ('dc_u_bob1', 'at an hour', $1, $2)`, [
+      cron(`0 ${rows[0]!.at.getUTCHours()} * * *`),
+      new Date(rows[0]!.at.getTime() + Math.floor(phaseOf('dc_u_bob1', 'at an hour') * 1000)),
+    ]);
+    const before = (await fresh.database.query('SELECT * FROM timer ORDER BY prop')).rows;
+    await ticker.correct();
+    expect((await fresh.database.query('SELECT * FROM timer ORDER BY prop')).rows).toEqual(before);
+    expect(logged).toEqual([]);
   });
 });

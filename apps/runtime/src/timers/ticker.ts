@@ -1,17 +1,23 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { type RunRequest, executeRun, type UserId } from '#contracts';
+import { Interval } from '@nestjs/schedule';
+import { type RunRequest, executeRun, type SourceId, type UserId } from '#contracts';
 import { FAIR_BATCH_ROWS } from '#database';
 import { recordOf } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { addToOutbox } from '#outbox';
 import { DueWork } from '#due-work';
 import { WaitingData } from '#waiting-data';
-import { nextTick, phaseOf, timerEvent } from './next-tick.js';
+import { firstTick, nextTick, phaseOf, timerEvent } from './next-tick.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
 
 /** Ticks that are computed before other work of the main thread has its turn; the tick of a cron expression can take up to a millisecond. */
 const SLICE = 20;
+const HOUR_MS = 3_600_000;
+/** A clock may be set back this far: a tick does not come again for that. */
+const TOLERANCE_MS = 60_000;
+/** The timers that are corrected at a time. */
+const CORRECTED = 500;
 
 /**
  * Turns due timers into runs; the tick and the request for its run are one transaction. A timer does not tick while its run is in progress: all ticks
@@ -47,6 +53,32 @@ export class Ticker extends DueWork {
       }
       return ticks;
     });
+  }
+
+  override onApplicationBootstrap(): void {
+    super.onApplicationBootstrap();
+    void this.correct();
+  }
+
+  /** While the clock of the database was ahead, ticks may have been set that are far too late. They would keep their timers silent for as long. */
+  @Interval(HOUR_MS)
+  async correct(): Promise<void> {
+    try {
+      let corrected = 0;
+      let timers = await this.timers.distant({ source_id: '' as SourceId, prop: '' }, CORRECTED);
+      for (; timers.length > 0; timers = await this.timers.distant(timers.at(-1)!, CORRECTED)) {
+        const ticks = [];
+        for (const [index, { source_id, prop, schedule, next_run_at, now }] of timers.entries()) {
+          if (index % SLICE === SLICE - 1) await nextTurn();
+          const at = firstTick(schedule, phaseOf(source_id, prop), new Date(now.getTime() + TOLERANCE_MS));
+          if (at && at < next_run_at) ticks.push({ source_id, prop, at });
+        }
+        if (ticks.length > 0) corrected += await this.timers.bringForward(ticks);
+      }
+      if (corrected > 0) this.log.warn({ timers: corrected, reason: 'the clock of the database was ahead' }, 'timers.corrected');
+    } catch (error) {
+      this.log.warn({ err: error }, 'timers.not-corrected');
+    }
   }
 
   private full(): UserId[] {

@@ -140,6 +140,33 @@ export class TimersRepository extends DueRows {
     for (const { ms } of rows) this.scheduled(session, ms);
   }
 
+  /**
+   * Timers whose next tick is later than it can be if the clock of the database was never ahead: interval timers by more than a minute, and all with a cron
+   * expression that do not tick within an hour, because only the expression decides. At most `limit`, in the order of their keys, from behind `after`.
+   */
+  async distant(after: Pick<DueTimer, 'source_id' | 'prop'>, limit: number): Promise<(Omit<DueTimer, 'owner_id'> & { now: Date })[]> {
+    const { rows } = await this.database.query<Omit<DueTimer, 'owner_id'> & { now: Date }>(
+      `SELECT source_id, prop, schedule, next_run_at, now() AS now FROM timer
+       WHERE (source_id, prop) > ($1, $2) AND run_id IS NULL AND next_run_at > now() + interval '1 minute' AND next_run_at < 'infinity'
+         AND extract(epoch FROM next_run_at - now()) > coalesce((schedule->>'interval_seconds')::float8 + 60, 3600)
+       ORDER BY source_id, prop LIMIT $3`,
+      [after.source_id, after.prop, limit],
+    );
+    return rows;
+  }
+
+  /** Moves next ticks forward to these times, where they are later. Leaves out timers that another replica changes now. Returns their number. */
+  async bringForward(ticks: (Pick<DueTimer, 'source_id' | 'prop'> & { at: Date })[]): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `UPDATE timer t SET next_run_at = late.at FROM (
+         SELECT source_id, prop, at FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS n (source_id, prop, at) JOIN timer USING (source_id, prop)
+         WHERE run_id IS NULL AND next_run_at > at FOR UPDATE OF timer SKIP LOCKED
+       ) AS late WHERE t.source_id = late.source_id AND t.prop = late.prop`,
+      [ticks.map(({ source_id }) => source_id), ticks.map(({ prop }) => prop), ticks.map(({ at }) => at)],
+    );
+    return rowCount ?? 0;
+  }
+
   /** Requests the runs of ticks again that have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
   async repeatLost(): Promise<number> {
     const { rowCount } = await this.database.query(
