@@ -94,6 +94,18 @@ describe('a due timer', () => {
     expect(rows).toHaveLength(1);
   });
 
+  it('does not request a run again that may be in progress in another replica, until that must have ended', async () => {
+    await set(2);
+    const [first] = await claim();
+    await fresh.database.query("UPDATE timer SET next_run_at = next_run_at - interval '2 minutes' WHERE source_id = $1", [
+      first!.source_id,
+    ]);
+    for (let start = 0; start < 3; start++) await timers.repeatLost(60);
+    expect((await claim()).map(tickRunId)).toEqual([tickRunId(first!)]);
+    await fresh.database.query("UPDATE timer SET next_run_at = next_run_at - interval '61 seconds'");
+    expect(await claim()).toHaveLength(1);
+  });
+
   it('whose cron expression never comes again requests its last run again', async () => {
     await set(1);
     const [first] = await claim(() => null);
@@ -139,7 +151,7 @@ describe('a due timer', () => {
     expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('timer_due');
   });
 
-  it('that an older version has set gets its account with its next tick', async () => {
+  it('gets its account with its next tick if an older version has set it', async () => {
     await set(1);
     await fresh.database.query('UPDATE timer SET account_id = NULL');
     expect(await timers.msToNext(['u_2'])).toBeLessThan(0);

@@ -167,13 +167,20 @@ export class TimersRepository extends DueRows {
     return rowCount ?? 0;
   }
 
-  /** Requests the runs of ticks again that have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
-  async repeatLost(): Promise<number> {
+  /**
+   * Requests the runs of ticks again that have not ended and wait nowhere, because Kafka has lost requests. Returns their number.
+   * @param seconds which have to pass after a request: its run may be in progress
+   */
+  async repeatLost(seconds = 0): Promise<number> {
     const { rowCount } = await this.database.query(
       // without those whose runs end at this moment, because waiting for these could be a deadlock
-      `UPDATE timer SET next_run_at = now() WHERE (source_id, prop) IN (
-         SELECT source_id, prop FROM timer WHERE run_id IS NOT NULL AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = timer.run_id)
+      `UPDATE timer SET next_run_at = greatest(now(), next_run_at - interval '${GIVE_UP}' + make_interval(secs => $1))
+       WHERE (source_id, prop) IN (
+         SELECT source_id, prop FROM timer
+         WHERE run_id IS NOT NULL AND next_run_at > now() + make_interval(secs => $1)
+           AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = timer.run_id)
          FOR UPDATE SKIP LOCKED)`,
+      [seconds],
     );
     return rowCount ?? 0;
   }
