@@ -85,14 +85,22 @@ export class DeploymentsRepository {
   }
 
   /**
-   * Counts a run of this version that ended its process; returns how many there were in a row, 0 for another version. `report`: of an active source, stored
-   * with the count that makes it one to switch off.
+   * Counts a run of this version that ended its process; returns how many there were in a row. Returns 0 for another version, and for a run that is not in a
+   * row with the last one, because that was counted while it was in progress. `report`: of an active source, stored with the count that makes it one to
+   * switch off.
+   *
+   * @param before how many there were when the run began
    */
-  async countKill({ source_id, version }: Pick<DeploymentRow, 'source_id' | 'version'>, report: () => AccountRecord): Promise<number> {
+  async countKill(
+    { source_id, version }: Pick<DeploymentRow, 'source_id' | 'version'>,
+    before: number,
+    report: () => AccountRecord,
+  ): Promise<number> {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<{ kills_in_row: number; active: boolean }>(
-        'UPDATE deployment SET kills_in_row = kills_in_row + 1 WHERE source_id = $1 AND version = $2 RETURNING kills_in_row, active',
-        [source_id, version],
+        `UPDATE deployment SET kills_in_row = kills_in_row + 1
+         WHERE source_id = $1 AND version = $2 AND kills_in_row <= $3 RETURNING kills_in_row, active`,
+        [source_id, version, before],
       );
       const { kills_in_row: kills = 0, active } = rows[0] ?? {};
       if (active && kills === KILLS_IN_ROW) await addToOutbox(transaction, [report()]);

@@ -111,9 +111,16 @@ export class RunResults {
    * Switches a source off whose runs keep ending their processes. The report is stored with the count. If the source cannot be switched off now, that is
    * repeated before its next run, which can be this one: it throws Unavailable then.
    */
-  async countKill(run: DueRun, { state, killsInRow }: RunSource, status: RunStatus): Promise<void> {
-    if (!KILLED.includes(status)) return killsInRow === 0 ? undefined : this.deployments.resetKills(state.source_id);
-    const kills = await this.deployments.countKill(state, () => switchedOff(run, state.version, `${KILLS}; the last one: ${status}`));
+  async countKill(run: DueRun, { state, killsInRow, description }: RunSource, status: RunStatus): Promise<void> {
+    if (!KILLED.includes(status)) {
+      // other runs may have been counted while this one was in progress
+      const mayBeCounted = killsInRow > 0 || (!run.hook && description.concurrency > 1);
+      return mayBeCounted ? this.deployments.resetKills(state.source_id) : undefined;
+    }
+    const before = run.hook ? KILLS_IN_ROW : killsInRow;
+    const kills = await this.deployments.countKill(state, before, () =>
+      switchedOff(run, state.version, `${KILLS}; the last one: ${status}`),
+    );
     if (kills >= KILLS_IN_ROW) await this.switchOff(state);
   }
 

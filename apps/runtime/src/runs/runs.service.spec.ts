@@ -72,7 +72,7 @@ const serviceWith = async ({ get, finish, done, deployed, execute, ...others }: 
       { provide: RunLanes, useValue: { learn: () => {} } },
       { provide: SandboxRuns, useValue: { execute } },
       { provide: Messages, useValue: messages },
-      { provide: DeploymentsRepository, useValue: {} },
+      { provide: DeploymentsRepository, useValue: { countKill: async () => 1 } },
       { provide: SourceStateRepository, useValue: others.state ?? {} },
       { provide: SourceLocks, useValue: others.locks ?? {} },
     ],
@@ -194,6 +194,26 @@ describe('a run whose lock is lost while its code runs', () => {
     const down = Object.assign(new Error('the server restarts'), { code: '57P01' });
     expect(await storedWith([{ n: '1' }, { n: '1' }, { n: '5' }], {}, [down])).toEqual({ result: expect.any(Unavailable), stored: [] });
   });
+});
+
+it.each([
+  ['lets the next run of its source begin while its outcome is stored', 'ok', ['outcome', 'stored']],
+  ['does not let the next run of its source begin before it is counted if it has ended its process', 'memory', ['stored']],
+] as const)('%s', async (_, status, expected) => {
+  const steps: string[] = [];
+  const service = await serviceWith({
+    get: async () => ({
+      component: { hash: 'h', code: '' },
+      description: { dedupe: null, concurrency: 1, hooks: [], configurable_props: [] },
+    }),
+    finish: async () => steps.push('stored') > 0,
+    execute: async () => ({
+      ...{ status, error: null, emits: [], logs: [], db: {} },
+      ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
+    }),
+  });
+  await service.execute(RUN, { onOutcome: () => void steps.push('outcome') });
+  expect(steps).toEqual(expected);
 });
 
 describe('a run whose client has left', () => {

@@ -5,7 +5,7 @@ import type { AccountRecord } from '#outbox';
 import { Stats } from '#stats';
 import { AccountPace, RUN_UNITS } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
-import { type HttpReply, isInterrupted, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
+import { type HttpReply, isInterrupted, KILLED, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
 import { isLarge, type StateBefore } from './run-cost.js';
 import { KILLS_IN_ROW } from '../deployments/deployments.repository.js';
 import { type BeforeWrite, RunResults, type StoredSource } from './run-results.js';
@@ -19,7 +19,10 @@ import { type KeepLock, SourceLocks } from './source-locks.js';
 /** Called while a run is carried out. */
 export interface RunWatch {
   onRespond?(reply: HttpReply): void;
-  /** The sandbox is done with it, and its outcome is being stored. Not called for a large one: until it is stored, it occupies memory. */
+  /**
+   * The sandbox is done with it, and its outcome is being stored. Not called for a large one: until it is stored, it occupies memory. Nor if the run ended its
+   * process: the next run begins when that is counted.
+   */
   onOutcome?(): void;
   /** Whether nobody waits for the response any more: the run does not begin, because the client may have repeated its request. */
   hasLeft?(): boolean;
@@ -114,7 +117,7 @@ export class RunsService {
     { onOutcome, ready }: Pick<RunWatch, 'onOutcome'> & { ready?: BeforeWrite } = {},
   ): Promise<void> {
     const effects = await this.results.effects(run, source, outcome, before);
-    if (!isLarge(effects)) onOutcome?.();
+    if (!isLarge(effects) && !KILLED.includes(outcome.status)) onOutcome?.();
     const written = await this.results.store(run, source, outcome, effects, ready);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
     this.logFinished(run, outcome, written);
