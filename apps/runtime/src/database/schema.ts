@@ -24,6 +24,7 @@ import { HoldQueuedRuns1796947200011 } from './migrations/0010-hold-queued-runs.
 import { WaitingSince1796947200012 } from './migrations/0011-waiting-since.js';
 import { RequestedAttempts1796947200013 } from './migrations/0012-requested-attempts.js';
 import { NameAccountsOfTimers1798732800020 } from './migrations/0013-name-accounts-of-timers.js';
+import { IndexQueuedHooks1798732800021 } from './migrations/0014-index-queued-hooks.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -55,5 +56,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     WaitingSince1796947200012,
     RequestedAttempts1796947200013,
     NameAccountsOfTimers1798732800020,
+    IndexQueuedHooks1798732800021,
   ],
 });

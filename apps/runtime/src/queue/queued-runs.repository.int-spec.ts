@@ -97,6 +97,24 @@ describe('queued runs', () => {
     expect(last?.bytes).toBeGreaterThan(1024 ** 2);
   });
 
+  it('are found by an index if they are hooks', async () => {
+    const hook = { method: 'deactivate', version: 1, deployment: {}, final: true } as unknown as RunRequest['hook'];
+    await queue.add([run('r1'), run('h1', A, { hook }), run('r2', B), run('h2', B, { hook }), run('h3', A, { hook })]);
+    const hooks = async (taken: string[], limit: number, replica = 'one') =>
+      (await queue.nextHooks(ALICE, taken, { replica, limit })).map(({ request }) => request.run_id);
+    expect(await hooks([], 2)).toEqual(['h1', 'h2']);
+    expect(await hooks(['h1'], 9)).toEqual(['h2', 'h3']);
+    await queue.add([], { held: { runs: [run('r3')], replica: 'two', seconds: 10 } });
+    expect(await hooks([], 9)).toEqual(['h2']);
+    expect(await hooks([], 9, 'two')).toEqual(['h1', 'h2', 'h3']);
+    await queue.add(Array.from({ length: 5000 }, (_, n) => run(`many${n}`)));
+    await fresh.database.query('ANALYZE queued_run');
+    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(
+      "EXPLAIN SELECT seq FROM queued_run WHERE account_id = 'u_alice' AND hook ORDER BY seq LIMIT 32",
+    );
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('queued_run_hook');
+  });
+
   it('are not returned again while they are taken', async () => {
     await queue.add([run('r1'), run('r2'), run('r3')]);
     const taken = await ids([], 8, 2);

@@ -10,6 +10,7 @@ import { isMissed, sourceInactive } from '../run-events/error-reports.js';
 @Unique('queued_run_run_id_key', ['run_id'])
 @Index('queued_run_turn', ['account_id', 'source_id', 'seq'])
 @Index('queued_run_source', ['source_id'])
+@Index('queued_run_hook', ['account_id', 'seq'], { where: 'hook' })
 @Index('queued_run_held', ['source_id'], { where: 'held_by IS NOT NULL' })
 export class QueuedRun {
   @PrimaryGeneratedColumn('identity', { type: 'bigint', generatedIdentity: 'ALWAYS' })
@@ -115,6 +116,16 @@ export interface Conditions {
   atATime: Partial<Record<SourceId, number>>;
 }
 
+/** SQL: no other replica than this one holds a run of the source. */
+const isFree = (sourceId: string, replica: string): string =>
+  `NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> ${replica} AND held.held_until > now())`;
+
+/** SQL: the runs of `due`, as JSON. Only the requests of those that fit into NEXT_BYTES are read. */
+const DUE_RUNS = `(
+  SELECT json_agg(json_build_object('request', request, 'bytes', bytes, 'at_a_time', coalesce(runs_at_a_time, 1)) ORDER BY seq)
+  FROM queued_run LEFT JOIN deployment USING (source_id) WHERE seq = ANY (ARRAY(
+    SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS before FROM due) AS summed WHERE before < ${NEXT_BYTES})))`;
+
 /** The only writer of the tables `queued_run` and `queue_lease`. Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
 @Injectable()
 export class QueuedRunsRepository {
@@ -196,18 +207,28 @@ export class QueuedRunsRepository {
                  SELECT seq, run_id, bytes FROM queued_run WHERE account_id = $1 AND source_id = walked.id ORDER BY seq LIMIT $3
                ) AS oldest
                WHERE oldest.run_id <> ALL($2)
-                 AND NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = walked.id AND held.held_by <> $6 AND held.held_until > now())
+                 AND ${isFree('walked.id', '$6')}
                ORDER BY oldest.seq LIMIT $4
-             ), chosen AS (
-               SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS before FROM due) AS summed WHERE before < ${NEXT_BYTES}
              )
-             SELECT (SELECT count(*)::int FROM walked) AS sources, (SELECT max(id) FROM walked) AS last,
-                    (SELECT json_agg(json_build_object('request', request, 'bytes', bytes, 'at_a_time', coalesce(runs_at_a_time, 1)) ORDER BY seq)
-                     FROM queued_run LEFT JOIN deployment USING (source_id) WHERE seq = ANY (ARRAY(SELECT seq FROM chosen))) AS runs`,
+             SELECT (SELECT count(*)::int FROM walked) AS sources, (SELECT max(id) FROM walked) AS last, ${DUE_RUNS} AS runs`,
       values: [accountId, taken, perSource, limit, after, replica],
     });
     const [{ runs, sources, last } = { runs: null, sources: 0, last: null }] = rows;
     return { runs: runs ?? [], after: sources === WALKED ? (last ?? '') : '' };
+  }
+
+  /** The next hooks of an account, without those in `taken`. As `next`, but in the order of all its sources. */
+  async nextHooks(accountId: UserId, taken: string[], { replica, limit }: Pick<NextRuns, 'replica' | 'limit'>): Promise<WaitingRun[]> {
+    const { rows } = await this.database.query<{ runs: WaitingRun[] | null }>({
+      name: 'queue-next-hooks',
+      text: `WITH due AS (
+               SELECT seq, bytes FROM queued_run
+               WHERE account_id = $1 AND hook AND run_id <> ALL($2) AND ${isFree('queued_run.source_id', '$4')} ORDER BY seq LIMIT $3
+             )
+             SELECT ${DUE_RUNS} AS runs`,
+      values: [accountId, taken, limit, replica],
+    });
+    return rows[0]?.runs ?? [];
   }
 
   /** Those of these runs that wait. */

@@ -59,6 +59,10 @@ beforeEach(() => {
       const next = waiting.slice(0, Math.min(limit, Math.ceil(NEXT_BYTES / bytes)));
       return { runs: next.map((request) => ({ request, bytes, at_a_time: atATime[request.source_id] ?? 1 })), after: '' };
     },
+    nextHooks: async (id, taken) =>
+      queued.flatMap((request) =>
+        request.hook && request.owner_id === id && !taken.includes(request.run_id) ? [{ request, bytes, at_a_time: 1 }] : [],
+      ),
     release: async () => {},
     hold: async (ids, _, seconds) => void held.push([ids, seconds]),
     accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
@@ -114,6 +118,14 @@ it.each<[string, () => void]>([
   await settled();
   expect(pushed).toEqual([]);
   [fullInRouting, fullOfEmits] = [false, false];
+  await queue.look();
+  await settled();
+  expect(pushed).toEqual(['one of 1']);
+});
+
+it('the hooks of an account that is full start: they clean up in other systems', async () => {
+  fullInRouting = true;
+  queued = [run(ALICE), { ...run(ALICE), run_id: 'hook', hook: {} as RunRequest['hook'] }];
   await queue.look();
   await settled();
   expect(pushed).toEqual(['one of 1']);

@@ -58,7 +58,7 @@ interface Account {
  * A replica leases the accounts whose runs wait. A run stays in the table until it has ended: a crash repeats it, and its id makes its effects happen
  * once.
  *
- * While the events that an account has emitted make it full, its runs wait: they would emit more.
+ * While the events that an account has emitted make it full, its runs wait: they would emit more. Only its hooks run: they clean up.
  */
 @Injectable()
 export class RunQueue implements BeforeApplicationShutdown {
@@ -275,7 +275,7 @@ export class RunQueue implements BeforeApplicationShutdown {
   }
 
   private async takeNext(id: UserId, account: Account): Promise<void> {
-    if (this.consumers.isStopping(RUNS_GROUP) || this.emitsTooMuch(id)) return;
+    if (this.consumers.isStopping(RUNS_GROUP)) return;
     // filling takes two statements, so it does not follow every run
     account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
     const accounts = Math.max(this.waiting, this.accounts.size);
@@ -310,11 +310,13 @@ export class RunQueue implements BeforeApplicationShutdown {
     return isOurs;
   }
 
-  /** The next runs, of sources behind those of the last call; behind the last source, it begins again. */
+  /** The next runs, of sources behind those of the last call; behind the last source, it begins again. Hooks only, while the account emits too much. */
   private async next(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
+    const taken = [...account.stored.keys()];
+    if (this.emitsTooMuch(id)) return this.queue.nextHooks(id, taken, { replica: this.replica, limit });
     for (;;) {
       const { after } = account;
-      const next = await this.queue.next(id, [...account.stored.keys()], {
+      const next = await this.queue.next(id, taken, {
         replica: this.replica,
         perSource: TAKEN_PER_SOURCE,
         limit,

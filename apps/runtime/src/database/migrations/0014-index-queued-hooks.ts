@@ -1,0 +1,7 @@
+import { Migration } from '#database';
+
+export class IndexQueuedHooks1798732800021 extends Migration {
+  readonly sql = `
+    -- "the next hooks of an account" whose other runs wait until it is no longer full
+    CREATE INDEX queued_run_hook ON queued_run (account_id, seq) WHERE hook;`;
+}
