@@ -14,5 +14,6 @@ export {
   requestTarget,
 } from './http-connections.js';
 export { HttpServerConfig } from './http-server.config.js';
+export { memoryBytes } from './memory.js';
 export { handleInOrder } from './requests-in-order.js';
 export { GuessDelay, ResponseDelay } from './response-delay.js';

@@ -1,7 +1,6 @@
-import { totalmem } from 'node:os';
 import type { FastifyInstance } from 'fastify';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
-import { BodyBuffer, BytesPerKey } from '#http-server';
+import { BodyBuffer, BytesPerKey, memoryBytes } from '#http-server';
 import { endOf } from './work-in-progress.js';
 
 declare module 'fastify' {
@@ -32,7 +31,7 @@ export function receiveBodies(
   fastify: FastifyInstance,
   maxBytes: number,
   refused: (owner: UserId, cost: number) => void,
-  mostOfAll = SHARE_OF_MEMORY * memory(),
+  mostOfAll = SHARE_OF_MEMORY * memoryBytes(),
 ): void {
   const inUse = new BytesPerKey<UserId>();
   const tooLarge = (): SluiceError => new SluiceError('too_large', `the body is larger than ${maxBytes} bytes`);
@@ -76,6 +75,3 @@ export function receiveBodies(
     payload.on('data', receive).on('end', end).on('error', end);
   });
 }
-
-/** The bytes that this process may use: those of its container, or of the machine. */
-const memory = (): number => Math.min(process.constrainedMemory() || Infinity, totalmem());

@@ -20,6 +20,8 @@ import type { HttpEvent } from './http-event.js';
 const KEY = 'abcdefghijklmnop';
 const SUSPENDED = 'bcdefghijklmnopq';
 const PAUSED = 'defghijklmnopqrs';
+/** The endpoint of another account. */
+const OF_ANOTHER = 'efghijklmnopqrst';
 const FAILING = 'cdefghijklmnopqr';
 const LIMIT = 1000;
 
@@ -43,8 +45,12 @@ async function start(
   const turn = jest.fn(async () => {});
   const endpoints = {
     find: async (key: string) => {
-      if ([KEY, SUSPENDED, PAUSED].includes(key))
-        return { active: key === KEY, suspended: key === SUSPENDED, owner_id: 'u_1' } as unknown as DeploymentRow;
+      if ([KEY, OF_ANOTHER, SUSPENDED, PAUSED].includes(key))
+        return {
+          active: [KEY, OF_ANOTHER].includes(key),
+          suspended: key === SUSPENDED,
+          owner_id: key === OF_ANOTHER ? 'u_2' : 'u_1',
+        } as unknown as DeploymentRow;
       if (key === FAILING) throw new Unavailable('the stores do not respond', 'it could not be stored within 10 s');
       return key === 'manyotherendpoints' ? 'busy' : undefined;
     },
@@ -320,6 +326,38 @@ describe('a body', () => {
     for (const client of clients) client.destroy();
     let status = 0;
     while (status !== 200) ({ status } = await send({}, 'x'));
+  });
+
+  describe('while the bodies or the responses of all accounts occupy an eighth of the memory', () => {
+    const hasMemory = (bytes: number) => void jest.spyOn(process, 'constrainedMemory').mockReturnValue(bytes);
+    afterEach(() => void jest.restoreAllMocks());
+    const head = (key: string) => `POST /${key} HTTP/1.1\r\nhost: x\r\ncontent-length: ${1024 * 1024}\r\n\r\n`;
+
+    it('the account with the most gets 429, and others do not', async () => {
+      hasMemory(64 * 1024 * 1024);
+      const { port, send, events } = await start('queued', null, 'http://in.test', 1024 * 1024);
+      const clients = Array.from({ length: 9 }, () => connect(port, '127.0.0.1'));
+      const refusals = clients.map(async (client) => {
+        client.write(head(KEY));
+        client.write(Buffer.alloc(1024 * 1024 - 1));
+        return ((await once(client, 'data')) as [Buffer])[0].toString();
+      });
+      expect(await Promise.race(refusals)).toMatch(/^HTTP\/1.1 429[^]*retry-after: 5/i);
+      expect(await send({ path: `/${OF_ANOTHER}` }, 'x')).toMatchObject({ status: 200 });
+      expect(events).toHaveLength(1);
+      for (const client of clients) client.destroy();
+    });
+
+    it('an account with more responses that were not read than its share gets 429', async () => {
+      hasMemory(200 * 1024 * 1024);
+      // larger than the buffers of the kernel
+      const { port, send } = await start(reply({ body: Buffer.alloc(10 * 1024 * 1024) }));
+      const clients = Array.from({ length: 2 }, () => connect(port, '127.0.0.1').pause());
+      for (const client of clients) client.write(`GET /${KEY} HTTP/1.1\r\nhost: x\r\n\r\n`);
+      await eventually(async () => expect((await send({}, 'x')).status).toBe(429));
+      expect((await send({ path: `/${OF_ANOTHER}` }, 'x')).status).toBe(200);
+      for (const client of clients) client.destroy();
+    });
   });
 
   it('a body that arrives byte by byte takes about its size of memory', async () => {

@@ -22,6 +22,7 @@ import {
   KEEP_ALIVE_MS,
   letClientsLeave,
   limitConnections,
+  memoryBytes,
   requestTarget,
   respondToClientError,
   ResponseDelay,
@@ -50,6 +51,11 @@ const SMALL_BODY_BYTES = 16 * 1024;
 const MAX_CHUNKS = 16_384;
 /** Of the responses that clients of one account have not read yet. */
 const MAX_SENDING_BYTES = 32 * 1024 * 1024;
+/**
+ * Of the memory of this container or machine, for the bodies that are being received for all accounts, and as much for the responses that have not been read.
+ * While they have more, an account may have an equal share of that.
+ */
+const SHARE_OF_MEMORY = 1 / 8;
 /** The Retry-After when too much of the account is waiting. */
 const BUSY_RETRY_S = 5;
 const UNREAD = 'too many responses of this account have not been read';
@@ -67,6 +73,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private readonly refusals = new ResponseDelay();
   private readonly receiving = new BytesPerKey<UserId>();
   private readonly sending = new BytesPerKey<UserId>();
+  private readonly mostOfAll = SHARE_OF_MEMORY * memoryBytes();
 
   constructor(
     private readonly config: RuntimeConfig,
@@ -196,11 +203,12 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
 
   private send(response: ServerResponse, reply: HttpReply, owner: UserId, closed: Promise<void>): void {
     const { length } = reply.body;
-    if (this.sending.of(owner) + length > MAX_SENDING_BYTES) {
+    const sum = this.sending.add(owner, length);
+    if (sum > MAX_SENDING_BYTES || this.sending.exceedsShare(owner, this.mostOfAll)) {
+      this.sending.add(owner, -length);
       response.setHeader('retry-after', BUSY_RETRY_S);
       return respond(response, 429, UNREAD);
     }
-    this.sending.add(owner, length);
     void closed.then(() => this.sending.add(owner, -length));
     forward(response, reply, { ownHost: this.ownHosts });
   }
@@ -222,7 +230,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const reserve = (bytes: number): void => {
       const sum = this.receiving.add(owner, bytes - reserved);
       reserved = bytes;
-      if (sum > MAX_RECEIVING_BYTES) throw new TooManyRequests('too many requests to endpoints of this account are being received');
+      if (sum > MAX_RECEIVING_BYTES || this.receiving.exceedsShare(owner, this.mostOfAll))
+        throw new TooManyRequests('too many requests to endpoints of this account are being received');
     };
     try {
       reserve(SMALL_BODY_BYTES);
