@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type EmitterState, executeRun, findEndpoints, type RunRequest, Unavailable, type UserId } from '#contracts';
+import { type EmitterState, executeRun, findEndpoints, NotFound, type RunRequest, Unavailable, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
@@ -27,6 +27,7 @@ describe('the endpoints of sources', () => {
   let deployed: Map<string, DeploymentRow>;
   let catalog: Map<string, DeploymentRow>;
   let customResponse: boolean;
+  let codeError: Error | undefined;
   let isFull: boolean;
   let fullAccount: string | undefined;
   let database: Promise<void> | undefined;
@@ -49,6 +50,7 @@ describe('the endpoints of sources', () => {
     catalog = new Map();
     closed = Promise.withResolvers();
     customResponse = false;
+    codeError = undefined;
     isFull = false;
     fullAccount = undefined;
     database = undefined;
@@ -75,7 +77,10 @@ describe('the endpoints of sources', () => {
       if (reply) onRespond?.(reply);
       return status;
     };
-    const description = async () => ({ configurable_props: [{ name: 'http', type: '$.interface.http', customResponse }] });
+    const description = async () => {
+      if (codeError) throw codeError;
+      return { configurable_props: [{ name: 'http', type: '$.interface.http', customResponse }] };
+    };
     const isAllowed = async () => !isOverQuota;
     const notify = async (source: string) => void notified.push(source);
     const requestTurn = async (account: string, units: number) => (turns.push([account, units]), isItsTurn);
@@ -187,6 +192,14 @@ describe('the endpoints of sources', () => {
   it('cost their account the time that they take, and their bytes', () => {
     service.handled(DEPLOYMENT.owner_id, { bytes: 2 * BYTES_PER_UNIT, ms: 30 });
     expect(spent).toEqual([['request', DEPLOYMENT.owner_id, 32]]);
+  });
+
+  it('queue the run of a request whose code the catalog does not have, so that its owner gets a report', async () => {
+    codeError = new NotFound('code', 'h');
+    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('queued');
+    expect(messages.published).toMatchObject([{ payload: EVENT }]);
+    codeError = new Unavailable('the catalog does not respond');
+    await expect(service.accept(DEPLOYMENT, EVENT, closed.promise)).rejects.toThrow(Unavailable);
   });
 
   it('queue a run of each request, with the owner’s key', async () => {

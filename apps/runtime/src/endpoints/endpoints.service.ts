@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { type EmitterState, executeRun, findEndpoints, TooManyRequests, Unavailable, type UserId } from '#contracts';
+import { type EmitterState, executeRun, findEndpoints, isNotFound, TooManyRequests, Unavailable, type UserId } from '#contracts';
 import { Lookups } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
@@ -127,10 +127,19 @@ export class EndpointsService {
       ...event,
       due_at_ms: Date.now(),
     };
-    const { configurable_props } = await this.codes.description(deployment.owner_id, deployment.code_hash);
-    const respondsItself = configurable_props.some(({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true);
-    if (respondsItself) return this.runHere(run, deployment.runs_at_a_time ?? 1, closed);
+    if (await this.respondsItself(deployment)) return this.runHere(run, deployment.runs_at_a_time ?? 1, closed);
     return within(STORED_WITHIN_MS, this.store(run, deployment.version), tooLate);
+  }
+
+  /** Whether its component responds to requests. Not if the catalog does not have the code: then the run is stored and, when it is due, reported as failed. */
+  private async respondsItself({ owner_id, code_hash }: DeploymentRow): Promise<boolean> {
+    try {
+      const { configurable_props } = await this.codes.description(owner_id, code_hash);
+      return configurable_props.some(({ type, customResponse }) => type === HTTP_INTERFACE && customResponse === true);
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
   }
 
   private async store(run: DueRun, version: number): Promise<EndpointResponse> {
