@@ -44,7 +44,7 @@ export async function ensureDependencies({ say = console.log } = {}) {
  * @param {Say} say
  * @param {() => Promise<void>} [complete]
  */
-async function ensureInstalled(installation, say, complete = async () => {}) {
+export async function ensureInstalled(installation, say, complete = async () => {}) {
   const lockFile = join(installation.folder, 'package-lock.json');
   const stampFile = join(installation.folder, 'node_modules', '.sluice-lock-hash');
   const wanted = createHash('sha256').update(readFileSync(lockFile)).digest('hex');
@@ -57,6 +57,7 @@ async function ensureInstalled(installation, say, complete = async () => {}) {
 }
 
 /**
+ * Installs all kinds of packages, also where NODE_ENV or the configuration of npm omits one: the build needs those for development.
  * @param {Installation} installation
  * @param {boolean} again
  * @param {Say} say
@@ -64,7 +65,10 @@ async function ensureInstalled(installation, say, complete = async () => {}) {
 async function install({ folder, name, size }, again, say) {
   const expected = again ? 'package-lock.json has changed' : `first time, ${size}`;
   const { code, output, missing } = await announced(say, `installing ${name}`, expected, () =>
-    run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, env: environmentForNpm() }),
+    run('npm', ['ci', '--include=dev', '--include=optional', '--include=peer', '--no-audit', '--no-fund'], {
+      cwd: folder,
+      env: environmentForNpm(),
+    }),
   );
   if (missing) throw new ExplainedError('npm is not in the PATH: install Node with npm and start again.');
   if (code !== 0) throw new ExplainedError(`${output.trimEnd()}\n\nThe dependencies could not be installed: npm ci failed, see above.`);
