@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { appEnvironment } from './processes/apps.mjs';
-import { dataFolder, findRunning, localInstance } from './launch/data-folder.mjs';
+import { dataFolder, findRunning, localInstance, usesDatabaseOf } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
 import { ensureCommandLine } from './setup/command-line.mjs';
@@ -122,10 +122,13 @@ function exitCode(nodeArguments, env) {
   });
 }
 
-/** The variables of the stores to use: none if they are configured, otherwise those of the Sluice that is running here. */
+/**
+ * The variables of the stores to use: those of the Sluice that is running here, unless others are configured. An instance with an existing database may have
+ * the embedded broker, whose address and login only it knows.
+ */
 function addresses() {
-  if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) return {};
   const running = findRunning(dataFolder(dataFolderPath(process.env)));
+  if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) return running && usesDatabaseOf(running, process.env) ? running : {};
   // help reads them, but connects to nothing
   if (!running && wantsHelp) return { DATABASE_URL: 'postgres://localhost/postgres', KAFKA_BROKERS: 'localhost:9092' };
   if (!running) throw new ExplainedError('Sluice is not running: start it with npm start, or set DATABASE_URL.');

@@ -1,6 +1,7 @@
 // npm start: installs what is missing, starts a broker, a database and the five apps, and keeps them running until it is stopped.
 import './setup/check-platform.mjs';
 import { existsSync, rmSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { announced } from './shell/announced.mjs';
 import { appEnvironment, APPS, superviseApps } from './processes/apps.mjs';
@@ -102,6 +103,7 @@ async function start() {
   await goOn();
 
   const stores = {
+    ...(process.env.DATABASE_URL_FILE && { DATABASE_URL_FILE: resolve(process.env.DATABASE_URL_FILE) }),
     ...secretsInFiles(process.env, folder.secrets),
     ...key,
     ...kafka.environment,

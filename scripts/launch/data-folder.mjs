@@ -181,6 +181,21 @@ export function findRunning(folder) {
 }
 
 /**
+ * Whether a running instance was started with the existing database that the environment names. It may have a broker of its own nevertheless.
+ * @param {Record<string, string>} running
+ * @param {Record<string, string | undefined>} env
+ */
+export function usesDatabaseOf({ DATABASE_URL_FILE: file }, env) {
+  if (!file) return false;
+  try {
+    const given = env['DATABASE_URL'] || readFileSync(env['DATABASE_URL_FILE'] ?? '', 'utf8');
+    return readFileSync(file, 'utf8').trim() === given.trim();
+  } catch {
+    return false;
+  }
+}
+
+/**
  * The variables with which the command line finds the instance of a folder: without an instance there is neither a URL nor a key, because another program
  * may be listening on its port.
  * @param {DataFolder} folder

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -13,6 +13,7 @@ import {
   lockDataFolder,
   stopLeftovers,
   unlockDataFolder,
+  usesDatabaseOf,
   withdraw,
 } from './data-folder.mjs';
 
@@ -32,6 +33,23 @@ test('the command line gets the URL and the key of the instance that is running 
   expect(findRunning(folder)).toMatchObject({ KAFKA_BROKERS: '127.0.0.1:9092' });
   unlockDataFolder(folder);
   expect(localInstance(folder)).toEqual(stopped());
+});
+
+test('an instance uses the database of the environment if it was started with the same URL, in a variable or a file', () => {
+  /** @param {string} name @param {string} url */
+  const file = (name, url) => {
+    writeFileSync(join(folder.dir, name), url);
+    return join(folder.dir, name);
+  };
+  const [ours, theirs] = ['postgres://db/postgres', 'postgres://other/postgres'];
+  const running = { DATABASE_URL: '', DATABASE_URL_FILE: file('running', `${ours}\n`) };
+  expect(usesDatabaseOf(running, { DATABASE_URL: ours })).toBe(true);
+  expect(usesDatabaseOf(running, { DATABASE_URL_FILE: file('same', ours) })).toBe(true);
+  expect(usesDatabaseOf(running, { DATABASE_URL: theirs })).toBe(false);
+  expect(usesDatabaseOf(running, { DATABASE_URL_FILE: file('other', theirs) })).toBe(false);
+  expect(usesDatabaseOf(running, { DATABASE_URL_FILE: join(folder.dir, 'missing') })).toBe(false);
+  // the embedded server
+  expect(usesDatabaseOf({ DATABASE_URL: ours }, { DATABASE_URL: ours })).toBe(false);
 });
 
 test('the addresses of an instance that was killed are not those of the one that starts', async () => {
