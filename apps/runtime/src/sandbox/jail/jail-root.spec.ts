@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm, stat, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { curatedModules } from '../curated-modules.js';
-import { buildJailRoot, keepJailRoot, openJailRoot, type JailRoot } from './jail-root.js';
+import { buildJailRoot, jailRootParent, keepJailRoot, openJailRoot, type JailRoot } from './jail-root.js';
 
 describe('the root of the jail', () => {
   const parent = join(tmpdir(), `sluice-test-${process.getuid?.() ?? ''}`, 'sandbox');
@@ -45,6 +45,13 @@ describe('the root of the jail', () => {
     await chmod(dataDir, 0o755);
     const opened = await openJailRoot([join(parent, 'empty')], dataDir, ['lodash.get']);
     expect(opened.dir.startsWith(join(dataDir, 'sandbox'))).toBe(true);
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('is in a folder of the system, which is not cleaned, if root has a data folder that is closed to other users', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
+    await chmod(dataDir, 0o700);
+    expect(await jailRootParent(dataDir)).toBe(process.getuid?.() === 0 ? '/var/lib/sluice-jail' : join(dataDir, 'sandbox'));
     await rm(dataDir, { recursive: true });
   });
 

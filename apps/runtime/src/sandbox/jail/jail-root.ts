@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { SandboxUnavailable } from '../sandbox.js';
 import { assembleJailRoot } from './assemble-jail-root.js';
@@ -9,6 +8,8 @@ import { collectJailRootParts, exists, fingerprint, type JailRootParts } from '.
 const oldestNode = 24;
 const unusedMs = 24 * 3600 * 1000;
 const touchMs = 3600 * 1000;
+/** Not in the temporary folder, from which many systems remove files that have not been read for ten days. Only root can create it. */
+const rootsParent = '/var/lib/sluice-jail';
 
 /** The only directory that a jailed process can see, and the seccomp filter beside it. */
 export interface JailRoot {
@@ -110,19 +111,18 @@ async function isTrusted(dir: string): Promise<boolean> {
 
 /**
  * Returns the folder for the jail's root: in the data folder, unless a folder above it (`/root`, a home) is closed to other users. If we are root, jailed
- * processes run as other users, so the root is then in a folder of the temporary directory that only we can have created.
+ * processes run as other users, so the root is then in a folder of the system.
  * @throws SandboxUnavailable when the folder cannot be created
  */
 export async function jailRootParent(dataDir: string): Promise<string> {
   const wanted = resolve(dataDir, 'sandbox');
   await makeFolder(wanted);
   if (process.getuid?.() !== 0 || (await isOpenToAll(wanted))) return wanted;
-  const fallback = join(tmpdir(), `sluice-jail-${process.getuid()}`);
-  await makeFolder(fallback);
-  const info = await lstat(fallback);
-  if (!info.isDirectory() || info.uid !== process.getuid() || (info.mode & 0o022) !== 0)
-    throw new SandboxUnavailable(`${fallback} belongs to another user`);
-  return fallback;
+  await makeFolder(rootsParent);
+  const info = await lstat(rootsParent);
+  if (!info.isDirectory() || info.uid !== 0 || (info.mode & 0o022) !== 0)
+    throw new SandboxUnavailable(`${rootsParent} belongs to another user`);
+  return rootsParent;
 }
 
 async function isOpenToAll(dir: string): Promise<boolean> {
