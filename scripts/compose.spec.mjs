@@ -32,6 +32,12 @@ describe('docker-compose.yml', () => {
     expect(compose.services.kafka.environment.KAFKA_HEAP_OPTS).toMatch(/} -XX:\+ExitOnOutOfMemoryError$/);
   });
 
+  it('starts Kafka without its log of garbage collections, which would grow to 1 GB, as on Kubernetes', () => {
+    const statefulSet = readFileSync(inRoot('k8s', 'components', 'kafka-single', 'kafka.yaml'), 'utf8');
+    expect(compose.services.kafka.environment.EXTRA_ARGS).toBe('-name kafkaServer');
+    expect(statefulSet).toContain("{ name: EXTRA_ARGS, value: '-name kafkaServer' }");
+  });
+
   it.each(['kafka', 'postgres'])('gives %s an hour to recover from a crash, as on Kubernetes', (store) => {
     expect(compose.services[store].healthcheck.start_period).toBe('1h');
   });
