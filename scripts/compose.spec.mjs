@@ -38,6 +38,12 @@ describe('docker-compose.yml', () => {
     expect(statefulSet).toContain("{ name: EXTRA_ARGS, value: '-name kafkaServer' }");
   });
 
+  it('checks that Kafka responds without starting a JVM', () => {
+    const { environment, healthcheck } = compose.services.kafka;
+    const port = /INSIDE:\/\/:(\d+)/.exec(environment.KAFKA_LISTENERS)?.[1];
+    expect(healthcheck.test).toEqual(['CMD', 'bash', '-c', `: > /dev/tcp/127.0.0.1/${port}`]);
+  });
+
   it.each(['kafka', 'postgres'])('gives %s an hour to recover from a crash, as on Kubernetes', (store) => {
     expect(compose.services[store].healthcheck.start_period).toBe('1h');
   });
