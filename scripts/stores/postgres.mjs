@@ -133,8 +133,8 @@ async function createCluster({ dir, data, initdb, account, fast }) {
   if (account.ids.uid !== undefined) await chown(passwordFile(dir), account.ids.uid, account.ids.gid ?? 0);
   const [command, ...args] = [
     ...[...account.prefix, initdb, '-D', half, '--username=postgres', `--pwfile=${passwordFile(dir)}`, '--auth=scram-sha-256'],
-    // Sorts text by bytes, regardless of the machine's language.
-    ...['--encoding=UTF8', '--locale=C.UTF-8', ...(fast ? ['--no-sync'] : [])],
+    // Sorts text by bytes, regardless of the machine's language. This locale is part of PostgreSQL: some systems have none named C.UTF-8.
+    ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(fast ? ['--no-sync'] : [])],
   ];
   const { code, output } = await run(/** @type {string} */ (command), args, { cwd: dir, ...account.ids });
   if (code !== 0)

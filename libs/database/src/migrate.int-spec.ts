@@ -42,6 +42,19 @@ const tables = async () =>
     ({ tablename }) => tablename,
   );
 
+describe('a new database', () => {
+  it('sorts text by bytes and knows the letters of all languages, with a locale that is part of PostgreSQL', async () => {
+    await ensureDatabase(server, name);
+    const rows = await query(
+      databaseUrl(server, name),
+      `SELECT datlocprovider AS provider, datlocale AS locale, lower('ÄΣ') AS lower, 'ä' ~ '^[[:alpha:]]$' AS letter,
+         (SELECT string_agg(t, '' ORDER BY t) FROM unnest('{b,ä,B,_}'::text[]) AS t) AS sorted
+       FROM pg_database WHERE datname = current_database()`,
+    );
+    expect(rows).toEqual([{ provider: 'b', locale: 'C.UTF-8', lower: 'äσ', letter: true, sorted: 'B_bä' }]);
+  });
+});
+
 describe('migrations', () => {
   it('are all reported as missing in a database that does not exist', async () => {
     expect(await schemaState(server, name, schema)).toEqual({ missing: [ONE, TWO], unknown: [] });
