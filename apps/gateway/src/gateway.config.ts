@@ -10,7 +10,10 @@ export const DEFAULT_SENDER = 'Sluice <sluice@localhost>';
 
 /** The gateway's part of the configuration; live streams have their own. */
 export class GatewayConfig extends Config({
-  host: text('SLUICE_HTTP_HOST', { fallback: '0.0.0.0', description: 'Address on which the REST API listens.' }),
+  host: text('SLUICE_HTTP_HOST', {
+    fallback: '0.0.0.0',
+    description: 'Address on which the REST API listens. With `npm start`, the default is `SLUICE_HOST`.',
+  }),
   port: port('SLUICE_HTTP_PORT', { fallback: 3000, description: 'Port of the REST API.' }),
   maxBodyBytes: integer('SLUICE_MAX_BODY_BYTES', {
     fallback: 2 * 1024 * 1024,

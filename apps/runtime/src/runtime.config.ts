@@ -8,7 +8,10 @@ import { RunnerConfig } from './sandbox/runner.config.js';
 
 /** The runtime's part of the configuration; the sandbox has its own. */
 export class RuntimeConfig extends Config({
-  endpointsHost: text('SLUICE_ENDPOINTS_HOST', { fallback: '0.0.0.0', description: 'Address on which the endpoints of sources listen.' }),
+  endpointsHost: text('SLUICE_ENDPOINTS_HOST', {
+    fallback: '0.0.0.0',
+    description: 'Address on which the endpoints of sources listen. With `npm start`, the default is `SLUICE_HOST`.',
+  }),
   ...endpointVariables,
   maxEndpointBodyBytes: integer('SLUICE_MAX_ENDPOINT_BODY_BYTES', {
     fallback: 512 * 1024,

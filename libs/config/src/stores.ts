@@ -4,7 +4,8 @@ import { BadValue, optional, text, variable } from './variable.js';
 export const storeVariables = {
   kafkaBrokers: variable('KAFKA_BROKERS', {
     fallback: 'localhost:9092',
-    description: 'Bootstrap servers of the Kafka cluster, as `host:port,host:port`.',
+    description:
+      'Bootstrap servers of the Kafka cluster, as `host:port,host:port`. `npm start` runs an embedded broker, unless this is set.',
     parse: (value) => {
       const brokers = value.split(',').map((broker) => broker.trim());
       if (!brokers.every((broker) => /^[^\s:]+:\d+$/.test(broker))) throw new BadValue('must list host:port');

@@ -16,7 +16,7 @@ export class ServiceConfig extends Config({
   }),
   healthHost: text('SLUICE_HEALTH_HOST', {
     fallback: '',
-    description: 'Address of that port; empty: all. `npm start` sets `SLUICE_HOST`.',
+    description: 'Address of that port; empty: all. With `npm start`, the default is `SLUICE_HOST`.',
   }),
   startupTimeoutMs: timeout('SLUICE_STARTUP_TIMEOUT', {
     fallback: '2m',
