@@ -98,8 +98,8 @@ export function readSettings(given) {
   const shutdownTimeout =
     optional(
       'SLUICE_SHUTDOWN_TIMEOUT',
-      (text) => milliseconds(text) <= milliseconds(LONGEST_TIMEOUT),
-      `a duration of at most ${LONGEST_TIMEOUT}`,
+      (text) => milliseconds(text) > 0 && milliseconds(text) <= milliseconds(LONGEST_TIMEOUT),
+      `a duration from 1ms to ${LONGEST_TIMEOUT}`,
     ) ?? SHUTDOWN_TIMEOUT;
   /** @type {Settings} */
   const settings = {

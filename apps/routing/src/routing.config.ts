@@ -13,8 +13,16 @@ export const accountShareOf = (concurrency: number): number => Math.ceil(ACCOUNT
 /** The routing's part of the configuration. Durations are milliseconds. */
 export class RoutingConfig extends Config({
   retrySchedule,
-  attemptTimeoutMs: timeout('SLUICE_ATTEMPT_TIMEOUT', { fallback: '15s', description: 'Longest duration of one delivery attempt.' }),
-  connectTimeoutMs: timeout('SLUICE_CONNECT_TIMEOUT', { fallback: '5s', description: 'Longest time to connect to a receiver.' }),
+  attemptTimeoutMs: timeout('SLUICE_ATTEMPT_TIMEOUT', {
+    fallback: '15s',
+    min: '1ms',
+    description: 'Longest duration of one delivery attempt.',
+  }),
+  connectTimeoutMs: timeout('SLUICE_CONNECT_TIMEOUT', {
+    fallback: '5s',
+    min: '1ms',
+    description: 'Longest time to connect to a receiver.',
+  }),
   concurrency: integer('SLUICE_DELIVERY_CONCURRENCY', {
     fallback: 512,
     min: 1,
@@ -40,6 +48,7 @@ export class RoutingConfig extends Config({
   }),
   disableAfterMs: duration('SLUICE_DISABLE_WEBHOOKS_AFTER', {
     fallback: '5d',
+    min: '1ms',
     description:
       'A webhook that fails for this long is disabled: its owner gets an event on $errors and, if SLUICE_SMTP_URL is set, a mail.',
   }),

@@ -66,6 +66,19 @@ it('names every bad variable at once', () =>
     'WAITS must list durations such as 5s,30m,2h, not "5s,x"',
   ]));
 
+it('accepts no duration that is shorter than its minimum, such as 0', () => {
+  class Durations extends Config({
+    wait: timeout('WAIT', { fallback: '5s', min: '1ms', description }),
+    kept: duration('KEPT', { fallback: '5s', min: '1s', description }),
+    pause: timeout('PAUSE', { fallback: '5s', description }),
+  }) {}
+  expect(Durations.variables.map(({ values }) => values)).toEqual(['1ms to 20d', '1s to 1000d', 'at most 20d']);
+  expect(Durations.read({ WAIT: '1ms', KEPT: '1s', PAUSE: '0s' })).toMatchObject({ wait: 1, kept: 1000, pause: 0 });
+  expect(() => Durations.read({ WAIT: '0s', KEPT: '999ms' })).toThrow(
+    new ConfigError(['WAIT must be at least 1ms, not "0s"', 'KEPT must be at least 1s, not "999ms"']),
+  );
+});
+
 it('accepts no durations with which a timer or a date would be wrong', () => {
   class Durations extends Config({
     wait: timeout('WAIT', { fallback: '5s', description }),

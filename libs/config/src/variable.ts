@@ -106,18 +106,23 @@ const LONGEST = '1000d';
 const LONGEST_TIMER = '20d';
 
 /** A duration such as `5s` or `30m`, in ms. */
-export function duration(name: string, options: Description & { fallback: string }, longest = LONGEST): Variable<number> {
+export function duration(
+  name: string,
+  { min, ...options }: Description & { fallback: string; min?: string },
+  longest = LONGEST,
+): Variable<number> {
   const parse = (value: string): number => {
     const ms = milliseconds(value);
     if (ms === undefined) throw new BadValue('must be a duration such as 500ms, 5s, 30m, 2h or 5d');
+    if (min !== undefined && ms < milliseconds(min)!) throw new BadValue(`must be at least ${min}`);
     if (ms > milliseconds(longest)!) throw new BadValue(`must be at most ${longest}`);
     return ms;
   };
-  return variable(name, { ...options, values: `at most ${longest}`, parse });
+  return variable(name, { ...options, values: min === undefined ? `at most ${longest}` : `${min} to ${longest}`, parse });
 }
 
 /** A duration after which a timer ends, in ms. */
-export const timeout = (name: string, options: Description & { fallback: string }): Variable<number> =>
+export const timeout = (name: string, options: Description & { fallback: string; min?: string }): Variable<number> =>
   duration(name, options, LONGEST_TIMER);
 
 /** Comma-separated durations, in ms. */

@@ -20,12 +20,14 @@ export class ServiceConfig extends Config({
   }),
   startupTimeoutMs: timeout('SLUICE_STARTUP_TIMEOUT', {
     fallback: '2m',
+    min: '1ms',
     description:
       'How long a service that starts waits for Kafka, PostgreSQL and `sluice migrate` before it gives up with exit code 1. `npm start` sets 1h, unless ' +
       'both stores are elsewhere.',
   }),
   shutdownTimeoutMs: timeout('SLUICE_SHUTDOWN_TIMEOUT', {
     fallback: '45s',
+    min: '1ms',
     description:
       'How long a service that stops waits for the runs, deliveries and requests under way. Longer than the longest of them, and shorter than ' +
       'the time after which it is killed. `npm start` sets 8s.',
