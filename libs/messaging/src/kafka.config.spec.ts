@@ -72,6 +72,14 @@ describe('the connection to Kafka', () => {
       ],
     ],
     [{ KAFKA_SASL_PASSWORD: 'p' }, ['KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is plaintext, which does not use it']],
+    [{ KAFKA_SASL_USERNAME: 'u' }, ['KAFKA_SASL_USERNAME is set, but KAFKA_SECURITY_PROTOCOL is plaintext, which does not use it']],
+    [
+      { KAFKA_SECURITY_PROTOCOL: 'ssl', KAFKA_SASL_USERNAME: 'u', KAFKA_SASL_OAUTHBEARER_CLIENT_ID: 'c' },
+      [
+        'KAFKA_SASL_USERNAME is set, but KAFKA_SECURITY_PROTOCOL is ssl, which does not use it',
+        'KAFKA_SASL_OAUTHBEARER_CLIENT_ID is set, but KAFKA_SECURITY_PROTOCOL is ssl, which does not use it',
+      ],
+    ],
     [
       { KAFKA_SECURITY_PROTOCOL: 'ssl', KAFKA_SSL_CERTIFICATE_LOCATION: pem },
       ['KAFKA_SSL_CERTIFICATE_LOCATION and KAFKA_SSL_KEY_LOCATION must be set together'],

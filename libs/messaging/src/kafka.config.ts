@@ -88,10 +88,18 @@ export class KafkaConfig extends Config({
     if ((this.certificate === undefined) !== (this.key === undefined))
       problems.push('KAFKA_SSL_CERTIFICATE_LOCATION and KAFKA_SSL_KEY_LOCATION must be set together');
     // an operator would believe that an unused credential protects something
-    if (!this.usesSasl && this.password !== undefined)
-      problems.push(`KAFKA_SASL_PASSWORD is set, but KAFKA_SECURITY_PROTOCOL is ${this.securityProtocol}, which does not use it`);
-    if (!this.usesTls && this.ca !== undefined)
-      problems.push(`KAFKA_SSL_CA_LOCATION is set, but KAFKA_SECURITY_PROTOCOL is ${this.securityProtocol}, which does not use it`);
+    const unused = {
+      ...(!this.usesSasl && {
+        KAFKA_SASL_USERNAME: this.username,
+        KAFKA_SASL_PASSWORD: this.password,
+        KAFKA_SASL_OAUTHBEARER_CLIENT_ID: this.clientId,
+        KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET: this.clientSecret,
+      }),
+      ...(!this.usesTls && { KAFKA_SSL_CA_LOCATION: this.ca }),
+    };
+    for (const [name, value] of Object.entries(unused))
+      if (value !== undefined)
+        problems.push(`${name} is set, but KAFKA_SECURITY_PROTOCOL is ${this.securityProtocol}, which does not use it`);
     return problems;
   }
 
