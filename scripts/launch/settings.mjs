@@ -120,6 +120,9 @@ export function readSettings(given) {
     graceMs: milliseconds(shutdownTimeout) + ENDS_WITHIN_MS,
     startupTimeout: env['SLUICE_STARTUP_TIMEOUT'] || (env['KAFKA_BROKERS'] && env['DATABASE_URL'] ? '' : OWN_STORES_TIMEOUT),
   };
+  for (const name of ['DATABASE_PASSWORD', 'DATABASE_PASSWORD_FILE'])
+    if (env[name] && !env['DATABASE_URL'])
+      problems.push(`${name} is set, but DATABASE_URL is not: set both for an existing server, or neither for the embedded one.`);
   problems.push(...portsGivenTwice(settings));
   if (problems.length > 0) throw new ExplainedError(problems.join('\n'));
   return settings;

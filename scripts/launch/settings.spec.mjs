@@ -47,6 +47,12 @@ describe('the variables of npm start', () => {
     expect(() => readSettings({ SLUICE_HTTP_PORT: 'a', SLUICE_KAFKA_PORT: 'b' })).toThrow(/SLUICE_HTTP_PORT.*\n.*SLUICE_KAFKA_PORT/);
   });
 
+  test.each(['DATABASE_PASSWORD', 'DATABASE_PASSWORD_FILE'])('need DATABASE_URL beside %s', (name) => {
+    expect(() => readSettings({ [name]: 'secret' })).toThrow(`${name} is set, but DATABASE_URL is not`);
+    expect(readSettings({ [name]: 'secret', DATABASE_URL: 'postgres://u@db/postgres' }).databaseUrl).toBe('postgres://u@db/postgres');
+    expect(readSettings({ [name]: '' }).databaseUrl).toBeUndefined();
+  });
+
   test('are not repeated in the report if they are secret', () => {
     expect(() => readSettings({ SLUICE_API_KEY: 'secret' })).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining('secret') }),

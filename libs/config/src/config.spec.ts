@@ -36,9 +36,18 @@ const problems = (env: Record<string, string>): string[] => {
 };
 
 it('uses the defaults where a variable is absent or empty', () => {
-  const sample = Sample.read({ NAME: 'x', SIZE: '' });
+  const sample = Sample.read({ NAME: 'x', SIZE: '', PASSWORD_FILE: '' });
   expect(sample).toBeInstanceOf(Sample);
-  expect(sample).toMatchObject({ name: 'x', note: undefined, size: 10, port: 3000, on: false, kind: 'one', wait: 5000 });
+  expect(sample).toMatchObject({
+    name: 'x',
+    note: undefined,
+    password: undefined,
+    size: 10,
+    port: 3000,
+    on: false,
+    kind: 'one',
+    wait: 5000,
+  });
   expect(sample.waits).toEqual([5000, 120_000]);
   expect(sample.double).toBe(20);
 });

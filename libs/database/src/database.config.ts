@@ -18,6 +18,12 @@ export class DatabaseConfig extends Config({
     },
   }),
 }) {
+  problems(): string[] {
+    // a URL without a host, such as one of a socket, has no place for a password
+    if (this.databasePassword === undefined || new URL(this.databaseUrl).hostname !== '') return [];
+    return ['DATABASE_PASSWORD is set, but DATABASE_URL has no host, so the password would not be used'];
+  }
+
   /** URL of the server, with its password. */
   get serverUrl(): string {
     return databaseUrlOf(this);
