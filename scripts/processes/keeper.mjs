@@ -9,8 +9,11 @@ let keeper;
  * Registers a process to be stopped if this process dies without stopping it.
  * @param {number} pid
  * @param {NodeJS.Signals} signal
+ * @param {{ kind?: 'app' | 'store', graceMs?: number }} [options] apps are stopped before the stores that they use; graceMs: how long the process may take
+ *   to stop before it is killed
  */
-export const watch = (pid, signal) => sendToKeeper(`watch ${pid} ${signal.replace('SIG', '')}`);
+export const watch = (pid, signal, { kind = 'app', graceMs = 15_000 } = {}) =>
+  sendToKeeper(`watch ${kind}:${signal.replace('SIG', '')}:${Math.ceil(graceMs / 1000)}:${pid}`);
 
 /**
  * The process has ended: another process may soon have its number.

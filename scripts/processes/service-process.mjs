@@ -43,7 +43,7 @@ export function startServiceProcess(options) {
   // Detached = a separate session: Ctrl-C in the terminal reaches only the launcher, which then stops everything in order.
   const child = spawn(command, args, { ...options.spawn, detached: true });
   const pid = child.pid ?? 0;
-  if (pid) watch(pid, stopSignal);
+  if (pid) watch(pid, stopSignal, { kind, graceMs });
   /** @type {Promise<Exit>} */
   const exited = new Promise((resolve) => {
     child.once('error', (error) => pid || resolve({ code: null, signal: null, error }));
