@@ -1,12 +1,12 @@
 /**
- * Quantiles of measured values, rounded to two decimals.
+ * Quantiles of measured values, rounded to two decimals: the least value that at least this share of them does not exceed.
  *
  * @param {number[]} values
  */
 export function quantiles(values) {
   const sorted = Float64Array.from(values).sort();
   /** @param {number} q */
-  const at = (q) => Math.round((sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? NaN) * 100) / 100;
+  const at = (q) => Math.round((sorted[Math.max(0, Math.ceil(q * sorted.length) - 1)] ?? NaN) * 100) / 100;
   return { p50: at(0.5), p99: at(0.99), max: at(1), count: sorted.length };
 }
 

@@ -30,9 +30,14 @@ function one(url, apiKey) {
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { agent: false, headers: { authorization: `Bearer ${apiKey}` } }, (response) => {
       if (response.statusCode !== 200) return reject(new Error(`no stream: ${response.statusCode}`));
-      response.setEncoding('latin1').on('data', (text) => {
+      let rest = '';
+      response.setEncoding('latin1').on('data', (part) => {
         const now = Date.now();
-        for (const [, due] of text.matchAll(DUE)) latencies.push(now - Number(due));
+        // an event may be in two parts
+        const text = rest + part;
+        const end = text.lastIndexOf('\n\n') + 1;
+        rest = text.slice(end);
+        for (const [, due] of text.slice(0, end).matchAll(DUE)) latencies.push(now - Number(due));
       });
       resolve();
     });
