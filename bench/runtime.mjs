@@ -11,7 +11,7 @@ import { defaultSandboxConfig } from '../dist/apps/runtime/src/sandbox/sandbox-c
 import { removeAtEnd } from '../scripts/processes/keeper.mjs';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
-import { cpuSeconds } from './lib/cpu.mjs';
+import { cpuMs, cpuSeconds } from './lib/cpu.mjs';
 
 const TIMERS = Number(process.env.BENCH_TIMERS ?? 10_000);
 const TIMER_SECONDS = Number(process.env.BENCH_TIMER_SECONDS ?? 60);
@@ -263,7 +263,5 @@ async function timersOfAMinute(api) {
 /** CPU seconds so far: the runtime with its jailed processes, the database, the broker, the store. */
 function usage() {
   const pids = system.pids();
-  return [cpuSeconds(pids.runtime), cpuSeconds('postgres'), cpuSeconds(pids.broker), cpuSeconds(pids['event-store'])].map(
-    (seconds) => seconds ?? 0,
-  );
+  return [pids.runtime, pids.postgres, pids.broker, pids['event-store']].map((pid) => cpuMs([pid]) / 1000);
 }
