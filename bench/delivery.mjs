@@ -1,5 +1,5 @@
-// npm run bench:delivery [-- --events 60000 --seconds 20 --rounds 3 (0: without neighbours)]
-// Compares the whole system with three bare relays on the same machine, in turns: deliveries per second 1 → 1 and 1 → 10, the time from produce to arrival
+// npm run bench:delivery [-- --events 60000 --seconds 20 --rounds 3 (0: one round, without neighbours)]
+// Compares the whole system with three bare relays, in turns, in each round: deliveries per second 1 → 1 and 1 → 10, the time from produce to arrival
 // at a steady rate, the effect of bad endpoints on healthy ones, and CPU by process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -9,7 +9,7 @@ import { createLog } from '../dist/libs/observability/src/index.js';
 import { startChild } from './delivery/child.mjs';
 import { cpuMeter } from './delivery/cpu.mjs';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
-import { quantiles } from './lib/quantiles.mjs';
+import { median, quantiles } from './lib/quantiles.mjs';
 import { cpuSeconds } from './lib/cpu.mjs';
 
 const { values: options } = parseArgs({
@@ -29,12 +29,15 @@ const STEADY = 500;
 /** Below the maximum of this machine: above it, everything waits for the processor. */
 const NEIGHBOURS_PER_SECOND = 500;
 const ROUNDS = Number(options.rounds);
+/** The services do not read it, and would deliver events of the topic `events` themselves. Its records are not compressed either. */
+const RELAYED = 'workflow-triggers';
 
 const system = await startOwnSystem();
 const api = apiClient(system);
 const receiver = await startChild('receiver-process.mjs');
 const generator = await startChild('generator-process.mjs', system.brokers);
-const results = /** @type {Record<string, any>} */ ({});
+/** By name, one of each round. @type {Record<string, any[]>} */
+const results = {};
 try {
   const { id: owner } = await api('GET', '/users/me');
   const oneToOne = await emitters('One', owner, EMITTERS, () => ['ok']);
@@ -43,31 +46,28 @@ try {
   const alone = await emitters('Alone', owner, 80, () => ['ok']);
   const mixed = await emitters('Mixed', owner, 100, (n) => [n % 10 === 8 ? 'fail' : n % 10 === 9 ? 'hang' : 'ok']);
 
-  await warmUp(oneToOne);
-  results.one_to_one = await throughput('1 → 1', oneToOne, 1);
-  results.one_to_ten = await throughput('1 → 10', oneToTen, FAN_OUT);
-  results.steady = await steady('at 500/s', oneToOne, STEADY, SECONDS);
-  // in turns, so that other load on the machine affects both
-  const neighbours = /** @type {{ alone: number[], mixed: number[] }} */ ({ alone: [], mixed: [] });
-  for (let round = 0; round < ROUNDS; round++) {
-    neighbours.alone.push((await steady('healthy endpoints alone', alone, NEIGHBOURS_PER_SECOND * 0.8, SECONDS)).p99);
-    neighbours.mixed.push((await steady('healthy endpoints beside bad ones', mixed, NEIGHBOURS_PER_SECOND, SECONDS, 0.8)).p99);
-  }
-  results.alone = median(neighbours.alone);
-  results.mixed = median(neighbours.mixed);
+  const relayed = [relayRoutes('RelayOne', EMITTERS, 1), relayRoutes('RelayTen', FAN_OUT_EMITTERS, FAN_OUT)];
 
-  await system.apps.stopAll();
-  for (const [name, kind] of /** @type {const} */ ([
-    ['relay', {}],
-    ['durable_relay', { durable: true }],
-    ['stock_relay', { durable: true, stock: true }],
-  ])) {
-    for (const [shape, emitting, fanOut] of /** @type {const} */ ([
-      ['one_to_one', oneToOne, 1],
-      ['one_to_ten', oneToTen, FAN_OUT],
+  await warmUp(oneToOne);
+  // in turns, so that other load on the machine affects all of them
+  for (let round = 0; round < Math.max(1, ROUNDS); round++) {
+    add('one_to_one', await throughput('1 → 1', oneToOne, 1));
+    add('one_to_ten', await throughput('1 → 10', oneToTen, FAN_OUT));
+    add('steady', await steady('at 500/s', oneToOne, STEADY, SECONDS));
+    for (const [name, kind] of /** @type {const} */ ([
+      ['relay', {}],
+      ['durable_relay', { durable: true }],
+      ['stock_relay', { durable: true, stock: true }],
     ])) {
-      results[`${name}_${shape}`] = await relayed(`${name}, 1 → ${fanOut}`, kind, emitting, fanOut);
+      for (const emitting of relayed) {
+        const shape = emitting.fanOut === 1 ? 'one_to_one' : 'one_to_ten';
+        add(`${name}_${shape}`, await measureRelay(`${name}, 1 → ${emitting.fanOut}`, kind, emitting));
+      }
     }
+  }
+  for (let round = 0; round < ROUNDS; round++) {
+    add('alone', await steady('healthy endpoints alone', alone, NEIGHBOURS_PER_SECOND * 0.8, SECONDS));
+    add('mixed', await steady('healthy endpoints beside bad ones', mixed, NEIGHBOURS_PER_SECOND, SECONDS, 0.8));
   }
   console.log(JSON.stringify(summary()));
 } finally {
@@ -75,32 +75,59 @@ try {
   await system.stop();
 }
 
+/** @param {string} name @param {object} result */
+function add(name, result) {
+  (results[name] ??= []).push(result);
+}
+
+/** The figures are medians of the rounds; a ratio is that of the two measurements of a round. */
 function summary() {
-  const { one_to_one: one, one_to_ten: ten, steady: calm } = results;
+  /** @param {string} name @param {string} figure */
+  const middle = (name, figure) => median((results[name] ?? []).map((result) => result[figure]));
+  /** @param {string} name @param {string} other @param {string} figure */
+  const ratio = (name, other, figure) =>
+    median((results[name] ?? []).map((result, round) => result[figure] / results[other]?.[round][figure]));
   return {
     bench: 'delivery',
-    one_to_one: one.deliveries_per_second,
-    one_to_ten: ten.deliveries_per_second,
-    relay_one_to_one: results.relay_one_to_one.deliveries_per_second,
-    relay_one_to_ten: results.relay_one_to_ten.deliveries_per_second,
-    durable_relay_one_to_one: results.durable_relay_one_to_one.deliveries_per_second,
-    durable_relay_one_to_ten: results.durable_relay_one_to_ten.deliveries_per_second,
-    stock_relay_one_to_one: results.stock_relay_one_to_one.deliveries_per_second,
-    stock_relay_one_to_ten: results.stock_relay_one_to_ten.deliveries_per_second,
-    p50_ms_at_500: calm.p50,
-    p99_ms_at_500: calm.p99,
-    durable_relay_p50_ms_at_500: results.durable_relay_one_to_one.calm.p50,
-    durable_relay_p99_ms_at_500: results.durable_relay_one_to_one.calm.p99,
-    cpu_us: one.cpu_us,
-    relay_cpu_us: results.relay_one_to_one.cpu_us,
-    durable_relay_cpu_us: results.durable_relay_one_to_one.cpu_us,
-    cpu_ratio_to_relay: round(one.cpu_us / results.durable_relay_one_to_one.cpu_us, 2),
-    cpu_ratio_to_relay_one_to_ten: round(ten.cpu_us / results.durable_relay_one_to_ten.cpu_us, 2),
-    bad_neighbour_p99_ratio: round(results.mixed / results.alone, 2),
-    alone_p99_ms: results.alone,
-    mixed_p99_ms: results.mixed,
-    cpu_seconds: { one_to_one: one.cpu, one_to_ten: ten.cpu },
+    one_to_one: middle('one_to_one', 'deliveries_per_second'),
+    one_to_ten: middle('one_to_ten', 'deliveries_per_second'),
+    relay_one_to_one: middle('relay_one_to_one', 'deliveries_per_second'),
+    relay_one_to_ten: middle('relay_one_to_ten', 'deliveries_per_second'),
+    durable_relay_one_to_one: middle('durable_relay_one_to_one', 'deliveries_per_second'),
+    durable_relay_one_to_ten: middle('durable_relay_one_to_ten', 'deliveries_per_second'),
+    stock_relay_one_to_one: middle('stock_relay_one_to_one', 'deliveries_per_second'),
+    stock_relay_one_to_ten: middle('stock_relay_one_to_ten', 'deliveries_per_second'),
+    ratio_to_relay: ratio('one_to_one', 'durable_relay_one_to_one', 'deliveries_per_second'),
+    ratio_to_relay_one_to_ten: ratio('one_to_ten', 'durable_relay_one_to_ten', 'deliveries_per_second'),
+    p50_ms_at_500: middle('steady', 'p50'),
+    p99_ms_at_500: middle('steady', 'p99'),
+    durable_relay_p50_ms_at_500: middle('durable_relay_one_to_one', 'p50'),
+    durable_relay_p99_ms_at_500: middle('durable_relay_one_to_one', 'p99'),
+    p50_ratio_to_relay: ratio('steady', 'durable_relay_one_to_one', 'p50'),
+    p99_ratio_to_relay: ratio('steady', 'durable_relay_one_to_one', 'p99'),
+    cpu_us: middle('one_to_one', 'cpu_us'),
+    relay_cpu_us: middle('relay_one_to_one', 'cpu_us'),
+    durable_relay_cpu_us: middle('durable_relay_one_to_one', 'cpu_us'),
+    cpu_ratio_to_relay: ratio('one_to_one', 'durable_relay_one_to_one', 'cpu_us'),
+    cpu_ratio_to_relay_one_to_ten: ratio('one_to_ten', 'durable_relay_one_to_ten', 'cpu_us'),
+    bad_neighbour_p99_ratio: ratio('mixed', 'alone', 'p99'),
+    alone_p99_ms: middle('alone', 'p99'),
+    mixed_p99_ms: middle('mixed', 'p99'),
+    cpu_seconds: { one_to_one: results.one_to_one?.at(-1).cpu, one_to_ten: results.one_to_ten?.at(-1).cpu },
   };
+}
+
+/**
+ * Emitters whose events only a relay reads, and their endpoints.
+ * @param {string} name
+ * @param {number} count
+ * @param {number} fanOut
+ */
+function relayRoutes(name, count, fanOut) {
+  const ids = Array.from({ length: count }, (_, n) => `p_${name}${String(n).padStart(5, '0')}`);
+  /** @param {string} id */
+  const urls = (id) => Array.from({ length: fanOut }, (_, k) => `http://127.0.0.1:${receiver.first.port}/ok/${id}-${k}`);
+  return { fanOut, ids, routes: Object.fromEntries(ids.map((id) => [id, urls(id)])) };
 }
 
 /**
@@ -120,16 +147,14 @@ async function emitters(name, owner, count, kinds) {
     ids.map((id) => ({ topic: 'workflows', key: id, value: JSON.stringify({ id, owner_id: owner, name: id, active: true }) })),
   );
   await publisher.close();
-  /** @type {Record<string, string[]>} */
-  const routes = {};
   for (const [n, id] of ids.entries()) {
-    routes[id] = kinds(n).map((kind, k) => `http://127.0.0.1:${receiver.first.port}/${kind}/${id}-${k}`);
-    for (const url of routes[id]) {
+    for (const [k, kind] of kinds(n).entries()) {
+      const url = `http://127.0.0.1:${receiver.first.port}/${kind}/${id}-${k}`;
       const { id: webhook } = await api('POST', '/webhooks', { url });
       await retried(() => api('POST', '/subscriptions', { emitter_id: id, listener_id: webhook }));
     }
   }
-  return { ids, routes };
+  return { ids };
 }
 
 /** A workflow exists for the API shortly after its record was written. @param {() => Promise<unknown>} call */
@@ -154,7 +179,7 @@ async function warmUp({ ids }) {
 }
 
 /**
- * At the maximum rate: measured from the first arrival to the last, and until all events are stored.
+ * At the maximum rate: measured from the first event that is sent to the last arrival, and until all events are stored.
  * @param {string} name
  * @param {{ ids: string[] }} emitting
  * @param {number} fanOut
@@ -165,19 +190,18 @@ async function throughput(name, { ids }, fanOut) {
   await sleep(1000);
   const cpu = cpuMeter(() => ({
     ...system.pids(),
-    postgres: 'postgres',
     receiver: receiver.pid,
     generator: generator.pid,
     bench: process.pid,
   }));
-  const routingBackends = await databaseCpu();
+  const backends = await backendCpu('routing');
   const before = await storedEvents();
   const start = performance.timeOrigin + performance.now();
   const generated = generator.ask({ emitters: ids, count });
   const { last, unique, count: posts } = await arrived(count * fanOut);
   await generated;
   const used = cpu();
-  const backends = usedBetween(routingBackends, await databaseCpu());
+  const database = await backends();
   while ((await storedEvents()) - before < count) await sleep(50);
   const storedAt = performance.timeOrigin + performance.now();
   const seconds = (last - start) / 1000;
@@ -187,7 +211,7 @@ async function throughput(name, { ids }, fanOut) {
     stored_per_second: Math.round((count / (storedAt - start)) * 1000),
     repeated: posts - unique,
     // of the service alone: its process, and its PostgreSQL backends
-    cpu_us: round(((used.routing ?? 0) * 1e6 + backends * 1e6) / unique, 1),
+    cpu_us: round((((used.routing ?? 0) + database) * 1e6) / unique, 1),
     process_us: round(((used.routing ?? 0) * 1e6) / unique, 1),
     cpu: used,
   };
@@ -203,13 +227,14 @@ async function throughput(name, { ids }, fanOut) {
  * @param {number} seconds
  */
 async function steady(name, { ids }, perSecond, seconds, share = 1) {
-  // bad endpoints are detected after a while: both measurements start after that
+  // bad endpoints are detected after a while: both measurements start after that, and after the last arrival
   await receiver.ask('reset');
   await generator.ask({ emitters: ids, count: perSecond * 5, perSecond });
+  await arrived(perSecond * 5 * share);
   await sleep(1000);
   await receiver.ask('reset');
   const count = perSecond * seconds;
-  const cpu = cpuMeter(() => ({ ...system.pids(), postgres: 'postgres' }));
+  const cpu = cpuMeter(system.pids);
   await generator.ask({ emitters: ids, count, perSecond });
   await arrived(count * share);
   const { latencies } = await receiver.ask('latencies');
@@ -219,35 +244,38 @@ async function steady(name, { ids }, perSecond, seconds, share = 1) {
 }
 
 /**
+ * A relay beside idle services.
  * @param {string} name
  * @param {{ durable?: boolean, stock?: boolean }} kind
- * @param {{ ids: string[], routes: Record<string, string[]> }} emitting
- * @param {number} fanOut
+ * @param {ReturnType<typeof relayRoutes>} emitting
  */
-async function relayed(name, kind, { ids, routes }, fanOut) {
+async function measureRelay(name, kind, { fanOut, ids, routes }) {
   const relay = await startChild(
     'relay-process.mjs',
-    JSON.stringify({ brokers: system.brokers, databaseUrl: system.databaseUrl, ...kind, routes }),
+    JSON.stringify({ brokers: system.brokers, databaseUrl: system.databaseUrl, ...kind, topic: RELAYED, routes }),
   );
   const count = Math.ceil(EVENTS / (fanOut === 1 ? 1 : 4));
   await receiver.ask('reset');
-  await generator.ask({ emitters: ids, count: 5000 / fanOut });
+  await generator.ask({ topic: RELAYED, emitters: ids, count: 5000 / fanOut });
   await arrived(5000);
   await receiver.ask('reset');
   await sleep(1000);
-  const cpu = cpuMeter(() => ({ relay: relay.pid, postgres: 'postgres' }));
+  const cpu = cpuMeter(() => ({ relay: relay.pid }));
+  const backends = await backendCpu('postgres');
   const start = performance.timeOrigin + performance.now();
-  const generated = generator.ask({ emitters: ids, count });
+  const generated = generator.ask({ topic: RELAYED, emitters: ids, count });
   const { last, unique } = await arrived(count * fanOut);
   await generated;
   const used = cpu();
+  const database = await backends();
   const calm = fanOut === 1 ? await relayedSteadily(ids) : {};
   await relay.stop();
   const result = {
     deliveries_per_second: Math.round(unique / ((last - start) / 1000)),
-    cpu_us: round((((used.relay ?? 0) + (kind.durable ? (used.postgres ?? 0) : 0)) * 1e6) / unique, 1),
+    // of the relay alone, as that of the service
+    cpu_us: round((((used.relay ?? 0) + database) * 1e6) / unique, 1),
     process_us: round(((used.relay ?? 0) * 1e6) / unique, 1),
-    calm,
+    ...calm,
   };
   console.log(name, result);
   return result;
@@ -257,14 +285,9 @@ async function relayed(name, kind, { ids, routes }, fanOut) {
 async function relayedSteadily(ids) {
   await receiver.ask('reset');
   const count = STEADY * SECONDS;
-  await generator.ask({ emitters: ids, count, perSecond: STEADY });
+  await generator.ask({ topic: RELAYED, emitters: ids, count, perSecond: STEADY });
   await arrived(count);
   return quantiles((await receiver.ask('latencies')).latencies);
-}
-
-/** @param {number[]} values */
-function median(values) {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }
 
 /** @param {number} count */
@@ -288,20 +311,35 @@ async function storedEvents() {
 }
 
 /**
- * CPU seconds of the connections to the service's database, by process id.
- * @returns {Promise<Map<number, number>>}
+ * CPU seconds that the PostgreSQL backends of a database use from now on, also those that end meanwhile: a pool closes connections that it does not need.
+ * @param {string} database
  */
-async function databaseCpu() {
+async function backendCpu(database) {
   const client = new pg.Client({ connectionString: system.databaseUrl });
   await client.connect();
-  const { rows } = await client.query("SELECT pid FROM pg_stat_activity WHERE datname = 'routing'");
-  await client.end();
-  return new Map(rows.map(({ pid }) => [pid, cpuSeconds(pid) ?? 0]));
-}
-
-/** @param {Map<number, number>} before @param {Map<number, number>} after */
-function usedBetween(before, after) {
-  return [...after].reduce((sum, [pid, seconds]) => sum + seconds - (before.get(pid) ?? 0), 0);
+  /** @type {Map<number, { first: number, last: number }>} */
+  const seen = new Map();
+  /** @param {boolean} isFirst */
+  const read = async (isFirst) => {
+    const { rows } = await client.query('SELECT pid FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()', [database]);
+    for (const { pid } of rows) {
+      const seconds = cpuSeconds(pid) ?? 0;
+      const { first, last } = seen.get(pid) ?? { first: isFirst ? seconds : 0, last: 0 };
+      seen.set(pid, { first, last: Math.max(last, seconds) });
+    }
+  };
+  await read(true);
+  let isReading = true;
+  const reading = (async () => {
+    for (; isReading; await sleep(200)) await read(false);
+  })();
+  return async () => {
+    isReading = false;
+    await reading;
+    await read(false);
+    await client.end();
+    return [...seen.values()].reduce((sum, { first, last }) => sum + last - first, 0);
+  };
 }
 
 /** @param {number} value */

@@ -1,4 +1,4 @@
-// Emits events in a separate process, controlled by its parent. {emitters, count, perSecond}: without perSecond, as fast as Kafka accepts them.
+// Emits events in a separate process, controlled by its parent. {emitters, count, perSecond, topic}: without perSecond, as fast as Kafka accepts them.
 import { ksuid } from '../../dist/libs/contracts/src/index.js';
 import { eventRecord } from '../../dist/libs/events/src/index.js';
 import { KafkaClient, KafkaConfig, Publisher } from '../../dist/libs/messaging/src/index.js';
@@ -11,16 +11,16 @@ const publisher = new Publisher(new KafkaClient(KafkaConfig.read({ KAFKA_BROKERS
 await publisher.connect();
 
 let key = 0;
-/** @param {string} emitterId */
-function record(emitterId) {
+/** @param {string} emitterId @param {string} topic */
+function record(emitterId, topic) {
   key += 1;
   const at = performance.timeOrigin + performance.now();
   const json = Buffer.from(JSON.stringify({ key, at, note: NOTE }));
-  return { topic: 'events', ...eventRecord({ emitterId: /** @type {any} */ (emitterId), stream: '', emitId: ksuid(), json }) };
+  return { topic, ...eventRecord({ emitterId: /** @type {any} */ (emitterId), stream: '', emitId: ksuid(), json }) };
 }
 
-/** @param {{ emitters: string[], count: number, perSecond?: number }} load */
-async function generate({ emitters, count, perSecond }) {
+/** @param {{ emitters: string[], count: number, perSecond?: number, topic?: string }} load */
+async function generate({ emitters, count, perSecond, topic = 'events' }) {
   const started = performance.now();
   /** @type {Promise<void>[]} */
   const sends = [];
@@ -30,7 +30,7 @@ async function generate({ emitters, count, perSecond }) {
       const wait = started + (n * 1000) / perSecond - performance.now();
       if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait));
     }
-    const sent = publisher.send(Array.from({ length: size }, (_, i) => record(emitters[(n + i) % emitters.length] ?? '')));
+    const sent = publisher.send(Array.from({ length: size }, (_, i) => record(emitters[(n + i) % emitters.length] ?? '', topic)));
     n += size;
     if (perSecond) sends.push(sent);
     else await sent;

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { Agent, request } from 'undici';
 
-const { brokers, databaseUrl, durable, stock, routes } = JSON.parse(process.argv[2] ?? '{}');
+const { brokers, databaseUrl, durable, stock, topic, routes } = JSON.parse(process.argv[2] ?? '{}');
 const CONCURRENCY = 256;
 const BATCH = 500;
 
@@ -54,7 +54,7 @@ async function deliver(deliveries) {
 
 const consumer = kafka.consumer({ groupId: `relay.${Date.now()}`, maxWaitTimeInMs: 250, maxBytes: 16 * 1024 * 1024 });
 await consumer.connect();
-await consumer.subscribe({ topics: ['events'], fromBeginning: false });
+await consumer.subscribe({ topics: [topic], fromBeginning: false });
 consumer.on(consumer.events.GROUP_JOIN, () => setTimeout(() => process.send?.('ready'), 500));
 
 /** Batches in progress: two, so that there is always something to send. */
@@ -77,6 +77,6 @@ await consumer.run({
   },
 });
 setInterval(() => {
-  void consumer.commitOffsets([...offsets].map(([partition, offset]) => ({ topic: 'events', partition, offset }))).catch(() => {});
+  void consumer.commitOffsets([...offsets].map(([partition, offset]) => ({ topic, partition, offset }))).catch(() => {});
 }, 100);
 process.on('disconnect', () => process.exit());

@@ -26,14 +26,10 @@ export function cpuByProcess(pids) {
 }
 
 /**
- * CPU seconds that processes have used so far; null if the system does not report them.
- * @param {number | string | undefined} process a process id, or the name that several processes share
+ * CPU seconds that a process has used so far, without its descendants that are alive; null if there is none.
+ * @param {number | undefined} pid
  */
-export function cpuSeconds(process) {
-  try {
-    const processes = typeof process === 'number' ? readProcess(process) : allProcesses().filter(({ name }) => name === process);
-    return processes.reduce((sum, { ticks }) => sum + ticks, 0) / TICKS_PER_SECOND;
-  } catch {
-    return null;
-  }
+export function cpuSeconds(pid) {
+  const [found] = pid === undefined ? [] : readProcess(pid);
+  return found ? found.ticks / TICKS_PER_SECOND : null;
 }
