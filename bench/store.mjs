@@ -3,8 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { AppendRepository } from '../dist/apps/event-store/src/append/append.repository.js';
-import { AppendService, TrimCounter } from '../dist/apps/event-store/src/append/append.service.js';
+import { AppendService } from '../dist/apps/event-store/src/append/append.service.js';
 import { COPIED_COLUMNS, copyIn, copyRows } from '../dist/apps/event-store/src/append/copy-rows.js';
+import { StreamCounter, TrimCounter } from '../dist/apps/event-store/src/append/stream-counters.js';
 import { schema } from '../dist/apps/event-store/src/database/schema.js';
 import { EventPagesRepository } from '../dist/apps/event-store/src/pages/event-pages.repository.js';
 import { pageWindow } from '../dist/apps/event-store/src/pages/event-pages.service.js';
@@ -110,7 +111,7 @@ async function appendFromMemory() {
   const { rate, client, postgres } = await writeFromMemory(
     (database) => new AppendRepository(database).positions([0, 1, 2, 3]),
     (database) => {
-      const service = new AppendService(new AppendRepository(database), new TrimCounter());
+      const service = new AppendService(new AppendRepository(database), new TrimCounter(), new StreamCounter());
       return (partition, events, offset) =>
         service.append(partition, events, { offset, clock: 0 }, { offset: offset + events.length, clock: 0 });
     },
@@ -154,7 +155,9 @@ function ownEmitters(ids, partition) {
 }
 
 /** CPU seconds that the database server has used so far. */
-const postgresCpu = () => cpuMs([stack.postgres.pid]) / 1000;
+function postgresCpu() {
+  return cpuMs([stack.postgres.pid]) / 1000;
+}
 
 /** The app itself over a backlog in Kafka: the first half alone, the second half with readers. */
 async function eventStore() {
@@ -259,7 +262,7 @@ async function growthWith(emitters) {
   const start = performance.now();
   await Promise.all(
     Array.from({ length: PARTITIONS }, async (_, partition) => {
-      const service = new AppendService(repository, new TrimCounter());
+      const service = new AppendService(repository, new TrimCounter(), new StreamCounter());
       const load = new Load(ownEmitters(ids, partition), seededRandom(partition));
       for (let offset = 0; offset < events / PARTITIONS; offset += BATCH) {
         const [batch] = batchesOf(load, partition, BATCH);
