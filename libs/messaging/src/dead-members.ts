@@ -58,8 +58,8 @@ export async function removeDeadMembers(kafka: KafkaClient, group: string, log: 
     const symbol = Object.getOwnPropertySymbols(kafka).find(({ description }) => description === 'private:Kafka:createCluster');
     const cluster = (kafka as unknown as Record<symbol, CreateCluster>)[symbol as symbol]?.({ allowAutoTopicCreation: false });
     if (!cluster) return;
-    await cluster.connect();
     try {
+      await cluster.connect();
       const coordinator = await cluster.findGroupCoordinator({ groupId: group });
       for (const memberId of dead) await coordinator.leaveGroup({ groupId: group, memberId });
     } finally {

@@ -66,6 +66,7 @@ describe('a failure of a broker that is down', () => {
     'Connection timeout',
     'Connection error: read ECONNRESET',
     'Request SaslAuthenticate(key: 36, version: 1) timed out',
+    'The broker does not respond',
   ])('is recognised when the connection ends during a login: %s', (reason) => {
     const error = failure('KafkaJSSASLAuthenticationError', `SASL SCRAM SHA512 authentication failed: ${reason}`);
     expect(explainKafkaError(error)).toBeUndefined();

@@ -17,7 +17,7 @@ const CERTIFICATE =
 
 /** kafkajs reports a connection that ends during a login as a refused login: a broker that stopped just then would end each service that logs in. */
 const LOST_DURING_LOGIN =
-  / failed: (Not connected|Closed connection|Connection (closed|error|timeout)|Failed to connect|Request .* timed out)/;
+  / failed: (Not connected|Closed connection|Connection (closed|error|timeout)|Failed to connect|Request .* timed out|The broker does not respond)/;
 
 /** Why a topic cannot be created, other than for lack of permission. */
 const REFUSED_TOPICS = new Set(['INVALID_PARTITIONS', 'INVALID_CONFIG', 'INVALID_REQUEST', 'POLICY_VIOLATION', 'INVALID_TOPIC_EXCEPTION']);

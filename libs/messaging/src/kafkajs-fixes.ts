@@ -10,7 +10,7 @@ import encoderModule from 'kafkajs/src/protocol/encoder.js';
 import responseModule from 'kafkajs/src/protocol/requests/fetch/v11/response.js';
 import { eachSecond } from './each-second.js';
 import { decodeFetchResponse } from './fetch-response.js';
-import { type Cluster, isLost } from './lost-brokers.js';
+import { type Address, type Cluster, isLost } from './lost-brokers.js';
 
 const refused = (why: string) => Promise.reject(new kafkajs.KafkaJSNonRetriableError(why));
 
@@ -19,7 +19,7 @@ interface ConsumerGroup {
   /** The connections of the consumer, from its creation on. */
   cluster: Cluster;
   /** The broker that knows the members; null: it has not joined yet. */
-  coordinator: object | null;
+  coordinator: Address | null;
   groupId: string;
   /** null: it has not joined yet, or the group has removed it. */
   memberId: string | null;

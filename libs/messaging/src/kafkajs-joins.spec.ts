@@ -121,6 +121,7 @@ describe('a consumer that the group has removed', () => {
     new Promise((resolve) => {
       let joins = 0;
       const coordinator = {
+        connectionPool: {},
         heartbeat: async () => {
           if (joins === 0) throw REMOVED;
         },
@@ -143,7 +144,7 @@ describe('a consumer that the group has removed', () => {
         },
       };
       const cluster = {
-        brokerPool: { brokers: { 1: coordinator } },
+        brokerPool: { metadata: null },
         findGroupCoordinator: async () => coordinator,
         findTopicPartitionMetadata: () => [{ partitionId: 3 }],
         getNodeIds: () => ['1'],

@@ -6,8 +6,8 @@ const require = createRequire(import.meta.url);
 const { prototype: clusters } = require('kafkajs/src/cluster/index.js') as { prototype: object };
 const { prototype: pools } = require('kafkajs/src/cluster/brokerPool.js') as { prototype: object };
 const { prototype: queues } = require('kafkajs/src/network/requestQueue/index.js') as { prototype: object };
-const { prototype: groups } = require('kafkajs/src/consumer/consumerGroup.js') as {
-  prototype: { heartbeat(options: object): Promise<void> };
+const ConsumerGroup = require('kafkajs/src/consumer/consumerGroup.js') as new (options: object) => {
+  heartbeat(options: object): Promise<void>;
 };
 
 interface Client {
@@ -27,8 +27,8 @@ interface Pending {
 
 const request = (apiName = 'Produce'): Pending => ({ apiName, errors: [] });
 
-/** A broker with a connection on which these requests wait; a login that waits gets the same error. */
-function broker(nodeId: string, waiting: Pending[] = [], login?: Pending) {
+/** A broker with a connection on which these requests wait. */
+function broker(nodeId: string, waiting: Pending[] = []) {
   const entry = ({ apiName, errors }: Pending) => ({ apiName, errors });
   const requestQueue = Object.assign(Object.create(queues), {
     pending: [],
@@ -38,11 +38,10 @@ function broker(nodeId: string, waiting: Pending[] = [], login?: Pending) {
       this.inflight.clear();
     },
   });
-  const authHandlers = login ? { onError: () => void login.errors.push('closed') } : null;
   return {
     nodeId,
     isConnected: () => true,
-    connectionPool: { pool: [{ requestQueue, authHandlers }] },
+    connectionPool: { pool: [{ requestQueue }] },
     disconnect: () => requestQueue.waitForPendingRequests() as Promise<void>,
   };
 }
@@ -130,34 +129,31 @@ describe('a client of several brokers', () => {
 
   it('takes another broker if the one to which it connects or logs in does not respond', async () => {
     const [greeting, login] = [request('ApiVersions'), request('SaslAuthenticate')];
-    const { one } = client([broker('1', [greeting]), broker('2', [], login)]);
+    const { one } = client([broker('1', [greeting]), broker('2', [login])]);
     await connect(one);
     await jest.advanceTimersByTimeAsync(8000);
-    expect([greeting.errors, login.errors]).toEqual([['The broker does not respond'], ['closed']]);
+    expect([greeting.errors, login.errors]).toEqual([['The broker does not respond'], ['The broker does not respond']]);
   });
 });
 
 describe('a heartbeat of a kafkajs consumer', () => {
-  const member = (brokers: object[], coordinator: object | null) =>
-    Object.assign(Object.create(groups) as typeof groups, {
-      cluster: { brokerPool: { brokers: { ...brokers } } },
-      coordinator,
-      memberId: null,
-    });
+  const COORDINATOR = { nodeId: 1, host: 'one', port: 9092 };
+  const OTHER = { nodeId: 2, host: 'two', port: 9092 };
 
   it.each([
-    ['makes it join again if the cluster has lost the coordinator', ['other'], 'coordinator', 'NOT_COORDINATOR_FOR_GROUP'],
-    ['goes to the coordinator otherwise', ['coordinator', 'other'], 'coordinator', undefined],
-    ['needs no coordinator before it has joined', [], null, undefined],
-  ])('%s', async (_, names, name, expected) => {
-    const nodes = new Map(['coordinator', 'other'].map((each) => [each, { nodeId: each }]));
-    const brokers = names.map((each) => nodes.get(each) as object);
-    const sent = member(brokers, name === null ? null : (nodes.get(name) as object)).heartbeat({ interval: 0 });
-    expect(
-      await sent.then(
-        () => undefined,
-        ({ type }: { type: string }) => type,
-      ),
-    ).toBe(expected);
+    ['makes it join again if the cluster has lost the coordinator', [OTHER], 'NOT_COORDINATOR_FOR_GROUP'],
+    ['makes it join again if another broker has the number of the coordinator', [{ ...OTHER, nodeId: 1 }], 'NOT_COORDINATOR_FOR_GROUP'],
+    ['goes to the coordinator while the cluster has it, also if the client has opened another connection', [OTHER, COORDINATOR], 'sent'],
+    ['goes to the coordinator while the client has no metadata', null, 'sent'],
+  ])('%s', async (_, brokers, expected) => {
+    const sent: string[] = [];
+    const { nodeId, ...connectionPool } = COORDINATOR;
+    const cluster = { brokerPool: { brokers: {}, metadata: brokers && { brokers } } };
+    const member = Object.assign(new ConsumerGroup({ logger, cluster, instrumentationEmitter: { emit: () => {} } }), {
+      coordinator: { nodeId, connectionPool, heartbeat: async () => void sent.push('sent') },
+      memberId: 'm',
+    });
+    await member.heartbeat({ interval: 0 }).catch(({ type }: { type: string }) => sent.push(type));
+    expect(sent).toEqual([expected]);
   });
 });

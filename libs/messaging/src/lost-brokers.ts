@@ -15,8 +15,10 @@ import { eachSecond } from './each-second.js';
  * The cluster itself loses a broker after `broker.session.timeout.ms`, by default 9 s.
  */
 
-/** A response after this time, in ms, is late. Longer than the wait of a fetch for data. */
+/** A response after this time, in ms, is late. Longer than the wait of a fetch for data, but not than that of a member that joins a group for the others. */
 const LATE_MS = 6000;
+/** Those before any other request of a connection. */
+const GREETINGS: ReadonlySet<string> = new Set(['ApiVersions', 'SaslHandshake', 'SaslAuthenticate']);
 /** Between two requests for metadata while a broker is late, in ms. */
 const PAUSE_MS = 3000;
 
@@ -27,19 +29,24 @@ interface RequestQueue {
   rejectAll(error: Error): void;
 }
 
-interface Connection {
-  requestQueue: RequestQueue;
-  /** Of a step of a login that waits for its response. It has no time limit in kafkajs 2.2.4. */
-  authHandlers: { onError(): void } | null;
-}
-
-interface Broker {
-  nodeId: string | number | null;
-  connectionPool: { pool: Connection[] };
+interface Broker extends Address {
+  connectionPool: Address['connectionPool'] & { pool: { requestQueue: RequestQueue }[] };
   isConnected(): boolean;
 }
 
+/** Identifies a broker. */
+export interface Address {
+  nodeId: string | number | null;
+  connectionPool: { host: string; port: number };
+}
+
+interface Metadata {
+  brokers: { nodeId: number; host: string; port: number }[];
+}
+
 interface BrokerPool {
+  /** null: none since the client has connected. */
+  metadata: Metadata | null;
   /** By node id. */
   brokers: Record<string, Broker>;
   /** The one of the configured addresses that the client has connected to; with the metadata, it may be one of `brokers`. */
@@ -66,8 +73,6 @@ const { waitForPendingRequests } = queue;
 /** The connected clients, and when each last requested metadata because a broker was late. */
 const connected = new Map<Cluster, number>();
 let endWatch: (() => void) | undefined;
-/** When each unfinished step of a login was seen first. */
-const loginsSince = new WeakMap<object, number>();
 
 cluster.connect = function (this: Cluster): Promise<void> {
   if (!connected.has(this)) connected.set(this, -Infinity);
@@ -96,8 +101,11 @@ queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
   return waitForPendingRequests.call(this);
 };
 
-/** Whether the cluster has lost the broker, or has another one in its place. */
-export const isLost = (broker: unknown, { brokerPool }: Cluster): boolean => !Object.values(brokerPool.brokers).includes(broker as Broker);
+/** Whether the cluster has lost the broker, or has another one in its place, according to the latest metadata. */
+export function isLost({ nodeId, connectionPool: { host, port } }: Address, { brokerPool: { metadata } }: Cluster): boolean {
+  const isIt = (each: Metadata['brokers'][number]) => `${each.nodeId}` === `${nodeId}` && each.host === host && each.port === port;
+  return metadata !== null && !metadata.brokers.some(isIt);
+}
 
 const notResponding = (): Error => new kafkajs.KafkaJSConnectionError('The broker does not respond');
 
@@ -106,7 +114,7 @@ function watch(): void {
   for (const [each, askedAt] of connected) {
     const { brokers, seedBroker } = each.brokerPool;
     const known = Object.values(brokers);
-    for (const broker of new Set(seedBroker ? [...known, seedBroker] : known)) endLateLogins(broker, now);
+    for (const broker of new Set(seedBroker ? [...known, seedBroker] : known)) endLateGreetings(broker, now);
     if (known.length < 2 || now - askedAt < PAUSE_MS || !known.some(isLate)) continue;
     connected.set(each, now);
     // not as kafkajs itself does: it would wait for a request for metadata in progress, which the late broker may have
@@ -114,18 +122,11 @@ function watch(): void {
   }
 }
 
-function endLateLogins({ connectionPool }: Broker, now: number): void {
-  for (const { requestQueue, authHandlers } of connectionPool.pool) {
-    // the first request of a connection to an unknown broker: the next attempt takes another one
-    const isGreeting = [...requestQueue.inflight.values()].some(
-      ({ entry, sentAt }) => entry.apiName === 'ApiVersions' && now - sentAt > LATE_MS,
-    );
-    if (isGreeting) requestQueue.rejectAll(notResponding());
-    if (authHandlers) {
-      const since = loginsSince.get(authHandlers) ?? now;
-      loginsSince.set(authHandlers, since);
-      if (now - since > LATE_MS) authHandlers.onError();
-    }
+/** Fails the first requests of a connection that are late: the next attempt takes another broker. */
+function endLateGreetings({ connectionPool }: Broker, now: number): void {
+  for (const { requestQueue } of connectionPool.pool) {
+    const isLate = [...requestQueue.inflight.values()].some(({ entry, sentAt }) => GREETINGS.has(entry.apiName) && now - sentAt > LATE_MS);
+    if (isLate) requestQueue.rejectAll(notResponding());
   }
 }
 

@@ -137,6 +137,12 @@ describe('configured props', () => {
     });
   });
 
+  it('a source that has more timers from before the limit can be changed', () => {
+    const props = Array.from({ length: 21 }, (_, n): PropDefinition => ({ name: `t${n}`, type: '$.interface.timer' }));
+    const kept = Object.fromEntries(props.map(({ name }) => [name, { interval_seconds: 60, cron: null } as const]));
+    expect(check(props, {}, kept)).toMatchObject({ schedules: kept, problems: [] });
+  });
+
   it('give each timer its schedule', () => {
     expect(check([timer], { timer: { cron: '0 9 * * *', timezone: 'Europe/Berlin' } }).schedules).toEqual({
       timer: { cron: '0 9 * * *', interval_seconds: null, timezone: 'Europe/Berlin' },

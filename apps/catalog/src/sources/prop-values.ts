@@ -43,7 +43,8 @@ export function checkPropValues(
   const timers = props
     .filter(({ type }) => type === TIMER)
     .filter((prop) => (own(values, prop.name) ?? own(kept, prop.name) ?? prop.default ?? null) !== null);
-  if (timers.length > MAX_TIMERS) {
+  // a source from before this limit keeps its timers, so that it can be changed
+  if (timers.length > MAX_TIMERS && timers.some(({ name }) => own(kept, name) === undefined)) {
     problems.push({
       field: 'configured_props',
       message: `configured_props have ${timers.length} timers, with those that the component sets by default; the limit is ${MAX_TIMERS}`,

@@ -9,7 +9,7 @@ const STATUSES = ['succeeded', 'pending', 'failed', 'skipped'] as const;
 export class EventListener implements contracts.EventListener {
   @ApiProperty({ type: String, example: 'wh_0Vg2mXq1Zk3TnB7cYw' }) listener_id!: contracts.ListenerId;
   @ApiProperty({ enum: KINDS }) kind!: contracts.EventListener['kind'];
-  @ApiProperty({ type: String, nullable: true, description: 'Of a webhook; null until the delivery is stored.' })
+  @ApiProperty({ type: String, nullable: true, description: 'Of a webhook; null until the delivery is stored or has succeeded.' })
   delivery_id!: contracts.Id<'delivery'> | null;
   @ApiProperty({ type: String, nullable: true, description: 'Of a source: its last run that has ended.' }) run_id!: string | null;
   @ApiProperty({ enum: STATUSES, description: '`skipped`: the listener was inactive, or the account was over its quota.' })

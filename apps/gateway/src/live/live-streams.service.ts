@@ -182,14 +182,14 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     reached.catch(() => {});
     return {
       reached: () => reached,
-      page: (window, expand) =>
-        this.inTurn(owner, connection, async () => {
-          // the pages before it have cost the account something, and one can have some megabytes
-          await this.pace.delayRequest(owner, 0);
-          requireOpen(connection);
+      page: async (window, expand) => {
+        // the pages before it have cost the account something, and one can have some megabytes. It has no turn yet: new streams wait for theirs, too
+        await this.pace.delayRequest(owner, 0);
+        return this.inTurn(owner, connection, () => {
           const query = { owner_id: owner, emitter_id: emitterId, stream, expand, ...window };
           return this.messages.request(listEvents, query, { key: emitterId });
-        }),
+        });
+      },
     };
   }
 

@@ -50,7 +50,10 @@ export class StorePositions {
   }
 }
 
-/** Within a log, offsets and clocks ascend together. The clocks of another log that replaces it are later, while its offsets begin at 0. */
+/**
+ * Within a log, offsets and clocks ascend together, unless a reader drops a clock that was far ahead (ADR 17). The clocks of another log that replaces it are
+ * later, while its offsets begin at 0.
+ */
 const isBehind = (
   position: Pick<Position, 'offset' | 'clock'> = { offset: 0, clock: 0 },
   { offset, clock }: Pick<Position, 'offset' | 'clock'>,

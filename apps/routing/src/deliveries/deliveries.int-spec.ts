@@ -421,6 +421,7 @@ describe('retrying', () => {
         ({ code }: SluiceError) => code,
       );
     };
+    const old = (ownerId = owner) => routing.source(ownerId, { created_at_ms: 0 });
     /** Subscribes the webhook, as of before these events. */
     const subscribe = async (emitter_id: string, event_name = '') => {
       const { id } = await routing.service.create({ owner_id: owner, emitter_id, listener_id: webhook, event_name });
@@ -428,23 +429,23 @@ describe('retrying', () => {
     };
 
     it('is retried while the log has its event and the webhook is subscribed', async () => {
-      const source = await routing.source(owner);
+      const source = await old();
       expect(await retryOld(source)).toBe('not_found');
       await subscribe('dc_*', 'orders');
       expect(await retryOld(source)).toBe('not_found');
       expect(await retryOld(source, { stream: 'orders' })).toBe('pending after 0 attempts');
       await subscribe(source);
       expect(await retryOld(source)).toBe('pending after 0 attempts');
-      const other = await routing.source(newId('user'));
+      const other = await old(newId('user'));
       await subscribe('dc_*');
       expect(await retryOld(other)).toBe('not_found');
-      const late = await routing.source(owner);
+      const late = await old();
       await routing.service.create({ owner_id: owner, emitter_id: late, listener_id: webhook, event_name: 'late' });
       expect(await retryOld(late, { stream: 'late' })).toBe('not_found');
     });
 
     it('is only retried if it cannot be under way', async () => {
-      const source = await routing.source(owner);
+      const source = await old();
       await subscribe(source);
       expect(await retryOld(source, { ago: 30_000 })).toBe('not_found');
       deliver(delivery({ emitterId: source, place: { ms: Date.now(), seq: ++seq } }));

@@ -169,7 +169,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   private end(row: ReplayRow): void {
     const gone = row.events - row.delivered - row.failed;
     if (gone > 0) {
-      this.logger.warn({ replay_id: row.id, events: gone }, 'replay.events-gone');
+      this.logger.info({ replay_id: row.id, events: gone }, 'replay.events-gone');
       row.failed += gone;
     }
     row.status = 'done';

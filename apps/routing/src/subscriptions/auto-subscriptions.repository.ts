@@ -108,12 +108,14 @@ export class AutoSubscriptionsRepository {
     return (await this.autoSubscriptions.delete({ owner_id: ownerId })).affected ?? 0;
   }
 
-  /** Deletes the auto-subscriptions of a listener, when no emitter that is being learnt of subscribes it. */
-  async deleteOf(transaction: Transaction, ownerId: UserId, listenerId: string): Promise<void> {
-    if (!(await transaction.rows(AutoSubscriptionRow).existsBy({ listener_id: listenerId as AutoSubscription['listener_id'] }))) return;
+  /** Deletes the auto-subscriptions of a listener, when no emitter that is being learnt of subscribes it. Returns whether it had any. */
+  async deleteOf(transaction: Transaction, ownerId: UserId, listenerId: string): Promise<boolean> {
+    if (!(await transaction.rows(AutoSubscriptionRow).existsBy({ listener_id: listenerId as AutoSubscription['listener_id'] })))
+      return false;
     await transaction.query(`SELECT pg_advisory_xact_lock(${TURN})`, [ownerId]);
     const autoSubscriptions = transaction.rows(AutoSubscriptionRow).createQueryBuilder();
     await autoSubscriptions.delete().where('owner_id = :ownerId AND listener_id = :listenerId', { ownerId, listenerId }).execute();
+    return true;
   }
 }
 

@@ -31,12 +31,15 @@ export class EmitterChanges extends EmitterChangeHandler {
       const { owner_id, emitter_id, deleted } = state;
       // a workflow that was removed and registered again is a new emitter, even if the fact of its removal has not arrived
       const revived = !first && !deleted && (await updateCreation(transaction, state));
-      // first, because they make subscriptions
-      if (deleted || revived) await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id);
       if (deleted) await this.subscriptions.endOf(transaction, owner_id, emitter_id);
       else if (revived) await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
       else if (!first) await this.subscriptions.continueOf(transaction, emitter_id);
-      if (deleted || revived) await cancelReplaysOf(transaction, emitter_id);
+      if (deleted || revived) {
+        // behind what takes long: from here on, the account's new emitters wait, and with them those of others. They may have subscribed it until now
+        if (await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id))
+          await this.subscriptions.deleteTo(transaction, owner_id, emitter_id);
+        await cancelReplaysOf(transaction, emitter_id);
+      }
       if (revived || (first && (!deleted || mayHaveEvents(state)))) created.push(state);
     }
     const byOwner = [...Map.groupBy(created, ({ owner_id }) => owner_id)];

@@ -3,7 +3,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { EmitterId, UserId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
 
-/** A deleted emitter that still has subscriptions: the API hides them, and they only apply to its events from before, and those of its last runs. */
+/** A deleted emitter that had subscriptions: the API hides them, and they only apply to its events from before, and those of its last runs. */
 @Entity('ended_emitter')
 export class EndedEmitterRow {
   @PrimaryColumn(BYTEWISE_TEXT)

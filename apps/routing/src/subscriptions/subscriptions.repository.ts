@@ -121,9 +121,14 @@ export class SubscriptionsRepository {
     await this.ended.remove(transaction, id);
   }
 
+  /** Deletes the subscriptions that name this emitter as listener. */
+  async deleteTo(transaction: Transaction, ownerId: UserId, id: EmitterId): Promise<void> {
+    await transaction.rows(SubscriptionRow).delete({ owner_id: ownerId, listener_id: id });
+  }
+
   /** Ends the subscriptions to a deleted emitter, and deletes those that name it as listener. */
   async endOf(transaction: Transaction, ownerId: UserId, id: EmitterId): Promise<void> {
-    await transaction.rows(SubscriptionRow).delete({ owner_id: ownerId, listener_id: id });
+    await this.deleteTo(transaction, ownerId, id);
     await this.ended.add(transaction, ownerId, id);
   }
 

@@ -86,10 +86,10 @@ export class DeploymentsRepository {
 
   /**
    * Counts a run of this version that ended its process; returns how many there were in a row. Returns 0 for another version, and for a run that is not in a
-   * row with the last one, because that was counted while it was in progress. `report`: of an active source, stored with the count that makes it one to
+   * row with the last one, because that was counted meanwhile. `report`: of an active source, stored with the count that makes it one to
    * switch off.
    *
-   * @param before how many there were when the run began
+   * @param before how many there were when the source was looked up for the run
    */
   async countKill(
     { source_id, version }: Pick<DeploymentRow, 'source_id' | 'version'>,
@@ -110,10 +110,11 @@ export class DeploymentsRepository {
 
   /** A run did not end its process. A source that is about to be switched off stays one. */
   async resetKills(sourceId: string): Promise<void> {
-    await this.database.query('UPDATE deployment SET kills_in_row = 0 WHERE source_id = $1 AND kills_in_row > 0 AND kills_in_row < $2', [
-      sourceId,
-      KILLS_IN_ROW,
-    ]);
+    await this.database.query({
+      name: 'kills-reset',
+      text: 'UPDATE deployment SET kills_in_row = 0 WHERE source_id = $1 AND kills_in_row > 0 AND kills_in_row < $2',
+      values: [sourceId, KILLS_IN_ROW],
+    });
   }
 
   private async load(column: 'source_id' | 'endpoint_key', values: string[]): Promise<Map<string, DeploymentRow>> {

@@ -133,7 +133,8 @@ describe('changes of several sources in one transaction', () => {
       `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value) VALUES ('e', 'dc_1', 'u_1', now(), '{}', '')`,
     );
     await database.query(
-      `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request) VALUES ('r', 'dc_1', 'u_1', now(), '{}')`,
+      `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request, requested_at)
+       VALUES ('r', 'dc_1', 'u_1', now(), '{}', now())`,
     );
     let deletion: Promise<unknown> = Promise.resolve();
     // stands for a deletion that takes minutes

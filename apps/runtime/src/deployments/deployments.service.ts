@@ -47,7 +47,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     const known = changes.filter(({ state, first }) => state.kind === 'source' && !first).map(({ state }) => state.emitter_id);
     const deployed = await this.deployments.lock(transaction, known);
     for (const { state } of changes) await this.removeWaiting(transaction, state);
-    // behind all that takes long: the runs of these sources wait until the transaction ends, and with them those that are stored together with these
+    // behind what takes long: the runs of these sources wait until the transaction ends, and with them those that are stored together with these
     await takeTurns(transaction, known);
     const applied: Applied[] = [];
     for (const change of changes) {
@@ -65,6 +65,7 @@ export class DeploymentsService extends EmitterChangeHandler {
   private async removeWaiting(transaction: Transaction, { kind, emitter_id, deleted, active }: EmitterChange['state']): Promise<void> {
     if (kind !== 'source') return;
     const sourceId = emitter_id as SourceId;
+    if (deleted || !active) await this.retried.deleteUnrequested(transaction, sourceId);
     if (deleted) {
       await this.queue.removeOfSource(transaction, sourceId);
       await this.waiting.deleteOfSource(transaction, sourceId);

@@ -68,13 +68,25 @@ describe('a failed run', () => {
     expect((await fresh.database.query('SELECT requested_at FROM retried_run')).rows).toEqual([{ requested_at: null }]);
   });
 
+  it('is not requested again at the start of a replica before its attempt can have ended', async () => {
+    await fail('r1');
+    await retried.release();
+    expect(await retried.repeatLost(60)).toBe(1);
+    expect(await retried.release()).toBe(0);
+    await fresh.database.query(
+      "UPDATE retried_run SET requested_at = requested_at - interval '1 minute', due_at = now() + interval '1 hour'",
+    );
+    expect(await retried.repeatLost(60)).toBe(1);
+    expect(await retried.release()).toBe(1);
+  });
+
   it('is found by an index among many that wait, if its request may be lost', async () => {
     await fresh.database.query(
       `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request)
        SELECT 'r' || n, 'dc_1', 'u_1', now() + interval '1 hour', '{}' FROM generate_series(1, 20000) AS n`,
     );
     await fresh.database.query('ANALYZE retried_run');
-    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${REPEAT_LOST}`);
+    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${REPEAT_LOST.replaceAll('$1', '60')}`);
     expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('retried_run_requested');
   });
 

@@ -53,11 +53,12 @@ export interface EndedAttempt {
  * SQL: requests attempts again that have been requested, have not ended and wait nowhere. Reads no requests of attempts that wait, because they may be
  * gigabytes. The previous version does not reset `requested_at`, so the time of the attempt decides, too.
  * A locked one ends at this moment: waiting for it could be a deadlock.
+ * @param $1 seconds which have to pass after a request
  */
 export const REPEAT_LOST = `
-  UPDATE retried_run SET due_at = now() WHERE first_run_id IN (
+  UPDATE retried_run SET due_at = greatest(now(), requested_at + make_interval(secs => $1)) WHERE first_run_id IN (
     SELECT first_run_id FROM retried_run
-    WHERE requested_at IS NOT NULL AND due_at > now() AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
+    WHERE requested_at IS NOT NULL AND due_at > greatest(now(), requested_at + make_interval(secs => $1)) AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
       AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')
     FOR UPDATE SKIP LOCKED)`;
 
@@ -152,8 +153,8 @@ export class RetriedRunsRepository extends DueRows {
   }
 
   /** Requests attempts again that have been requested, have not ended and wait nowhere, because Kafka has lost requests. Returns their number. */
-  async repeatLost(): Promise<number> {
-    const { rowCount } = await this.database.query(REPEAT_LOST);
+  async repeatLost(seconds = 0): Promise<number> {
+    const { rowCount } = await this.database.query(REPEAT_LOST, [seconds]);
     return rowCount ?? 0;
   }
 
@@ -165,6 +166,16 @@ export class RetriedRunsRepository extends DueRows {
       values: [firstRunIds],
     });
     return new Set(rows.map(({ id }) => id));
+  }
+
+  /** Deletes those whose next attempt has not been requested: no run that is in progress will change them. */
+  async deleteUnrequested(transaction: Transaction, sourceId: SourceId): Promise<void> {
+    await transaction.query({
+      name: 'retries-delete-unrequested',
+      text: `DELETE FROM retried_run WHERE first_run_id IN (
+               SELECT first_run_id FROM retried_run WHERE source_id = $1 AND requested_at IS NULL FOR UPDATE SKIP LOCKED)`,
+      values: [sourceId],
+    });
   }
 
   /** Leaves locked ones, which end or are requested at this moment: waiting for them could be a deadlock. Their next attempts are skipped. */

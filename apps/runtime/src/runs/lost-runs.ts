@@ -41,8 +41,8 @@ export class LostRuns implements OnModuleInit, OnApplicationBootstrap, OnApplica
     this.stop();
   }
 
-  /** @param seconds which have to pass after the request of a tick's run */
+  /** @param seconds which have to pass after the request for a run */
   private async repeat(seconds = 0): Promise<{ timers: number; attempts: number }> {
-    return { timers: await this.timers.repeatLost(seconds), attempts: await this.retried.repeatLost() };
+    return { timers: await this.timers.repeatLost(seconds), attempts: await this.retried.repeatLost(seconds) };
   }
 }

@@ -282,9 +282,15 @@ export class RunQueue implements BeforeApplicationShutdown {
     const share = this.readyBytes < READY_BYTES ? Math.max(1, Math.floor((READY_PER_RUN * this.config.concurrency) / accounts)) : 1;
     const limit = Math.min(READY_PER_ACCOUNT, share) - readyOf(account);
     if (limit <= 0) return;
+    const hooksOnly = this.emitsTooMuch(id);
+    if (hooksOnly && account.leasedAt === -Infinity && (await this.nextHooks(id, account, limit)).length === 0) {
+      // as most accounts that are full: they need no lease
+      account.refillBelow = 0;
+      return;
+    }
     if (performance.now() - account.leasedAt >= LEASE_KNOWN_MS && !(await this.lease(id, account))) return;
     let read = 0;
-    for (const run of await this.next(id, account, limit)) {
+    for (const run of await (hooksOnly ? this.nextHooks(id, account, limit) : this.next(id, account, limit))) {
       const { run_id } = run.request;
       read += run.bytes;
       // a run that Kafka has delivered again is in its lane already
@@ -310,13 +316,16 @@ export class RunQueue implements BeforeApplicationShutdown {
     return isOurs;
   }
 
-  /** The next runs, of sources behind those of the last call; behind the last source, it begins again. Hooks only, while the account emits too much. */
+  /** Those that may run while the account emits too much. */
+  private nextHooks(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
+    return this.queue.nextHooks(id, [...account.stored.keys()], { replica: this.replica, limit });
+  }
+
+  /** The next runs, of sources behind those of the last call; behind the last source, it begins again. */
   private async next(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
-    const taken = [...account.stored.keys()];
-    if (this.emitsTooMuch(id)) return this.queue.nextHooks(id, taken, { replica: this.replica, limit });
     for (;;) {
       const { after } = account;
-      const next = await this.queue.next(id, taken, {
+      const next = await this.queue.next(id, [...account.stored.keys()], {
         replica: this.replica,
         perSource: TAKEN_PER_SOURCE,
         limit,

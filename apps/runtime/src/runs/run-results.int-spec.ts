@@ -42,7 +42,7 @@ const resultsWith = (messages: FakeMessages) =>
   new RunResults(none, none, none, deployments, messages as unknown as Messages, none, none, createLog('test', 'silent'));
 const found = async () => (await deployments.find(SOURCE))!;
 const sourceOf = (row: DeploymentRow, concurrency = 1) =>
-  ({ state: deployedState(row), killsInRow: row.kills_in_row, description: { concurrency } }) as RunSource;
+  ({ state: deployedState(row), killsInRow: row.kills_in_row, description: { concurrency, dedupe: null } }) as RunSource;
 
 describe('a source whose runs may overlap', () => {
   let version = 100;

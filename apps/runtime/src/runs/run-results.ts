@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
-import { type RunRequest, switchOffSource, Unavailable } from '#contracts';
+import { type RunRequest, runsAtATime, switchOffSource, Unavailable } from '#contracts';
 import { isOfData, isTransient } from '#database';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
@@ -30,8 +30,10 @@ export interface StoredSource extends Pick<RunSource, 'state'> {
   description: Pick<ComponentDescription, 'dedupe' | 'retries'>;
 }
 
-/** Called before each attempt to write a changed state. */
+/** Called before each attempt to write a changed state. Throws Outdated if the run has read another state than that which would be overwritten. */
 export type BeforeWrite = () => Promise<void>;
+
+class Outdated extends Unavailable {}
 
 /** The stored state before a run, and the effects after it. */
 @Injectable()
@@ -68,12 +70,12 @@ export class RunResults {
     return isDone ? null : { db, dedupe };
   }
 
-  /** For a run whose lock was lost. Throws if another run has changed the state that this one has read: it would be overwritten. */
+  /** For a run whose lock was lost. Throws Outdated if another run has changed the state that this one has read. */
   async check(run: DueRun, source: RunSource, before: StateBefore): Promise<void> {
     const now = await this.before(run, source);
     if (!now || isDeepStrictEqual(now, before)) return;
     this.log.warn({ run_id: run.run_id, source_id: run.source_id }, 'run.outdated');
-    throw new Unavailable('another run has changed the state of the source');
+    throw new Outdated('another run has changed the state of the source');
   }
 
   /** For a run that is not executed. It is listed unless its source does not exist. `reports`: for `$errors`. */
@@ -95,11 +97,21 @@ export class RunResults {
     return effects;
   }
 
-  /** Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead. */
-  async store(run: DueRun, source: StoredSource, outcome: RunOutcome, effects: RunEffects, ready?: BeforeWrite): Promise<boolean> {
+  /**
+   * Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead. Throws Unavailable if the
+   * state is outdated: the run is repeated, unless its component has responded already. Then all but the state is stored.
+   */
+  async store(
+    run: DueRun,
+    source: StoredSource,
+    outcome: RunOutcome,
+    effects: RunEffects,
+    { ready, hasResponded = false }: { ready?: BeforeWrite; hasResponded?: boolean } = {},
+  ): Promise<boolean> {
     try {
       return await this.write(run, effects, ready);
     } catch (error) {
+      if (error instanceof Outdated && hasResponded) return this.write(run, { ...effects, db: {}, dedupe: null });
       if (!isOfData(error)) throw error;
       this.log.error({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.not-kept');
       const { effects: report } = await this.effectsOf(run, { ...source, description: { dedupe: null } }, notKept(outcome), {});
@@ -114,7 +126,7 @@ export class RunResults {
   async countKill(run: DueRun, { state, killsInRow, description }: RunSource, status: RunStatus): Promise<void> {
     if (!KILLED.includes(status)) {
       // other runs may have been counted while this one was in progress
-      const mayBeCounted = killsInRow > 0 || (!run.hook && description.concurrency > 1);
+      const mayBeCounted = killsInRow > 0 || (!run.hook && runsAtATime(description) > 1);
       return mayBeCounted ? this.deployments.resetKills(state.source_id) : undefined;
     }
     const before = run.hook ? KILLS_IN_ROW : killsInRow;
@@ -152,8 +164,7 @@ export class RunResults {
     const changesState = effects.dedupe !== null || Object.keys(effects.db).length > 0;
     for (let pause = 100; ; pause *= 2) {
       try {
-        if (changesState) await ready?.();
-        return await this.runs.finish(run, effects);
+        return await this.runs.finish(run, effects, changesState ? ready : undefined);
       } catch (error) {
         if (!isTransient(error) || pause > LONGEST_PAUSE_MS) throw error;
         this.log.warn({ run_id: run.run_id, err: error }, 'run.not-written');

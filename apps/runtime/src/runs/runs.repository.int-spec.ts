@@ -211,7 +211,8 @@ describe('the effects of a run', () => {
     expect(await state.loadDb(SOURCE)).toEqual(expected);
   });
 
-  it('are stored with those of other accounts while the source is switched off, although it has timers and retried runs', async () => {
+  /** Applies a version of the source, which has two timers. */
+  const deployer = () => {
     const { database } = fresh;
     const deployments = new DeploymentsService(
       new DeploymentsRepository(database),
@@ -229,6 +230,12 @@ describe('the effects of a run', () => {
     });
     const apply = (...args: Parameters<typeof change>) =>
       database.transaction((transaction) => deployments.emittersChanged(transaction, [change(...args)]));
+    return apply;
+  };
+
+  it('are stored with those of other accounts while the source is switched off, although it has timers and retried runs', async () => {
+    const { database } = fresh;
+    const apply = deployer();
     await apply(1, true, true);
     await database.query("UPDATE timer SET run_id = 'tick', resume_at = now() WHERE prop = 'b'");
     await database.query(
@@ -248,6 +255,26 @@ describe('the effects of a run', () => {
     await switchedOff;
     const { rows } = await database.query('SELECT FROM timer UNION ALL SELECT FROM retried_run');
     expect(rows).toEqual([]);
+  });
+
+  it('are stored while many retried runs of the source that wait are deleted, because it is switched off', async () => {
+    const { database } = fresh;
+    const apply = deployer();
+    await apply(1, true, true);
+    await database.query(
+      `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request) VALUES ('r', 'dc_1', 'u_1', now(), '{}')`,
+    );
+    // makes the deletion take long
+    await database.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN OLD; END';
+      CREATE TRIGGER wait BEFORE DELETE ON retried_run FOR EACH ROW EXECUTE FUNCTION wait()`);
+    const unblock = await blockRows('SELECT pg_advisory_xact_lock(7)');
+    const switchedOff = apply(2, false, false);
+    await untilLocked(fresh);
+    expect(await finish('r1', { db: { a: '1' } })).toBe(true);
+    await unblock();
+    await switchedOff;
+    await database.query('DROP FUNCTION wait CASCADE');
+    expect((await database.query('SELECT FROM retried_run')).rows).toEqual([]);
   });
 
   it('the last run of a source deletes the state that the source kept', async () => {

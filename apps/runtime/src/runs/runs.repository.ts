@@ -89,9 +89,11 @@ export class RunsRepository {
   /**
    * Writes the run's effects, each table through its repository, in one transaction with other runs that end at the same time, or in a separate one if
    * they are large. Returns false if they are already written: a run is executed at least once.
+   *
+   * @param ready called when it is the turn of a run that has to wait for it, before the transaction
    */
-  async finish(run: EndedRun['run'], effects: RunEffects): Promise<boolean> {
-    const written = await (isLarge(effects) ? this.writeLarge({ run, effects }) : this.writeSmall({ run, effects }));
+  async finish(run: EndedRun['run'], effects: RunEffects, ready?: () => Promise<void>): Promise<boolean> {
+    const written = await (isLarge(effects) ? this.writeLarge({ run, effects }, ready) : this.writeSmall({ run, effects }, ready));
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
   }
@@ -119,27 +121,30 @@ export class RunsRepository {
     });
   }
 
-  private async writeLarge(run: RunWithEffects): Promise<boolean> {
+  private async writeLarge(run: RunWithEffects, ready?: () => Promise<void>): Promise<boolean> {
     const { owner_id } = run.run;
     const count = (change: number) => this.largeOf.set(owner_id, (this.largeOf.get(owner_id) ?? 0) + change);
     count(1);
     try {
-      return await this.writeInTurn(run);
+      return await this.writeInTurn(run, ready);
     } finally {
       if (count(-1).get(owner_id) === 0) this.largeOf.delete(owner_id);
     }
   }
 
   /** Together with others, unless it may wait for a large outcome of its account, which locks the same rows: the others would wait, too. */
-  private writeSmall(run: RunWithEffects): Promise<boolean> {
+  private async writeSmall(run: RunWithEffects, ready?: () => Promise<void>): Promise<boolean> {
     const mayWait = this.largeOf.has(run.run.owner_id) && !isStoredAtOnce(run);
-    return mayWait ? this.writeInTurn(run) : this.ended.add(run);
+    if (mayWait) return this.writeInTurn(run, ready);
+    await ready?.();
+    return this.ended.add(run);
   }
 
   /** One at a time of an account; the accounts take turns. */
-  private writeInTurn(run: RunWithEffects): Promise<boolean> {
-    return this.large.execute(run.run.owner_id, () =>
-      this.database.transaction(async (transaction) => {
+  private writeInTurn(run: RunWithEffects, ready?: () => Promise<void>): Promise<boolean> {
+    return this.large.execute(run.run.owner_id, async () => {
+      await ready?.();
+      return this.database.transaction(async (transaction) => {
         const { records, ...ended } = endedRun(run);
         const [isNew = false] = await this.end(transaction, [{ ...ended, records: [] }]);
         if (!isNew) return false;
@@ -147,8 +152,8 @@ export class RunsRepository {
         for (const share of shares(records)) await addToOutbox(transaction, share);
         await this.apply(transaction, [run]);
         return true;
-      }),
-    );
+      });
+    });
   }
 
   /** Writes what runs that have ended change in other tables. */

@@ -40,7 +40,7 @@ const DEPLOYED = {
 
 interface Fakes {
   get: () => Promise<unknown>;
-  finish?: (run: unknown, effects: RunEffects) => Promise<boolean>;
+  finish?: (run: unknown, effects: RunEffects, ready?: () => Promise<void>) => Promise<boolean>;
   done?: Pick<RunsRepository, 'resumeTimer'>;
   deployed?: Partial<DeploymentRow>;
   messages?: FakeMessages;
@@ -72,7 +72,7 @@ const serviceWith = async ({ get, finish, done, deployed, execute, ...others }: 
       { provide: RunLanes, useValue: { learn: () => {} } },
       { provide: SandboxRuns, useValue: { execute } },
       { provide: Messages, useValue: messages },
-      { provide: DeploymentsRepository, useValue: { countKill: async () => 1 } },
+      { provide: DeploymentsRepository, useValue: {} },
       { provide: SourceStateRepository, useValue: others.state ?? {} },
       { provide: SourceLocks, useValue: others.locks ?? {} },
     ],
@@ -155,10 +155,14 @@ describe('a run that the end of the service has interrupted', () => {
 });
 
 describe('a run whose lock is lost while its code runs', () => {
-  const storedWith = async (states: Record<string, string>[], watch: RunWatch = {}, failures: Error[] = []) => {
+  const storedWith = async (
+    states: Record<string, string>[],
+    watch: RunWatch = {},
+    { failures = [], responded = false }: { failures?: Error[]; responded?: boolean } = {},
+  ) => {
     const outcome: RunOutcome = {
       ...{ status: 'ok', error: null, emits: [], logs: [], db: { n: '2' } },
-      ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
+      ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded },
     };
     const stored: unknown[] = [];
     const service = await serviceWith({
@@ -166,7 +170,8 @@ describe('a run whose lock is lost while its code runs', () => {
         component: { hash: 'h', code: '' },
         description: { dedupe: null, concurrency: 1, hooks: [], configurable_props: [{ name: 'db', type: '$.service.db' }] },
       }),
-      finish: async (_, { db }) => {
+      finish: async (_, { db }, ready) => {
+        await ready?.();
         const failure = failures.shift();
         if (failure) throw failure;
         return stored.push(db) > 0;
@@ -192,28 +197,16 @@ describe('a run whose lock is lost while its code runs', () => {
 
   it('is not stored if another run changes the state while the database cannot be written', async () => {
     const down = Object.assign(new Error('the server restarts'), { code: '57P01' });
-    expect(await storedWith([{ n: '1' }, { n: '1' }, { n: '5' }], {}, [down])).toEqual({ result: expect.any(Unavailable), stored: [] });
+    expect(await storedWith([{ n: '1' }, { n: '1' }, { n: '5' }], {}, { failures: [down] })).toEqual({
+      result: expect.any(Unavailable),
+      stored: [],
+    });
   });
-});
 
-it.each([
-  ['lets the next run of its source begin while its outcome is stored', 'ok', ['outcome', 'stored']],
-  ['does not let the next run of its source begin before it is counted if it has ended its process', 'memory', ['stored']],
-] as const)('%s', async (_, status, expected) => {
-  const steps: string[] = [];
-  const service = await serviceWith({
-    get: async () => ({
-      component: { hash: 'h', code: '' },
-      description: { dedupe: null, concurrency: 1, hooks: [], configurable_props: [] },
-    }),
-    finish: async () => steps.push('stored') > 0,
-    execute: async () => ({
-      ...{ status, error: null, emits: [], logs: [], db: {} },
-      ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
-    }),
+  it('is stored without the state if another run has changed that, and the component has responded', async () => {
+    const stored = await storedWith([{ n: '1' }, { n: '5' }], { onRespond: () => {} }, { responded: true });
+    expect(stored).toEqual({ result: 'ok', stored: [{}] });
   });
-  await service.execute(RUN, { onOutcome: () => void steps.push('outcome') });
-  expect(steps).toEqual(expected);
 });
 
 describe('a run whose client has left', () => {

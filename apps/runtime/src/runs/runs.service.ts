@@ -5,7 +5,7 @@ import type { AccountRecord } from '#outbox';
 import { Stats } from '#stats';
 import { AccountPace, RUN_UNITS } from '#fairness';
 import { Quotas } from '../quotas/quotas.js';
-import { type HttpReply, isInterrupted, KILLED, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
+import { type HttpReply, isInterrupted, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
 import { isLarge, type StateBefore } from './run-cost.js';
 import { KILLS_IN_ROW } from '../deployments/deployments.repository.js';
 import { type BeforeWrite, RunResults, type StoredSource } from './run-results.js';
@@ -19,10 +19,7 @@ import { type KeepLock, SourceLocks } from './source-locks.js';
 /** Called while a run is carried out. */
 export interface RunWatch {
   onRespond?(reply: HttpReply): void;
-  /**
-   * The sandbox is done with it, and its outcome is being stored. Not called for a large one: until it is stored, it occupies memory. Nor if the run ended its
-   * process: the next run begins when that is counted.
-   */
+  /** The sandbox is done with it, and its outcome is being stored. Not called for a large one: until it is stored, it occupies memory. */
   onOutcome?(): void;
   /** Whether nobody waits for the response any more: the run does not begin, because the client may have repeated its request. */
   hasLeft?(): boolean;
@@ -96,7 +93,8 @@ export class RunsService {
     const wasInterrupted = isInterrupted(outcome);
     // another process repeats it; nobody repeats a run that responds to a request itself, so that is stored as it ended
     if (wasInterrupted && !onRespond) throw new Unavailable('the runtime was stopped while the code ran');
-    await this.store(run, source, outcome, before, { onOutcome, ready: () => keepLock(() => this.results.check(run, source, before)) });
+    const ready = () => keepLock(() => this.results.check(run, source, before));
+    await this.store(run, source, outcome, before, { onOutcome, ready, hasResponded: outcome.responded && !held });
     if (held) onRespond?.(held);
     if (!wasInterrupted) await this.results.countKill(run, source, outcome.status);
     return outcome.status;
@@ -114,11 +112,11 @@ export class RunsService {
     source: StoredSource,
     outcome: RunOutcome,
     before: StateBefore,
-    { onOutcome, ready }: Pick<RunWatch, 'onOutcome'> & { ready?: BeforeWrite } = {},
+    { onOutcome, ...storing }: Pick<RunWatch, 'onOutcome'> & { ready?: BeforeWrite; hasResponded?: boolean } = {},
   ): Promise<void> {
     const effects = await this.results.effects(run, source, outcome, before);
-    if (!isLarge(effects) && !KILLED.includes(outcome.status)) onOutcome?.();
-    const written = await this.results.store(run, source, outcome, effects, ready);
+    if (!isLarge(effects)) onOutcome?.();
+    const written = await this.results.store(run, source, outcome, effects, storing);
     if (written) this.stats.countEnded(run.source_id, { durationMs: outcome.wallMs, failed: outcome.status !== 'ok' });
     this.logFinished(run, outcome, written);
   }

@@ -525,7 +525,7 @@ export type EventListener = {
     listener_id: string;
     kind: 'webhook' | 'source' | 'workflow';
     /**
-     * Of a webhook; null until the delivery is stored.
+     * Of a webhook; null until the delivery is stored or has succeeded.
      */
     delivery_id: string | null;
     /**

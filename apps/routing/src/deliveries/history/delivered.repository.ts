@@ -173,7 +173,8 @@ export class DeliveredRepository {
                WHERE owner_id = $1 AND listener_id = $2 AND stream = ANY ($4)
                  AND emitter_id = ANY (ARRAY[$3, CASE emitter.kind WHEN 'source' THEN 'dc_*' ELSE 'p_*' END, $1])) AS subscription_id,
               EXISTS (SELECT FROM delivered WHERE webhook_id = $2 AND ${hasLater('$3::text', '$5', '$6')}) AS is_beyond
-       FROM emitter WHERE id = $3 AND owner_id = $1 AND NOT deleted`,
+       FROM emitter WHERE id = $3 AND owner_id = $1 AND NOT deleted AND created_at_ms <= $5
+         AND NOT EXISTS (SELECT FROM postponed_event WHERE ms = $5 AND seq = $6)`,
       [ownerId, webhookId, emitterId, stream.startsWith('$') ? [stream] : [stream, EVERY_STREAM], ms, seq],
     );
     const [found] = rows;

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import {
   cursorOf,
   type DeliveryReference,
-  type EmitterId,
   idOfCursor,
   Invalid,
   type ListDeliveries,
@@ -16,7 +15,7 @@ import {
   type WebhookDelivery,
   type WebhookId,
 } from '#contracts';
-import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace } from '#events';
+import { AFTER_ALL, BEFORE_ALL, type EmittedEvent, eventIdOf, type EventPlace } from '#events';
 import { LimitPerKey } from '#limits';
 import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
@@ -26,6 +25,8 @@ import { deliveryIdOf, placeOfDelivery } from '../delivery-id.js';
 import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 
+/** Longer than Kafka keeps events (libs/contracts/src/topics.ts), in ms. */
+const LOG_KEPT_MS = 8 * 24 * 3_600_000;
 /** Recoveries of one account at a time: with millions of deliveries, each occupies a connection to the database for minutes. */
 const RECOVERED_AT_ONCE = 4;
 
@@ -80,11 +81,11 @@ export class DeliveriesService {
     const entry = await this.delivered.find(owner_id, webhook_id, place);
     // with a deleted emitter, the events of its deliveries are gone
     if (!entry && parked) throw gone(id);
-    const emitterId = entry?.emitter_id ?? (await this.emitterOfUnlisted(owner_id, webhook_id, place));
-    if (emitterId === undefined) throw new NotFound('delivery', id);
+    const unlisted = entry ? undefined : await this.findUnlisted(owner_id, webhook_id, place);
+    if (!entry && !unlisted) throw new NotFound('delivery', id);
     // a delivery that is parked is retried whatever waits: only this one adds a row
     await this.full.refuseFull(owner_id);
-    const event = await this.recorded.find(owner_id, emitterId, place);
+    const event = entry ? await this.recorded.find(owner_id, entry.emitter_id, place) : await this.unlessDeleted(owner_id, unlisted!);
     if (!event) throw gone(id);
     const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), { attempts: entry?.attempts ?? [], fresh: false });
     if (!again) throw new NotFound('webhook', webhook_id);
@@ -93,10 +94,17 @@ export class DeliveriesService {
     return pendingOrFailed(again, webhook_id);
   }
 
-  /** The emitter of an event that was delivered to the webhook, although this is not listed any more: as far as the log and the subscriptions show. */
-  private async emitterOfUnlisted(ownerId: UserId, webhookId: WebhookId, place: EventPlace): Promise<EmitterId | undefined> {
+  /** The event of a delivery that is not listed any more: as far as the log and the subscriptions show that there was one. */
+  private async findUnlisted(ownerId: UserId, webhookId: WebhookId, place: EventPlace): Promise<EmittedEvent | undefined> {
+    // Kafka has deleted it, and to look would take a consumer
+    if (place.ms < Date.now() - LOG_KEPT_MS) return undefined;
     const event = await this.recorded.at(ownerId, place);
-    return event && (await this.delivered.hasPassed(ownerId, webhookId, event)) ? event.emitterId : undefined;
+    return event && (await this.delivered.hasPassed(ownerId, webhookId, event)) ? event : undefined;
+  }
+
+  private async unlessDeleted(ownerId: UserId, event: EmittedEvent): Promise<EmittedEvent | undefined> {
+    const { emitterId, stream, place } = event;
+    return (await this.recorded.isDeleted(ownerId, emitterId, stream, place)) ? undefined : event;
   }
 
   async recover({ owner_id, webhook_id, since_ms }: RecoverDeliveries): Promise<{ count: number }> {
