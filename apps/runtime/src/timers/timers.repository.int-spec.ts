@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Schedule } from '#contracts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import pg from 'pg';
+import type { Schedule, UserId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
@@ -36,6 +37,20 @@ const claim = async (next: () => Date | null = inAMinute): Promise<DueTimer[]> =
   });
   return claimed;
 };
+
+/** The prepared statements that this work executes, by their names. */
+async function statementsOf(work: () => Promise<void>): Promise<Map<string, { text: string; values: unknown[] }>> {
+  const query = jest.spyOn(pg.Client.prototype, 'query');
+  await work();
+  const { calls } = query.mock;
+  query.mockRestore();
+  return new Map(
+    calls.flatMap(([statement]: unknown[]) => {
+      const { name, text, values } = statement as { name?: string; text: string; values: unknown[] };
+      return name ? [[name, { text, values }]] : [];
+    }),
+  );
+}
 
 describe('a due timer', () => {
   it('is claimed by one of several replicas', async () => {
@@ -142,13 +157,35 @@ describe('a due timer', () => {
     expect(await timers.msToNext()).toBeNull();
   });
 
-  it('is found by its index among many', async () => {
+  it('is found by an index among many, also while an account is full', async () => {
     await set(20_000, -600);
-    await fresh.database.query('ANALYZE timer');
-    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(
-      'EXPLAIN SELECT * FROM timer WHERE next_run_at <= now() ORDER BY next_run_at LIMIT 500',
+    await fresh.database.query(
+      `UPDATE timer SET account_id = 'u_full', next_run_at = now() - interval '1 hour' WHERE substr(source_id, 4)::int <= 600`,
     );
-    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('timer_due');
+    await fresh.database.query(`UPDATE timer SET next_run_at = now() WHERE substr(source_id, 4)::int BETWEEN 601 AND 1200`);
+    await fresh.database.query('ANALYZE timer');
+    const statements = await statementsOf(async () => {
+      for (const without of [[], ['u_full']] as UserId[][]) {
+        await timers.msToNext(without);
+        await timers.claimDue(without, async (_, due) => due.map(inAMinute));
+      }
+    });
+    const indexes: Record<string, string[]> = {};
+    for (const [name, { text, values }] of statements) {
+      const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, values);
+      const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+      expect(plan).not.toContain('Seq Scan on timer');
+      indexes[name] = [...new Set([...plan.matchAll(/using (timer_\w+)/g)].map(([, index]) => index!))];
+    }
+    expect(indexes).toEqual({
+      'timers-first': ['timer_due'],
+      'timers-first-of-others': ['timer_due'],
+      'timers-oldest': ['timer_due'],
+      'timers-oldest-of-others': ['timer_due'],
+      'timers-turns': ['timer_turn'],
+      'timers-due': [expect.any(String)],
+      'timers-next': ['timer_pkey'],
+    });
   });
 
   it('gets its account with its next tick if an older version has set it', async () => {
