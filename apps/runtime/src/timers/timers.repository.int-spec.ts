@@ -195,6 +195,15 @@ describe('a due timer', () => {
     expect(await claim()).toHaveLength(1);
     expect((await fresh.database.query('SELECT account_id FROM timer')).rows).toEqual([{ account_id: 'u_1' }]);
   });
+
+  it('is not looked at again and again if an older version has set it and its account is full', async () => {
+    await set(600);
+    await fresh.database.query('UPDATE timer SET account_id = NULL');
+    const full = ['u_1'] as UserId[];
+    expect(await timers.claimDue(full, async () => [])).toBe(0);
+    expect(await timers.msToNext(full)).toBeNull();
+    expect((await claim()).length).toBeGreaterThanOrEqual(500);
+  });
 });
 
 it('only the first ticks of new and changed timers are computed when the timers of a source are set', async () => {

@@ -12,7 +12,7 @@ export interface DueTimer {
   next_run_at: Date;
 }
 
-type TimerKey = Pick<DueTimer, 'source_id' | 'prop'> & { id: string };
+type TimerKey = Pick<DueTimer, 'source_id' | 'prop'> & { id: string; account_id: UserId | null };
 
 /** How long a timer waits for the end of its run before it requests it again. A request for a run is lost only if the topic is. */
 const GIVE_UP = '1 hour';
@@ -40,7 +40,7 @@ export class TimersRepository extends DueRows {
   private readonly batches = new FairBatches<TimerKey>({
     name: 'timers',
     table: 'timer',
-    columns: `source_id, prop, source_id || '.' || prop AS id`,
+    columns: `source_id, prop, account_id, source_id || '.' || prop AS id`,
     key: 'id',
     order: 'next_run_at',
     bytes: 'pg_column_size(schedule)',
@@ -63,6 +63,7 @@ export class TimersRepository extends DueRows {
   ): Promise<number> {
     const { rows: found } = await this.batches.next(this.database, without);
     if (found.length === 0) return 0;
+    if (found.some(({ account_id }) => account_id === null)) await this.nameAccounts();
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer & { now: Date }>({
         name: 'timers-due',
@@ -76,16 +77,10 @@ export class TimersRepository extends DueRows {
       const next = await tick(transaction, rows, first.now);
       await transaction.query({
         name: 'timers-next',
-        text: `UPDATE timer t SET next_run_at = now() + interval '${GIVE_UP}', resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id, account_id = n.account_id
-               FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[]) AS n (source_id, prop, at, run_id, account_id)
+        text: `UPDATE timer t SET next_run_at = now() + interval '${GIVE_UP}', resume_at = coalesce(n.at, 'infinity'), run_id = n.run_id
+               FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) AS n (source_id, prop, at, run_id)
                WHERE t.source_id = n.source_id AND t.prop = n.prop`,
-        values: [
-          rows.map(({ source_id }) => source_id),
-          rows.map(({ prop }) => prop),
-          next,
-          rows.map(tickRunId),
-          rows.map(({ owner_id }) => owner_id),
-        ],
+        values: [rows.map(({ source_id }) => source_id), rows.map(({ prop }) => prop), next, rows.map(tickRunId)],
       });
       return rows.length;
     });
@@ -191,6 +186,18 @@ export class TimersRepository extends DueRows {
     // steps over the timers of those accounts: that is much faster than stepping from account to account, unless there are millions
     const others = '(account_id IS NULL OR account_id <> ALL ($1))';
     return msToFirst(this.database, 'timers-first-of-others', firstOf(others), [without]);
+  }
+
+  /**
+   * Names the accounts of timers that an older version has set, without those that another replica changes now. While such a timer is due, accounts
+   * do not take turns, and `msToNext` does not see that its account may be full.
+   */
+  private async nameAccounts(): Promise<void> {
+    await this.database.query(
+      `UPDATE timer t SET account_id = named.owner_id FROM (
+         SELECT source_id, prop, owner_id FROM timer JOIN deployment USING (source_id) WHERE account_id IS NULL FOR UPDATE OF timer SKIP LOCKED
+       ) AS named WHERE t.source_id = named.source_id AND t.prop = named.prop`,
+    );
   }
 }
 
