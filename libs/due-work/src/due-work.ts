@@ -38,7 +38,7 @@ export async function msToFirst(session: Session, name: string, text: string, va
 
 /** Handles the rows of a table when they become due, in batches: a full batch is followed by the next one at once. Replicas share the work. */
 export abstract class DueWork implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private stopping = false;
+  protected stopping = false;
   private work: Promise<void> = Promise.resolve();
   /** When a row is due that was written since the last look, in ms. */
   private nextAt = Infinity;

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Session } from '#database';
 import { createLog } from '#observability';
@@ -24,6 +25,32 @@ it('lets other work have its turn while it computes the ticks of many timers', a
   expect(turns).toBeGreaterThan(20);
   expect(ticks).toHaveLength(500);
   expect(new Set(ticks.map((at) => at?.getUTCHours()))).toEqual(new Set([1]));
+});
+
+it('does not correct further timers when the process stops, and ends its statement before', async () => {
+  let running = 0;
+  let pages = 0;
+  const timers: Pick<TimersRepository, 'listen' | 'msToNext' | 'distant' | 'bringForward'> = {
+    listen: () => {},
+    msToNext: async () => null,
+    distant: async () => {
+      running++;
+      await nextTurn();
+      running--;
+      pages++;
+      const now = new Date();
+      return [{ source_id: 'dc_1', prop: 'timer', schedule: { interval_seconds: 1, cron: null }, next_run_at: now, now }];
+    },
+    bringForward: async () => 0,
+  };
+  const ticker = new Ticker(timers as TimersRepository, { list: () => [] } as unknown as WaitingData, createLog('test', 'silent'));
+  ticker.onApplicationBootstrap();
+  while (pages < 3) await nextTurn();
+  await ticker.beforeApplicationShutdown();
+  expect(running).toBe(0);
+  const before = pages;
+  await ticker.correct();
+  expect(pages).toBe(before);
 });
 
 it('passes the time of the tick to the run, so that consecutive ticks of a timer differ even if one is late', () => {

@@ -26,6 +26,8 @@ const CORRECTED = 500;
  */
 @Injectable()
 export class Ticker extends DueWork {
+  private correction: Promise<void> = Promise.resolve();
+
   constructor(
     private readonly timers: TimersRepository,
     private readonly own: WaitingData,
@@ -62,23 +64,33 @@ export class Ticker extends DueWork {
 
   /** While the clock of the database was ahead, ticks may have been set that are far too late. They would keep their timers silent for as long. */
   @Interval(HOUR_MS)
-  async correct(): Promise<void> {
-    try {
-      let corrected = 0;
-      let timers = await this.timers.distant({ source_id: '' as SourceId, prop: '' }, CORRECTED);
-      for (; timers.length > 0; timers = await this.timers.distant(timers.at(-1)!, CORRECTED)) {
-        const ticks = [];
-        for (const [index, { source_id, prop, schedule, next_run_at, now }] of timers.entries()) {
-          if (index % SLICE === SLICE - 1) await nextTurn();
-          const at = firstTick(schedule, phaseOf(source_id, prop), new Date(now.getTime() + TOLERANCE_MS));
-          if (at && at < next_run_at) ticks.push({ source_id, prop, at });
-        }
-        if (ticks.length > 0) corrected += await this.timers.bringForward(ticks);
+  correct(): Promise<void> {
+    this.correction = this.correctAll().catch((error: Error) => this.log.warn({ err: error }, 'timers.not-corrected'));
+    return this.correction;
+  }
+
+  private async correctAll(): Promise<void> {
+    let corrected = 0;
+    let after = { source_id: '' as SourceId, prop: '' };
+    while (!this.stopping) {
+      const timers = await this.timers.distant(after, CORRECTED);
+      if (timers.length === 0) break;
+      const ticks = [];
+      for (const [index, { source_id, prop, schedule, next_run_at, now }] of timers.entries()) {
+        if (index % SLICE === SLICE - 1) await nextTurn();
+        const at = firstTick(schedule, phaseOf(source_id, prop), new Date(now.getTime() + TOLERANCE_MS));
+        if (at && at < next_run_at) ticks.push({ source_id, prop, next_run_at, at });
       }
-      if (corrected > 0) this.log.warn({ timers: corrected, reason: 'the clock of the database was ahead' }, 'timers.corrected');
-    } catch (error) {
-      this.log.warn({ err: error }, 'timers.not-corrected');
+      if (ticks.length > 0) corrected += await this.timers.bringForward(ticks);
+      after = timers.at(-1)!;
     }
+    if (corrected > 0) this.log.warn({ timers: corrected, reason: 'the clock of the database was ahead' }, 'timers.corrected');
+  }
+
+  /** The pool of connections closes after this: a correction would fail. */
+  override async beforeApplicationShutdown(): Promise<void> {
+    await super.beforeApplicationShutdown();
+    await this.correction;
   }
 
   private full(): UserId[] {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import pg from 'pg';
-import type { Schedule, UserId } from '#contracts';
+import type { Schedule, SourceId, UserId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { type DueTimer, tickRunId, TimersRepository } from './timers.repository.js';
@@ -204,6 +204,18 @@ describe('a due timer', () => {
     expect(await timers.msToNext(full)).toBeNull();
     expect((await claim()).length).toBeGreaterThanOrEqual(500);
   });
+});
+
+it('a timer whose schedule changes while its tick is corrected keeps the new tick', async () => {
+  await set(1, -86_400);
+  await fresh.database.query("UPDATE timer SET next_run_at = date_trunc('milliseconds', next_run_at)");
+  const [late] = await timers.distant({ source_id: '' as SourceId, prop: '' }, 1);
+  const changed = new Date(Date.now() + 7_200_000);
+  await fresh.database.transaction((transaction) =>
+    timers.put(transaction, { source_id: 'dc_1', owner_id: 'u_1' }, { timer: { interval_seconds: 7200, cron: null } }, () => changed),
+  );
+  expect(await timers.bringForward([{ ...late!, at: inAMinute() }])).toBe(0);
+  expect((await fresh.database.query('SELECT next_run_at FROM timer')).rows).toEqual([{ next_run_at: changed }]);
 });
 
 it('only the first ticks of new and changed timers are computed when the timers of a source are set', async () => {

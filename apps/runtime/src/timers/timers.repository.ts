@@ -150,14 +150,19 @@ export class TimersRepository extends DueRows {
     return rows;
   }
 
-  /** Moves next ticks forward to these times, where they are later. Leaves out timers that another replica changes now. Returns their number. */
-  async bringForward(ticks: (Pick<DueTimer, 'source_id' | 'prop'> & { at: Date })[]): Promise<number> {
+  /** Moves next ticks forward from `next_run_at` to `at`. Leaves out timers that were changed since, or that another replica changes now. Returns their number. */
+  async bringForward(ticks: (Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'> & { at: Date })[]): Promise<number> {
     const { rowCount } = await this.database.query(
       `UPDATE timer t SET next_run_at = late.at FROM (
-         SELECT source_id, prop, at FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS n (source_id, prop, at) JOIN timer USING (source_id, prop)
-         WHERE run_id IS NULL AND next_run_at > at FOR UPDATE OF timer SKIP LOCKED
+         SELECT source_id, prop, at FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS n (source_id, prop, next_run_at, at)
+         JOIN timer USING (source_id, prop, next_run_at) WHERE run_id IS NULL FOR UPDATE OF timer SKIP LOCKED
        ) AS late WHERE t.source_id = late.source_id AND t.prop = late.prop`,
-      [ticks.map(({ source_id }) => source_id), ticks.map(({ prop }) => prop), ticks.map(({ at }) => at)],
+      [
+        ticks.map(({ source_id }) => source_id),
+        ticks.map(({ prop }) => prop),
+        ticks.map(({ next_run_at }) => next_run_at),
+        ticks.map(({ at }) => at),
+      ],
     );
     return rowCount ?? 0;
   }
