@@ -125,8 +125,8 @@ function watch(): void {
 /** Fails the first requests of a connection that are late: the next attempt takes another broker. */
 function endLateGreetings({ connectionPool }: Broker, now: number): void {
   for (const { requestQueue } of connectionPool.pool) {
-    const isLate = [...requestQueue.inflight.values()].some(({ entry, sentAt }) => GREETINGS.has(entry.apiName) && now - sentAt > LATE_MS);
-    if (isLate) requestQueue.rejectAll(notResponding());
+    const isGreetingLate = [...requestQueue.inflight.values()].some(({ entry, sentAt }) => GREETINGS.has(entry.apiName) && now - sentAt > LATE_MS);
+    if (isGreetingLate) requestQueue.rejectAll(notResponding());
   }
 }
 
