@@ -46,6 +46,9 @@ describe('the URL of a webhook', () => {
     'https://user:secret@example.com/',
     'https://bücher.example/ä',
     'http://a',
+    'http://example.com./',
+    `http://${'a'.repeat(63)}.example/`,
+    'http://under_score.example/',
   ])('may be %s', (url) => {
     expect(webhookUrlProblem(url)).toBeNull();
   });
@@ -71,6 +74,13 @@ describe('the URL of a webhook', () => {
     ['http://example.com/a\nb', 'a line break'],
     ['http://example.com/\0', 'a NUL'],
     ['http://example.com:99999', 'no such port'],
+    ['http://example.com:0/', 'port 0'],
+    ['http://./', 'only a dot as the host'],
+    ['http://a..b/', 'an empty label'],
+    ['http://.example.com/', 'an empty label at the beginning'],
+    ['http://example.com../', 'two dots at the end'],
+    [`https://${'a'.repeat(64)}.com/`, 'a label that is too long'],
+    [`https://${'ü'.repeat(60)}.com/`, 'a label that is too long when it is encoded'],
     ['http://[::1', 'half an address'],
     [`http://example.com/${'x'.repeat(2048)}`, 'too long'],
   ])('may not be %j: %s', (url) => {

@@ -42,8 +42,15 @@ export function webhookUrlProblem(url: unknown): string | null {
   // URL itself forgives missing slashes
   if (!/^https?:\/\/[^/?#\\]/i.test(url) || !URL.canParse(url))
     return 'url must contain a protocol, http or https, and a host name, such as https://example.com/hooks';
+  const { hostname, port } = new URL(url);
+  // a dot at the end makes the name absolute
+  if (!hostname.replace(/\.$/, '').split('.').every(isLabel)) return 'url must contain a host name whose parts have 1 to 63 characters';
+  if (port === '0') return 'url must contain a port from 1 to 65535, or none';
   return null;
 }
+
+/** RFC 1035, 2.3.4. An IPv6 address, with its brackets, fits as well. */
+const isLabel = (text: string): boolean => text.length >= 1 && text.length <= 63;
 
 export const IsWebhookUrl = (): PropertyDecorator =>
   ValidateBy({
