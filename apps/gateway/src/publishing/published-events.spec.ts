@@ -212,6 +212,18 @@ describe('ce- headers', () => {
   });
 });
 
+it('a name of 65 characters is refused because of its length', () => {
+  const name = 'a'.repeat(65);
+  const rule = 'the name of an attribute must be 1 to 64 lower-case letters and digits';
+  expect(problemsOf({ headers: structured, body: { ...EVENT, [name]: 'x' } }).errors).toEqual([
+    { field: name, message: `${name}: ${rule}` },
+  ]);
+  expect(problemsOf({ body: 1, headers: { [`ce-${name}`]: 'x' } }).errors).toEqual([
+    { field: `ce-${name}`, message: `ce-${name}: ${rule}` },
+  ]);
+  publish({ headers: structured, body: { ...EVENT, [name.slice(1)]: 'x' } });
+});
+
 describe('a structured CloudEvent', () => {
   it('becomes its data with its attributes', () => {
     const [event] = publish({ headers: structured, body: { ...EVENT, datacontenttype: 'application/vnd.shop+json', count: 3, ok: true } });
