@@ -56,10 +56,11 @@ const MAX_EVENTS = 500;
 const MAX_BATCH_ATTRIBUTES = 10_000;
 const REQUIRED = ['specversion', 'id', 'source', 'type'];
 
-/** The attributes of an event, and their problems. Each problem names a member or header. */
+/** The attributes of an event, and their problems. Each problem names a member or header. `prefix`: of the headers. */
 interface Attributes {
   values: Record<string, string>;
   problems: FieldProblem[];
+  prefix: 'ce-' | '';
 }
 
 /**
@@ -151,7 +152,7 @@ class EventReader {
       this.problem('', `${this.index === undefined ? 'the body ' : ''}must be a CloudEvent: a JSON object`);
       return EMPTY;
     }
-    const attributes: Attributes = { values: structuredAttributes(event), problems: structuredProblems(event) };
+    const attributes: Attributes = { values: structuredAttributes(event), problems: structuredProblems(event), prefix: '' };
     let json = event.data ?? NULL;
     const base64 = event.members.get('data_base64');
     if (base64 !== undefined && base64.kind !== 'null') {
@@ -170,22 +171,23 @@ class EventReader {
     return undefined;
   }
 
-  private event(json: Buffer, { values, problems }: Attributes): PublishedEvent {
+  private event(json: Buffer, { values, problems, prefix }: Attributes): PublishedEvent {
     const add = (field: string, message: string) => problems.push({ field, message });
+    const bad = (name: string, must: string) => add(prefix + name, `${prefix}${name} ${must}`);
     if (json.length > this.maxEventBytes) add('', `the event has ${json.length} bytes of JSON; the limit is ${this.maxEventBytes}`);
     const { heldKey } = this.request;
     const { id: givenId } = values;
     // an empty value counts as absent
     const time = values.time || undefined;
-    if (givenId) problems.push(...idProblems(givenId));
+    if (givenId) problems.push(...idProblems(givenId, `${prefix}id`));
     const tooLong = tooLongAttribute(values);
-    if (tooLong && tooLong.name !== 'id') add(tooLong.name, `${tooLong.name} must be at most ${tooLong.longest} characters long`);
-    if (time !== undefined && !isTime(time)) add('time', 'time must be a time by RFC 3339');
+    if (tooLong && tooLong.name !== 'id') bad(tooLong.name, `must be at most ${tooLong.longest} characters long`);
+    if (time !== undefined && !isTime(time)) bad('time', 'must be a time by RFC 3339');
     const named = this.eventName ?? values[STREAM_ATTRIBUTE];
     const stream = streamFor(named, values.type);
     if (this.eventName === undefined && named !== undefined) {
       const problem = emittedStreamProblem(stream);
-      if (problem) add(STREAM_ATTRIBUTE, problem.replace('event_name', STREAM_ATTRIBUTE));
+      if (problem) bad(STREAM_ATTRIBUTE, problem.replace('event_name ', ''));
     }
     const attributes = givenAttributes(values, this.id);
     const problem = attributesProblem(values, attributes);
@@ -196,10 +198,9 @@ class EventReader {
   }
 }
 
-function idProblems(id: string): FieldProblem[] {
-  const message =
-    id.length > MAX_EMIT_ID_LENGTH ? `id must be at most ${MAX_EMIT_ID_LENGTH} characters long` : !isText(id) && `id ${NOT_TEXT}`;
-  return message ? [{ field: 'id', message }] : [];
+function idProblems(id: string, field = 'id'): FieldProblem[] {
+  const must = id.length > MAX_EMIT_ID_LENGTH ? `must be at most ${MAX_EMIT_ID_LENGTH} characters long` : !isText(id) && NOT_TEXT;
+  return must ? [{ field, message: `${field} ${must}` }] : [];
 }
 
 const NULL = Buffer.from('null');
@@ -228,7 +229,7 @@ function givenAttributes(values: Record<string, string>, id: string | undefined)
 
 /** CloudEvents HTTP binding, 3.1: `ce-` headers; the content type is that of the data. */
 function binaryAttributes({ headers, rawHeaders }: PublishRequest): Attributes {
-  const attributes: Attributes = { values: {}, problems: [] };
+  const attributes: Attributes = { values: {}, problems: [], prefix: 'ce-' };
   let count = 0;
   for (const header in headers) {
     if (!header.startsWith('ce-')) continue;
