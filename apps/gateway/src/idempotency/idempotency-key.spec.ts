@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   type Component,
@@ -12,7 +15,7 @@ import {
   type Source,
   Unavailable,
 } from '#contracts';
-import { HttpAppForTests, SOURCE } from '../http-app-for-tests.js';
+import { HttpAppForTests, KEY, SOURCE } from '../http-app-for-tests.js';
 
 const http = new HttpAppForTests();
 beforeEach(() => http.reset());
@@ -159,6 +162,14 @@ describe('a POST with an Idempotency-Key', () => {
   it.each(['', 'a b', 'ä', 'x'.repeat(256)])('is refused with the key %j', async (key) => {
     expect((await post(key)).status).toBe(400);
     expect(http.messages.requests).toEqual([]);
+  });
+
+  it('is refused with several keys', async () => {
+    await http.app.listen(0, '127.0.0.1');
+    const headers = { ...KEY, 'idempotency-key': ['a', 'b'] };
+    const sent = request(`${await http.app.getUrl()}/v1/sources`, { method: 'POST', headers }).end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    expect(await json(response)).toMatchObject({ status: 400, detail: 'the header Idempotency-Key must be sent once' });
   });
 
   it('is accepted without effect by methods other than POST', async () => {

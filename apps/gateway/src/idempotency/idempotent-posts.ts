@@ -28,7 +28,9 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     const key = request.headers['idempotency-key'];
     if (request.method !== 'POST' || key === undefined || !request.caller) return;
     if (typeof key !== 'string' || !KEY.test(key)) {
-      return sendProblem(reply, { status: 400, detail: 'the header Idempotency-Key must be 1 to 255 visible ASCII characters' });
+      // Node joins the values
+      const must = isRepeated(request) ? 'be sent once' : 'be 1 to 255 visible ASCII characters';
+      return sendProblem(reply, { status: 400, detail: `the header Idempotency-Key must ${must}` });
     }
     const claim = await requests.claim(request.caller.account.id, key, fingerprint(request));
     if (claim === 'other payload')
@@ -65,6 +67,9 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     return payload;
   });
 }
+
+const isRepeated = ({ raw }: FastifyRequest): boolean =>
+  raw.rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'idempotency-key').length > 1;
 
 /** The client may use the key again: to correct an invalid request (400), to wait for its turn (429) and after a failure of the service. */
 const hadNoEffect = (status: number): boolean => status === 400 || status === 429 || status >= 500;
