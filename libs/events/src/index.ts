@@ -8,4 +8,5 @@ export * from './event-summary.js';
 export * from './run-id.js';
 export * from './streams.js';
 export * from './structured-event.js';
+export * from './subscription-problems.js';
 export { checkJson, NotJson, TooMuchJson, withoutBom } from './json-text.js';

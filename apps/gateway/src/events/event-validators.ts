@@ -1,7 +1,14 @@
 import { Injectable, type PipeTransform } from '@nestjs/common';
 import { ValidateBy } from 'class-validator';
 import { Invalid } from '#contracts';
-import { eventNameProblem, parseEventId, readableStreamProblem, streamOf } from '#events';
+import {
+  eventNameProblem,
+  parseEventId,
+  readableStreamProblem,
+  streamOf,
+  subscribedEmitterProblem,
+  subscribedListenerProblem,
+} from '#events';
 
 /** The id of an event, which need not exist. `orEmpty`: a cursor, which may be empty; that counts as absent. */
 export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
@@ -13,21 +20,33 @@ export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
     },
   });
 
-const isStream = (name: string, problemOf: (eventName: string) => string | null): PropertyDecorator =>
+/** A string in which `problemOf` finds no problem. */
+const withoutProblem = (name: string, problemOf: (value: string) => string | null): PropertyDecorator =>
   ValidateBy({
     name,
     validator: {
-      validate: (value: unknown) => typeof value === 'string' && problemOf(streamOf(value)) === null,
-      defaultMessage: (args) =>
-        (typeof args?.value === 'string' ? problemOf(streamOf(args.value)) : null) ?? `${args?.property} must be a string`,
+      validate: (value: unknown) => typeof value === 'string' && problemOf(value) === null,
+      defaultMessage: (args) => {
+        const { value, property } = args as { value: unknown; property: string };
+        if (value === undefined || value === null) return `${property} is required`;
+        return typeof value === 'string' ? (problemOf(value) ?? '') : `${property} must be a string`;
+      },
     },
   });
 
 /** The name of a readable stream. */
-export const IsReadableStream = (): PropertyDecorator => isStream('isReadableStream', readableStreamProblem);
+export const IsReadableStream = (): PropertyDecorator =>
+  withoutProblem('isReadableStream', (name) => readableStreamProblem(streamOf(name)));
 
 /** The name of a stream that can be subscribed to. */
-export const IsSubscribableStream = (): PropertyDecorator => isStream('isSubscribableStream', eventNameProblem);
+export const IsSubscribableStream = (): PropertyDecorator =>
+  withoutProblem('isSubscribableStream', (name) => eventNameProblem(streamOf(name)));
+
+/** The emitter of a subscription, or a pattern of several. It need not exist. */
+export const IsSubscribableEmitter = (): PropertyDecorator => withoutProblem('isSubscribableEmitter', subscribedEmitterProblem);
+
+/** The id of a listener, which need not exist. */
+export const IsSubscribingListener = (): PropertyDecorator => withoutProblem('isSubscribingListener', subscribedListenerProblem);
 
 /** An event id in a path. */
 @Injectable()

@@ -2,8 +2,7 @@ import { ApiProperty, ApiPropertyOptional } from '@nestjs/swagger';
 import { IsNotEmpty, IsOptional } from 'class-validator';
 import type * as contracts from '#contracts';
 import { EVENT_NAME } from '../http/api-docs.js';
-import { IsSubscribableStream } from '../events/event-validators.js';
-import { RequiredString } from '../http/required-string.js';
+import { IsSubscribableEmitter, IsSubscribableStream, IsSubscribingListener } from '../events/event-validators.js';
 
 /** A subscription as the API returns it. */
 export class Subscription implements contracts.Subscription {
@@ -20,16 +19,18 @@ export class AutoSubscription implements contracts.AutoSubscription {
   @ApiProperty({ type: String }) listener_id!: contracts.ListenerId;
 }
 
+const LISTENER = { minLength: 1, description: 'The id of a source, workflow or webhook.' };
+
 export class SubscriptionParameters {
   @ApiProperty({
     minLength: 1,
     description: 'The id of a source or workflow, `dc_*` (all sources), `p_*` (all workflows) or your user id (all sources and workflows).',
   })
-  @RequiredString()
+  @IsSubscribableEmitter()
   emitter_id!: string;
 
-  @ApiProperty({ minLength: 1, description: 'The id of a source, workflow or webhook.' })
-  @RequiredString()
+  @ApiProperty(LISTENER)
+  @IsSubscribingListener()
   listener_id!: string;
 
   @ApiPropertyOptional({
@@ -44,26 +45,29 @@ export class SubscriptionParameters {
 
 /** Selects an auto-subscription. Its event name may be empty: earlier versions stored such ones. */
 export class AutoSubscriptionParameters {
-  @ApiProperty({ minLength: 1, description: 'The id of a source, workflow or webhook.' })
-  @RequiredString()
+  @ApiProperty(LISTENER)
+  @IsSubscribingListener()
   listener_id!: string;
 
   @ApiProperty({
     ...EVENT_NAME,
     description: '`$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones.',
   })
-  @RequiredString()
+  @IsSubscribableStream()
   event_name!: string;
 }
 
-export class NewAutoSubscription extends AutoSubscriptionParameters {
+export class NewAutoSubscription {
+  @ApiProperty(LISTENER)
+  @IsSubscribingListener()
+  listener_id!: string;
+
   @ApiProperty({
     ...EVENT_NAME,
     minLength: 1,
     description: '`$errors`, `$logs`, `default`, a custom stream, or `*` for the default stream and all custom ones; not empty.',
   })
-  // class-validator does not inherit the rules of a field that has rules here
-  @RequiredString()
+  @IsSubscribableStream()
   @IsNotEmpty({ message: 'event_name is required; the default stream is `default`' })
-  override event_name!: string;
+  event_name!: string;
 }

@@ -38,17 +38,34 @@ it.each([{}, { event_name: '' }])('refuses a new auto-subscription with the even
   });
 });
 
-it('names all bad parameters of a subscription at once', async () => {
-  const parameters = new RequestPipe().transform({ event_name: '$x' }, { type: 'query', metatype: SubscriptionParameters });
-  await expect(parameters).rejects.toMatchObject({
-    details: {
-      errors: expect.arrayContaining([
-        { field: 'event_name', message: 'event_name may begin with $ only as $errors or $logs' },
-        expect.objectContaining({ field: 'emitter_id' }),
-        expect.objectContaining({ field: 'listener_id' }),
-      ]),
-    },
+it.each<[string, new () => object, object, string[]]>([
+  ['two bad ids', SubscriptionParameters, { emitter_id: 'x', listener_id: 'y' }, ['emitter_id', 'listener_id']],
+  [
+    'two bad ids and a bad stream',
+    SubscriptionParameters,
+    { emitter_id: 'x', listener_id: 'y', event_name: '$z' },
+    ['emitter_id', 'listener_id', 'event_name'],
+  ],
+  [
+    'no emitter, a bad id and a bad stream',
+    SubscriptionParameters,
+    { listener_id: 'y', event_name: '$z' },
+    ['emitter_id', 'listener_id', 'event_name'],
+  ],
+  ['a bad id and no listener', SubscriptionParameters, { emitter_id: 'x' }, ['emitter_id', 'listener_id']],
+  ['a bad listener and no stream', NewAutoSubscription, { listener_id: 'x' }, ['listener_id', 'event_name']],
+  ['a bad listener and a bad stream', NewAutoSubscription, { listener_id: 'x', event_name: '$z' }, ['listener_id', 'event_name']],
+  ['a bad listener and no stream', AutoSubscriptionParameters, { listener_id: 'x' }, ['listener_id', 'event_name']],
+  ['a bad listener and a bad stream', AutoSubscriptionParameters, { listener_id: 'x', event_name: '$z' }, ['listener_id', 'event_name']],
+])('names each bad parameter at once, in their order: %s (%p)', async (_, metatype, query, fields) => {
+  await expect(new RequestPipe().transform(query, { type: 'query', metatype })).rejects.toMatchObject({
+    details: { errors: fields.map((field) => ({ field, message: expect.stringMatching(new RegExp(`^${field}\\b`)) })) },
   });
+});
+
+it('the auto-subscription to delete may have an empty event name', async () => {
+  const query = { listener_id: 'wh_1', event_name: '' };
+  await expect(new RequestPipe().transform(query, { type: 'query', metatype: AutoSubscriptionParameters })).resolves.toEqual(query);
 });
 
 it.each([

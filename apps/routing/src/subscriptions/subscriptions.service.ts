@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import {
   type AutoSubscription,
   type AutoSubscriptionReference,
-  type FieldProblem,
   Invalid,
   isId,
   type ListSubscriptions,
@@ -14,7 +13,7 @@ import {
 } from '#contracts';
 import { Database, type Transaction } from '#database';
 import { EmitterDirectory } from '#emitters';
-import { eventNameProblem } from '#events';
+import { autoSubscriptionProblems, isEmitterPattern, subscriptionProblems } from '#events';
 import { RoutingConfig } from '../routing.config.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
@@ -35,7 +34,7 @@ export class SubscriptionsService {
     const problems = subscriptionProblems(emitter_id, listener_id, event_name);
     if (problems.length > 0) throw new Invalid(problems);
     // looks up emitters that were created a moment ago in the catalog
-    await this.emitters.find([emitter_id, listener_id].filter((id) => !isPattern(id) && !isId('webhook', id)));
+    await this.emitters.find([emitter_id, listener_id].filter((id) => !isEmitterPattern(id) && !isId('webhook', id)));
     return this.database.transaction(async (transaction) => {
       await this.holdEmitter(transaction, owner_id, emitter_id);
       await this.holdListener(transaction, owner_id, listener_id);
@@ -48,7 +47,7 @@ export class SubscriptionsService {
     if (problems.length > 0) throw new Invalid(problems);
     const remove = () => this.subscriptions.delete(owner_id, emitter_id, listener_id, event_name);
     let removed = await remove();
-    if (removed.length === 0 && !isPattern(emitter_id)) {
+    if (removed.length === 0 && !isEmitterPattern(emitter_id)) {
       // an auto-subscription makes it when the emitter becomes known
       await this.emitters.find([emitter_id]);
       removed = await remove();
@@ -65,7 +64,7 @@ export class SubscriptionsService {
   }
 
   async createAuto({ owner_id, listener_id, event_name = '' }: AutoSubscriptionReference): Promise<AutoSubscription> {
-    const problems = listenerProblems(listener_id, event_name);
+    const problems = autoSubscriptionProblems(listener_id, event_name);
     if (problems.length > 0) throw new Invalid(problems);
     if (!isId('webhook', listener_id)) await this.emitters.find([listener_id]);
     return this.database.transaction(async (transaction) => {
@@ -75,7 +74,7 @@ export class SubscriptionsService {
   }
 
   async deleteAuto({ owner_id, listener_id, event_name = '' }: AutoSubscriptionReference): Promise<AutoSubscription[]> {
-    const problems = listenerProblems(listener_id, event_name);
+    const problems = autoSubscriptionProblems(listener_id, event_name);
     if (problems.length > 0) throw new Invalid(problems);
     // it covers the sources that were created until now
     await this.learnNew(owner_id);
@@ -94,7 +93,7 @@ export class SubscriptionsService {
 
   /** Throws NotFound unless the emitter is the owner's; it then stays until the transaction ends. */
   private async holdEmitter(transaction: Transaction, ownerId: UserId, id: string): Promise<void> {
-    const found = isPattern(id) ? !isId('user', id) || id === ownerId : await this.emitters.hold(transaction, ownerId, id);
+    const found = isEmitterPattern(id) ? !isId('user', id) || id === ownerId : await this.emitters.hold(transaction, ownerId, id);
     if (!found) throw new NotFound('emitter', id);
   }
 
@@ -104,34 +103,4 @@ export class SubscriptionsService {
       : await this.emitters.hold(transaction, ownerId, id);
     if (!found) throw new NotFound('listener', id);
   }
-}
-
-/** All sources, all workflows. */
-const GLOBS: ReadonlySet<string> = new Set(['dc_*', 'p_*']);
-
-/** Whether it stands for many emitters: a glob, or an account. */
-const isPattern = (emitterId: string): boolean => GLOBS.has(emitterId) || isId('user', emitterId);
-
-/** Wider than the format of ids, so that an id of almost the right form gets `not found`. */
-const EMITTER = /^(?:dc|p)_[\w-]{1,64}$/;
-const LISTENER = /^(?:dc|p|wh)_[\w-]{1,64}$/;
-
-/** The problems with the form of a subscription, one sentence per invalid field. Whether the resources exist is checked later. */
-export function subscriptionProblems(emitterId: string, listenerId: string, eventName: string): FieldProblem[] {
-  const problems = listenerProblems(listenerId, eventName);
-  // the id of another account is well-formed: it gets `not found`, like any other resource
-  if (!EMITTER.test(emitterId) && !isPattern(emitterId)) {
-    problems.unshift({ field: 'emitter_id', message: 'emitter_id must be the id of a source or workflow, dc_*, p_* or your own id' });
-  }
-  return problems;
-}
-
-/** The same for the listener and the stream. */
-function listenerProblems(listenerId: string, eventName: string): FieldProblem[] {
-  const problems: FieldProblem[] = [];
-  if (!LISTENER.test(listenerId))
-    problems.push({ field: 'listener_id', message: 'listener_id must be the id of a source, workflow or webhook' });
-  const nameProblem = eventNameProblem(eventName);
-  if (nameProblem) problems.push({ field: 'event_name', message: nameProblem });
-  return problems;
 }

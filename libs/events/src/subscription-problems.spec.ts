@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { subscriptionProblems } from './subscriptions.service.js';
+import { subscriptionProblems } from './subscription-problems.js';
 
 const fields = (emitter: string, listener: string, name: string) => subscriptionProblems(emitter, listener, name).map(({ field }) => field);
 
