@@ -2,6 +2,7 @@ import { Injectable, type PipeTransform } from '@nestjs/common';
 import { ValidateBy } from 'class-validator';
 import { Invalid } from '#contracts';
 import {
+  comparePlaces,
   eventNameProblem,
   parseEventId,
   readableStreamProblem,
@@ -17,6 +18,21 @@ export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
     validator: {
       validate: (value: unknown) => typeof value === 'string' && ((orEmpty && value === '') || parseEventId(value) !== null),
       defaultMessage: (args) => `${args?.property} must be an event id, <milliseconds>-<sequence>`,
+    },
+  });
+
+/** The id of an event that is not before the one in another field. */
+export const IsNotBefore = (field: string): PropertyDecorator =>
+  ValidateBy({
+    name: 'isNotBefore',
+    validator: {
+      validate: (value: unknown, args) => {
+        const { object } = args as { object: object };
+        const [first, last] = [(object as Record<string, unknown>)[field], value].map((id) => parseEventId(String(id)));
+        // a malformed id has its own problem
+        return !first || !last || comparePlaces(first, last) <= 0;
+      },
+      defaultMessage: (args) => `${args?.property} must not be before ${field}`,
     },
   });
 

@@ -4,7 +4,7 @@ import type * as contracts from '#contracts';
 import type * as events from '#events';
 import { ANY_JSON, EVENT_ID, READABLE_EVENT_NAME } from '../http/api-docs.js';
 import { PageParameters } from '../http/page.dto.js';
-import { IsEventId, IsReadableStream } from './event-validators.js';
+import { IsEventId, IsNotBefore, IsReadableStream } from './event-validators.js';
 
 export class EventMetadata {
   @ApiProperty({ type: String }) emitter_id!: contracts.EmitterId;
@@ -67,6 +67,7 @@ export class DeleteEventsQuery {
   @ApiPropertyOptional({ ...EVENT_ID, description: 'The last event to delete, inclusive; default: the newest.' })
   @IsOptional()
   @IsEventId()
+  @IsNotBefore('start_id')
   end_id?: string;
 
   @ApiPropertyOptional({

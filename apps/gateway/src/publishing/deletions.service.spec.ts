@@ -62,17 +62,6 @@ describe('the events of a source', () => {
   });
 
   it.each([
-    ['by milliseconds', { start_id: '101-0', end_id: '100-5' }],
-    ['by sequence', { start_id: '100-10', end_id: '100-9' }],
-  ])('are not deleted by a range whose end is before its start %s', async (_, range) => {
-    await expect(deletions.delete(ME, SOURCE, range)).rejects.toMatchObject({
-      code: 'invalid',
-      details: { errors: [{ field: 'end_id' }] },
-    });
-    expect(sent).toEqual([]);
-  });
-
-  it.each([
     ['that does not exist', ME, 'dc_000000000000000002', false],
     ['of another account', 'u_000000000000000002', SOURCE, false],
     ['that is deleted', ME, SOURCE, true],

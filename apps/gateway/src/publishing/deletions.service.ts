@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Invalid, type SourceId, type UserId } from '#contracts';
-import { comparePlaces, deletionRecord, parseEventId, streamOf } from '#events';
+import type { SourceId, UserId } from '#contracts';
+import { deletionRecord, streamOf } from '#events';
 import { SecretBox } from '#secrets';
 import type { DeleteEventsQuery } from '../events/event.dto.js';
 import { EmitterOwners } from './emitter-owners.js';
@@ -20,9 +20,6 @@ export class DeletionsService {
    * and has the producer of published events, which keeps their order.
    */
   async delete(ownerId: UserId, id: SourceId, { start_id, end_id, event_name }: DeleteEventsQuery): Promise<void> {
-    const [start, end] = [start_id, end_id].map((id) => (id === undefined ? null : parseEventId(id)));
-    if (start && end && comparePlaces(start, end) > 0)
-      throw new Invalid([{ field: 'end_id', message: 'end_id must not be before start_id' }]);
     const stream = event_name === undefined ? undefined : streamOf(event_name);
     const emitterId = await this.owners.emitterOf(ownerId, 'source', id);
     // a second copy would delete the events between the two
