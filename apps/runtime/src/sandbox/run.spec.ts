@@ -841,6 +841,8 @@ describe('running a component', () => {
       ['too many headers', '{ headers: Object.fromEntries(Array.from({ length: 101 }, (_, n) => ["h" + n, "x"])) }', '101 headers'],
       ['a text without an object', '"hello"', 'http.respond takes an object'],
       ['a list', '[1]', 'http.respond takes an object'],
+      ['a promise', '(async () => ({ status: 401 }))()', 'http.respond takes an object, not a promise: await it first'],
+      ['another thenable', '{ status: 401, then() {} }', 'http.respond takes an object, not a promise: await it first'],
       ['a function as body', '{ body: () => 1 }', 'a value of type function cannot be sent'],
       ['a symbol as body', '{ body: Symbol() }', 'a value of type symbol cannot be sent'],
       ['a Map as body', '{ body: new Map([[1, 2]]) }', 'a value of type Map cannot be sent'],

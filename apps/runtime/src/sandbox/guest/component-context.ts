@@ -122,7 +122,8 @@ function respond(reply: unknown, prop: Members, run: RunState): void {
   if (run.responded || run.done) return;
   if (reply !== undefined && reply !== null && (typeof reply !== 'object' || Array.isArray(reply)))
     throw new TypeError('http.respond takes an object: { status, headers, body }');
-  const { status = 200, headers, body } = membersOf(reply);
+  const { status = 200, headers, body, then } = membersOf(reply);
+  if (typeof then === 'function') throw new TypeError('http.respond takes an object, not a promise: await it first');
   const code = Number(status);
   if (!Number.isInteger(code) || code < 200 || code > 599)
     throw new RangeError(`http.respond: the status ${String(status)} is not one of 200 to 599`);
