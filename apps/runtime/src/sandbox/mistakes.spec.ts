@@ -45,6 +45,22 @@ describe('the warnings about a component', () => {
       ['1:38 `hooks.cleanUp` is never called; the hooks are deploy, activate, deactivate'],
     ],
     [
+      'hooks and methods that are not functions',
+      'export default {\n  name: "n",\n  hooks: { activate: 5, deactivate: "y", bogus: {} },\n  methods: { a: [], b() {}, c: -1 },\n}',
+      [
+        '3:12 `hooks.activate` is not a function, so it is never called',
+        '3:25 `hooks.deactivate` is not a function, so it is never called',
+        '3:42 `hooks.bogus` is never called; the hooks are deploy, activate, deactivate',
+        '4:14 `methods.a` is not a function, so it cannot be called',
+        '4:29 `methods.c` is not a function, so it cannot be called',
+      ],
+    ],
+    [
+      'methods that are not an object',
+      'export default {\n  name: "n",\n  methods: "y",\n}',
+      ['3:3 `methods` is not an object, so there are no methods'],
+    ],
+    [
       'a misspelt type',
       'export default {\n  name: "n",\n  props: { a: { type: "strng" }, b: "$.interface.htp" },\n}',
       [
@@ -127,6 +143,11 @@ describe('the warnings about a component', () => {
       'defaults of the type of their prop, and those that are null or computed',
       'const n = 5; export default { name: "n", props: { a: { type: "integer", default: -5 }, b: { type: "string[]", default: ["x", n] }, c: { type: "object", default: {} }, d: { type: "boolean", default: !1 }, e: { type: "string", default: n }, f: { type: "string", options: [1, 2], default: 1 }, g: { type: "string", default: null }, h: { type: "any", default: 1 }, i: { type: "$.interface.timer", default: { intervalSeconds: 60 } }, j: { type: "string[]", default: "a".split() } } }',
     ],
+    [
+      'hooks and methods that are null or computed',
+      'const f = () => {}; export default { name: "n", hooks: { deploy: f, activate: null, deactivate: undefined }, methods: { a: f, b: f.bind(null), c: async () => {}, d: null } }',
+    ],
+    ['methods that are null', 'export default { name: "n", methods: null }'],
     ['members that are far from any', 'export default { name: "n", author: "me", license: "MIT", run() {} }'],
     ['what is computed', 'const hooks = { deply() {} }; export default { name: "n", ...{ hook: 1 }, ["runn"]() {}, hooks }'],
   ])('do not concern %s', async (_, code) => {

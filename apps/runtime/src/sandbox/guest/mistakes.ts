@@ -20,8 +20,8 @@ const foreignInterfaces = ['$.interface.apphook', '$.interface.email'];
 const otherNames = new Map(Object.entries({ number: 'integer', int: 'integer', text: 'string', bool: 'boolean', array: 'string[]' }));
 
 /**
- * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, a prop that hides something, a default of another type, a generator, and a
- * response that the interface does not allow.
+ * Finds mistakes in a component that can run: a member, a hook or a type that is unknown, a hook or a method that is not a function, a prop that hides something, a
+ * default of another type, a generator, and a response that the interface does not allow.
  * It looks at object literals only; what code computes is the author's affair.
  */
 export function mistakesOf(tree: Syntax): ComponentWarning[] {
@@ -34,6 +34,7 @@ export function mistakesOf(tree: Syntax): ComponentWarning[] {
       if (meant) found.push(warningAt(node, `\`${name}\` is not a member of a component, so it has no effect; did you mean \`${meant}\`?`));
     }
     if (name === 'hooks') found.push(...hookMistakes(value));
+    if (name === 'methods') found.push(...methodMistakes(value, node));
     if (name === 'props') found.push(...propMistakes(value), ...nameMistakes(value, component), ...responseMistakes(value, tree));
     if (name === 'run' && value.generator === true)
       found.push(warningAt(node, '`run` is a generator: calling it runs none of its code, so it must be a function or an async function'));
@@ -52,13 +53,20 @@ function nameMistakes(props: Syntax, component: Syntax): ComponentWarning[] {
 }
 
 function hookMistakes(value: Syntax): ComponentWarning[] {
+  return propertiesOf(value).flatMap(({ name, node, value: hook }) => {
+    if (hooks.includes(name))
+      return kindOf(hook) === undefined ? [] : [warningAt(node, `\`hooks.${name}\` is not a function, so it is never called`)];
+    const meant = nearest(name, hooks);
+    const hint = meant ? `did you mean \`${meant}\`?` : `the hooks are ${hooks.join(', ')}`;
+    return [warningAt(node, `\`hooks.${name}\` is never called; ${hint}`)];
+  });
+}
+
+function methodMistakes(value: Syntax, at: Syntax): ComponentWarning[] {
+  if ((kindOf(value) ?? 'object') !== 'object') return [warningAt(at, '`methods` is not an object, so there are no methods')];
   return propertiesOf(value)
-    .filter(({ name }) => !hooks.includes(name))
-    .map(({ name, node }) => {
-      const meant = nearest(name, hooks);
-      const hint = meant ? `did you mean \`${meant}\`?` : `the hooks are ${hooks.join(', ')}`;
-      return warningAt(node, `\`hooks.${name}\` is never called; ${hint}`);
-    });
+    .filter(({ value: method }) => kindOf(method) !== undefined)
+    .map(({ name, node }) => warningAt(node, `\`methods.${name}\` is not a function, so it cannot be called`));
 }
 
 function propMistakes(value: Syntax): ComponentWarning[] {
