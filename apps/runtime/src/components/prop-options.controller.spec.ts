@@ -6,6 +6,8 @@ import { AccountPace } from '#fairness';
 import { SecretBox } from '#secrets';
 import { FakeMessages } from '#testing';
 import { DeployedSources } from '../deployments/deployed-sources.js';
+import type { DeploymentRow } from '../deployments/deployment.entity.js';
+import { RuntimeConfig } from '../runtime.config.js';
 import { type RunJob, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
 import { CodeCache } from './code-cache.js';
 import { PropOptionsController } from './prop-options.controller.js';
@@ -18,6 +20,7 @@ describe('the options of a prop', () => {
   let turns: [account: string, units: number][];
   let spent: [work: string, account: string, units: number][];
   let messages: FakeMessages;
+  let source: Partial<DeploymentRow>;
   let controller: PropOptionsController;
 
   beforeEach(async () => {
@@ -30,9 +33,11 @@ describe('the options of a prop', () => {
       spendOn: (work: string, account: string, units: number) => void spent.push([work, account, units]),
     };
     messages = new FakeMessages();
+    source = { source_id: 'dc_1', owner_id: 'u_1', code_hash: 'h', configured_props: {}, schedules: {}, endpoint_key: null };
     const configurable_props: PropDefinition[] = [
       { name: 'chat', type: 'app' },
       { name: 'channel', type: 'string', remoteOptions: true },
+      { name: 'timer', type: '$.interface.timer', default: { intervalSeconds: 5 } },
     ];
     const sandbox = {
       run: async (job: RunJob) => {
@@ -43,10 +48,11 @@ describe('the options of a prop', () => {
     const module = await Test.createTestingModule({
       controllers: [PropOptionsController],
       providers: [
-        { provide: DeployedSources, useValue: {} },
+        { provide: DeployedSources, useValue: { find: async () => source } },
         { provide: CodeCache, useValue: { get: async () => ({ component: {}, description: { configurable_props } }) } },
         { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32, 1)]) },
         { provide: Sandbox, useValue: sandbox },
+        { provide: RuntimeConfig, useValue: { endpointsUrl: 'http://in.test' } },
         { provide: Messages, useValue: messages },
         { provide: AccountPace, useValue: pace },
       ],
@@ -105,6 +111,43 @@ describe('the options of a prop', () => {
     end({ emits: [{ event: '{"options":[],"context":null}' }] });
     await Promise.all([...running, other]);
     expect((await options('u_1')).options).toEqual([]);
+  });
+
+  it.each<[string, unknown, object]>([
+    ['its schedule', undefined, { intervalSeconds: 60, interval_seconds: 60, cron: null }],
+    ['the interval of a request', { intervalSeconds: 7 }, { intervalSeconds: 7, interval_seconds: 7, cron: null }],
+    ['a value that a response shows', { cron: null, interval_seconds: 7 }, { intervalSeconds: 7, interval_seconds: 7, cron: null }],
+    [
+      'the cron expression of a request',
+      { cron: '0 9 * * *', timezone: 'Europe/Berlin' },
+      { intervalSeconds: null, interval_seconds: null, cron: '0 9 * * *', timezone: 'Europe/Berlin' },
+    ],
+    ['its default instead of null', null, { intervalSeconds: 5, interval_seconds: 5, cron: null }],
+    ['a value that is not a schedule', { cron: 5 }, { cron: 5 }],
+  ])('can depend on a timer of a source, with the members that it has in a run: %s', async (_, timer, expected) => {
+    source = {
+      ...source,
+      configured_props: { timer: { intervalSeconds: 60 } },
+      schedules: { timer: { interval_seconds: 60, cron: null } },
+    };
+    const configured_props = timer === undefined ? {} : { timer };
+    await controller.ofSource({ owner_id: 'u_1', source_id: 'dc_1', prop: 'channel', configured_props });
+    expect(jobs[0]!.props).toEqual({ timer: expected });
+  });
+
+  it('can depend on the default of a timer of a component', async () => {
+    await options('u_1');
+    expect(jobs[0]!.props).toEqual({ timer: { intervalSeconds: 5, interval_seconds: 5, cron: null } });
+  });
+
+  it('can depend on the endpoint of a source', async () => {
+    const endpoint = async (endpoint_key: string | null) => {
+      source = { ...source, endpoint_key };
+      await controller.ofSource({ owner_id: 'u_1', source_id: 'dc_1', prop: 'channel' });
+      return jobs.at(-1)!.endpoint;
+    };
+    expect(await endpoint('abc')).toBe('http://in.test/abc');
+    expect(await endpoint(null)).toBeNull();
   });
 
   it.each([{ channel: '••••••••' }, { chat: { $auth: { key: '••••••••' } } }])(

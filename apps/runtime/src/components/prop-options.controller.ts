@@ -1,5 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
+import { endpointUrl } from '#config';
 import {
   ComponentOptions,
   componentOptions,
@@ -24,7 +25,9 @@ import { LimitPerKey } from '#limits';
 import { AccountPace, KILL_UNITS, MS_PER_UNIT, RUN_UNITS } from '#fairness';
 import { DeployedSources } from '../deployments/deployed-sources.js';
 import { openedProps, withoutMasks } from '../deployments/opened-props.js';
+import { RuntimeConfig } from '../runtime.config.js';
 import { KILLED, type OptionsCall, type RunOutcome, Sandbox } from '../sandbox/sandbox.js';
+import { scheduleOf, timerValue } from '../timers/next-tick.js';
 import { CodeCache } from './code-cache.js';
 import { namedConnections, withCredentials } from './connected-values.js';
 
@@ -41,6 +44,7 @@ interface Target {
   codeHash: string;
   /** Determines the process if each source has a separate one. */
   sourceId: string;
+  endpoint: string | null;
   values: Record<string, unknown>;
 }
 
@@ -56,6 +60,7 @@ export class PropOptionsController {
     private readonly sandbox: Sandbox,
     private readonly messages: Messages,
     private readonly pace: AccountPace,
+    private readonly config: RuntimeConfig,
   ) {}
 
   @Handles(sourceOptions)
@@ -63,8 +68,9 @@ export class PropOptionsController {
     const row = await this.sources.find(source_id);
     if (!row || row.owner_id !== owner_id) throw new NotFound('source', source_id);
     const own = openedProps(this.box, row.source_id, row);
-    const values = { ...own, ...withoutMasks(request.configured_props ?? {}, own) };
-    return this.options(owner_id, { codeHash: row.code_hash, sourceId: source_id, values }, prop, request);
+    const values = { ...own, ...row.schedules, ...withoutMasks(request.configured_props ?? {}, own) };
+    const endpoint = row.endpoint_key === null ? null : endpointUrl(this.config.endpointsUrl, row.endpoint_key);
+    return this.options(owner_id, { codeHash: row.code_hash, sourceId: source_id, endpoint, values }, prop, request);
   }
 
   @Handles(componentOptions)
@@ -75,12 +81,12 @@ export class PropOptionsController {
       throw new Invalid([
         { field: `configured_props.${masked}`, message: `configured_props.${masked} is masked: send its value, or ask the source` },
       ]);
-    return this.options(owner_id, { codeHash: code_hash, sourceId: code_hash, values }, prop, request);
+    return this.options(owner_id, { codeHash: code_hash, sourceId: code_hash, endpoint: null, values }, prop, request);
   }
 
   private async options(
     owner: UserId,
-    { codeHash, sourceId, values }: Target,
+    { codeHash, sourceId, endpoint, values }: Target,
     prop: string,
     { query, page, prev_context }: OptionsRequest,
   ): Promise<PropOptions> {
@@ -98,8 +104,8 @@ export class PropOptionsController {
         sourceId,
         component,
         method: 'options',
-        props: await this.connected(owner, description.configurable_props, values),
-        endpoint: null,
+        props: await this.connected(owner, description.configurable_props, withTimers(description.configurable_props, values)),
+        endpoint,
         db: {},
         event: JSON.stringify(call),
         wallMs: OPTIONS_MS,
@@ -121,6 +127,17 @@ export class PropOptionsController {
     const ids = named.map(({ id }) => id);
     return withCredentials(values, named, await this.messages.request(findCredentials, { owner_id: owner, ids }, { key: owner }), this.box);
   }
+}
+
+/** The timers as in a run; a value that is not a schedule remains as it is. */
+function withTimers(props: PropDefinition[], values: Record<string, unknown>): Record<string, unknown> {
+  const timers = props
+    .filter(({ type }) => type === '$.interface.timer')
+    .flatMap((timer) => {
+      const schedule = scheduleOf((Object.hasOwn(values, timer.name) ? values[timer.name] : undefined) ?? timer.default);
+      return schedule ? [[timer.name, timerValue(schedule)] as const] : [];
+    });
+  return { ...values, ...Object.fromEntries(timers) };
 }
 
 /** @throws SluiceError if there are none, or too many */

@@ -1,7 +1,7 @@
 import { Invalid, type Schedule } from '#contracts';
 import { httpEvent } from '../endpoints/http-event.js';
 import type { PropDefinition, RunError, Sandbox } from '../sandbox/sandbox.js';
-import { requestedEvent, timerValue } from '../timers/next-tick.js';
+import { requestedEvent, scheduleOf, timerValue } from '../timers/next-tick.js';
 import type { Checked } from './check-component.js';
 import { type LocalRun, LocalSource, type LocalState } from './local-source.js';
 import { propArguments } from './prop-arguments.js';
@@ -21,6 +21,7 @@ export interface LocalRunOptions {
 }
 
 const LATE_MS = 500;
+const EACH_MINUTE: Schedule = { interval_seconds: 60, cron: null };
 
 /** The error of code that continued after its run. A deployed source reports it on `$errors`. */
 export class LateError extends Error {
@@ -63,15 +64,9 @@ function schedulesOf(definitions: PropDefinition[], values: Record<string, unkno
   return Object.fromEntries(
     timers.flatMap((timer) => {
       const value = values[timer.name] ?? timer.default ?? undefined;
-      return value === undefined && timer.optional === true ? [] : [[timer.name, scheduleOf(value ?? {})]];
+      return value === undefined && timer.optional === true ? [] : [[timer.name, scheduleOf(value) ?? EACH_MINUTE]];
     }),
   );
-}
-
-function scheduleOf(value: { intervalSeconds?: number; interval_seconds?: number; cron?: string; timezone?: string }): Schedule {
-  const { intervalSeconds, interval_seconds, cron, timezone } = value;
-  if (cron) return { interval_seconds: null, cron, ...(timezone && { timezone }) };
-  return { interval_seconds: intervalSeconds ?? interval_seconds ?? 60, cron: null };
 }
 
 function eventsOf(

@@ -55,6 +55,15 @@ export const timerEvent = (schedule: Schedule, at: Date): object => ({
   ...(schedule.cron === null ? { interval_seconds: schedule.interval_seconds } : { cron: schedule.cron }),
 });
 
+/** The schedule of a timer as users write it (`{intervalSeconds}`, `{cron, timezone}`) or as responses show it; undefined if the value is neither. */
+export function scheduleOf(value: unknown): Schedule | undefined {
+  const { intervalSeconds, interval_seconds, cron, timezone } = (value ?? {}) as Record<string, unknown>;
+  if (typeof cron === 'string' && cron !== '')
+    return { interval_seconds: null, cron, ...(typeof timezone === 'string' && timezone && { timezone }) };
+  const seconds = intervalSeconds ?? interval_seconds;
+  return typeof seconds === 'number' ? { interval_seconds: seconds, cron: null } : undefined;
+}
+
 /** The value of a timer in `this`. */
 export const timerValue = (schedule: Schedule): object => ({ intervalSeconds: schedule.interval_seconds, ...schedule });
 
