@@ -125,7 +125,9 @@ function watch(): void {
 /** Fails the first requests of a connection that are late: the next attempt takes another broker. */
 function endLateGreetings({ connectionPool }: Broker, now: number): void {
   for (const { requestQueue } of connectionPool.pool) {
-    const isGreetingLate = [...requestQueue.inflight.values()].some(({ entry, sentAt }) => GREETINGS.has(entry.apiName) && now - sentAt > LATE_MS);
+    const isGreetingLate = [...requestQueue.inflight.values()].some(
+      ({ entry, sentAt }) => GREETINGS.has(entry.apiName) && now - sentAt > LATE_MS,
+    );
     if (isGreetingLate) requestQueue.rejectAll(notResponding());
   }
 }
