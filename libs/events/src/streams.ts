@@ -28,6 +28,9 @@ export const ceTypeOf = (stream: Stream): string => (stream === DEFAULT_STREAM ?
 export const coversStream = (wanted: Stream, stream: Stream): boolean =>
   wanted === stream || (wanted === EVERY_STREAM && !stream.startsWith('$'));
 
+/** The streams that a subscription can be to in order to get this one; see `coversStream`. */
+export const streamsCovering = (stream: Stream): Stream[] => (stream.startsWith('$') ? [stream] : [stream, EVERY_STREAM]);
+
 /** The problem of an event name in a subscription, or null. `*` is allowed. */
 export const eventNameProblem = (eventName: string): string | null => problemOf(eventName, RESERVED);
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EmitterId, ListenerId, SourceId, SubscriptionId, UserId, WebhookId, WorkflowId } from '#contracts';
 import type { EventPlace, Stream } from '#events';
-import { EVERY_STREAM } from '#events';
+import { streamsCovering } from '#events';
 import { Database } from '#database';
 import type { Attempt } from '../deliveries/delivery.js';
 import { beginOfEntry, type DeliveredEntry, hasLater, lastEntry } from '../deliveries/history/delivered.repository.js';
@@ -96,12 +96,7 @@ export class EventListenersRepository {
                AND (s.emitter_id = $2 OR s.listener_id <> $2) AND (webhook.id IS NOT NULL OR listener.id IS NOT NULL)
              GROUP BY s.listener_id, webhook.id, listener.id
              ORDER BY s.listener_id`,
-      values: [
-        ownerId,
-        emitterId,
-        emitterId.startsWith('dc_') ? 'dc_*' : 'p_*',
-        stream.startsWith('$') ? [stream] : [stream, EVERY_STREAM],
-      ],
+      values: [ownerId, emitterId, emitterId.startsWith('dc_') ? 'dc_*' : 'p_*', streamsCovering(stream)],
     });
     return rows;
   }

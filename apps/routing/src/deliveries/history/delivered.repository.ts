@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type EmitterId, type SubscriptionId, timeOfId, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, isTransient, type Transaction } from '#database';
-import { comparePlaces, type EmittedEvent, EVERY_STREAM, type EventPlace } from '#events';
+import { comparePlaces, type EmittedEvent, type EventPlace, streamsCovering } from '#events';
 import { LOG, type Log } from '#observability';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { RANDOM, type Random } from '../attempt/retry-schedule.js';
@@ -175,7 +175,7 @@ export class DeliveredRepository {
               EXISTS (SELECT FROM delivered WHERE webhook_id = $2 AND ${hasLater('$3::text', '$5', '$6')}) AS is_beyond
        FROM emitter WHERE id = $3 AND owner_id = $1 AND NOT deleted AND created_at_ms <= $5
          AND NOT EXISTS (SELECT FROM postponed_event WHERE ms = $5 AND seq = $6)`,
-      [ownerId, webhookId, emitterId, stream.startsWith('$') ? [stream] : [stream, EVERY_STREAM], ms, seq],
+      [ownerId, webhookId, emitterId, streamsCovering(stream), ms, seq],
     );
     const [found] = rows;
     if (!found?.subscription_id || timeOfId(found.subscription_id) > ms) return false;
