@@ -29,7 +29,6 @@ export class RoutingFixture {
   readonly webhooks: WebhooksRepository;
   readonly webhooksService: WebhooksService;
   readonly subscriptions: SubscriptionsRepository;
-  readonly endedEmitters: EndedEmittersRepository;
   readonly directory: EmitterDirectory;
   readonly service: SubscriptionsService;
 
@@ -40,8 +39,7 @@ export class RoutingFixture {
     this.backlogs = new BacklogsRepository(database);
     this.webhooks = new WebhooksRepository(database, database.rows(WebhookRow), new RoutingWebhookDependents(this.backlogs));
     this.webhooksService = new WebhooksService(this.webhooks, this.config, this.box);
-    this.endedEmitters = new EndedEmittersRepository(database);
-    this.subscriptions = new SubscriptionsRepository(database, database.rows(SubscriptionRow), this.endedEmitters);
+    this.subscriptions = new SubscriptionsRepository(database, database.rows(SubscriptionRow), new EndedEmittersRepository(database));
     const autoSubscriptions = new AutoSubscriptionsRepository(database.rows(AutoSubscriptionRow));
     const ask = async (_: unknown, { ids, owner_id }: { ids?: string[]; owner_id?: UserId }) => {
       if (!this.catalogResponds) throw new Unavailable('away');

@@ -199,7 +199,7 @@ describe('an event of a deleted emitter', () => {
     const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
     await subscribe(source, webhook);
     const before = event(source, '', await remove(source));
-    const deleteOld = () => routing.endedEmitters.deleteSubscriptions({ days: 8, most: 100, minutes: 15 });
+    const deleteOld = () => routing.subscriptions.deleteEnded({ days: 8, most: 100, minutes: 15 });
     await deleteOld();
     expect(await idsOf([before])).toEqual([[webhook]]);
     await routing.database.query("UPDATE ended_emitter SET ended_at = ended_at - interval '8 days' WHERE emitter_id = $1", [source]);

@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { EmitterState, UserId } from '#contracts';
+import { type EmitterState, EVENTS_GONE_AFTER_DAYS, type UserId } from '#contracts';
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
 import { deleteStatsOf } from '#stats';
 import { cancelReplaysOf } from '../replays/replays.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
-import { KEPT_DAYS } from './ended-subscriptions.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 const DAY_MS = 86_400_000;
@@ -63,4 +62,4 @@ export class EmitterChanges extends EmitterChangeHandler {
 }
 
 /** Whether Kafka may have events of a deleted emitter: it was deleted a moment after its creation, or while this service was down. */
-const mayHaveEvents = ({ created_at_ms }: EmitterState): boolean => created_at_ms > Date.now() - KEPT_DAYS * DAY_MS;
+const mayHaveEvents = ({ created_at_ms }: EmitterState): boolean => created_at_ms > Date.now() - EVENTS_GONE_AFTER_DAYS * DAY_MS;

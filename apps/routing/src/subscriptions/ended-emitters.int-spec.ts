@@ -41,7 +41,7 @@ const LIMITS = { days: 8, most: 10, minutes: 15 };
 describe('deleting the subscriptions to deleted emitters', () => {
   it('deletes them after some days, in steps', async () => {
     const [recent] = [await ended(3, 7 * MINUTES_OF_DAY), await ended(3, 8 * MINUTES_OF_DAY + 1), await ended(11_000, 9 * MINUTES_OF_DAY)];
-    await routing.endedEmitters.deleteSubscriptions({ ...LIMITS, most: 20_000 });
+    await routing.subscriptions.deleteEnded({ ...LIMITS, most: 20_000 });
     expect(await left()).toEqual({ subscribed: [recent], ended: [recent] });
   });
 
@@ -50,7 +50,7 @@ describe('deleting the subscriptions to deleted emitters', () => {
     const kept = [await ended(20, 0), await ended(0, 20), await ended(20, 14)];
     await ended(20, 16);
     await ended(1, 30);
-    await routing.endedEmitters.deleteSubscriptions(LIMITS);
+    await routing.subscriptions.deleteEnded(LIMITS);
     const expected = [other, kept[0], kept[2]].sort();
     expect(await left()).toEqual({ subscribed: expected, ended: expected });
   });
@@ -58,7 +58,7 @@ describe('deleting the subscriptions to deleted emitters', () => {
   it('keeps those of an emitter that exists again', async () => {
     const source = await ended(3, 9 * MINUTES_OF_DAY);
     await routing.directory.learn(routing.state(owner, source, { version: 3, created_at_ms: 1 }));
-    await routing.endedEmitters.deleteSubscriptions(LIMITS);
+    await routing.subscriptions.deleteEnded(LIMITS);
     expect(await left()).toEqual({ subscribed: [source], ended: [] });
   });
 

@@ -24,8 +24,12 @@ export class EndedEmitterRow {
 /** Of a subscription whose emitter was deleted. SQL, for queries of the table `subscription`. */
 export const HAS_ENDED = 'EXISTS (SELECT FROM ended_emitter WHERE ended_emitter.emitter_id = subscription.emitter_id)';
 
-/** Emitters whose subscriptions are deleted in one step, and subscriptions. */
-const [STEP_EMITTERS, STEP_ROWS] = [1000, 10_000];
+/** How long the subscriptions to deleted emitters are kept, and how many of an account. */
+export interface KeptSubscriptions {
+  days: number;
+  most: number;
+  minutes: number;
+}
 
 /** The only writer of the table `ended_emitter`. */
 @Injectable()
@@ -52,42 +56,27 @@ export class EndedEmittersRepository {
   }
 
   /**
-   * Deletes subscriptions that have ended: after some days, and the oldest ones of an account that has more than `most` of them as soon as they ended some
-   * minutes ago.
+   * The emitters whose subscriptions are to be deleted: after some days, and the oldest ones of an account that has more than `most` subscriptions that have
+   * ended, as soon as they ended some minutes ago.
    */
-  async deleteSubscriptions({ days, most, minutes }: { days: number; most: number; minutes: number }): Promise<void> {
-    await this.deleteThose('SELECT emitter_id FROM ended_emitter WHERE ended_at < now() - make_interval(days => $1)', [days]);
-    await this.deleteThose(
-      `SELECT emitter_id FROM (
+  async findOld({ days, most, minutes }: KeptSubscriptions): Promise<EmitterId[]> {
+    const { rows } = await this.database.query<{ emitter_id: EmitterId }>(
+      `SELECT emitter_id FROM ended_emitter WHERE ended_at < now() - make_interval(days => $1)
+       UNION
+       SELECT emitter_id FROM (
          SELECT emitter_id, ended_at, sum(subscriptions) OVER (PARTITION BY owner_id ORDER BY ended_at DESC, emitter_id) AS newer
-         FROM ended_emitter WHERE owner_id IN (SELECT owner_id FROM ended_emitter GROUP BY owner_id HAVING sum(subscriptions) > $1)
-       ) AS counted WHERE newer > $1 AND ended_at < now() - make_interval(mins => $2)`,
-      [most, minutes],
+         FROM ended_emitter WHERE owner_id IN (SELECT owner_id FROM ended_emitter GROUP BY owner_id HAVING sum(subscriptions) > $2)
+       ) AS counted WHERE newer > $2 AND ended_at < now() - make_interval(mins => $3)`,
+      [days, most, minutes],
     );
+    return rows.map(({ emitter_id }) => emitter_id);
   }
 
-  /** Deletes the subscriptions of the emitters that a query finds. */
-  private async deleteThose(query: string, values: number[]): Promise<void> {
-    const { rows } = await this.database.query<{ emitter_id: EmitterId }>(query, values);
-    const ids = rows.map(({ emitter_id }) => emitter_id);
-    while (ids.length > 0) await this.deleteSubscriptionsOf(ids.splice(0, STEP_EMITTERS));
-  }
-
-  /** In steps: one statement for all of them could take longer than a statement may. */
-  private async deleteSubscriptionsOf(ids: EmitterId[]): Promise<void> {
-    // an emitter that continues meanwhile keeps those that are left; another replica may do the same
-    const ended = '(SELECT emitter_id FROM ended_emitter WHERE emitter_id = ANY($1) FOR UPDATE SKIP LOCKED)';
-    for (let deleted = STEP_ROWS; deleted === STEP_ROWS;) {
-      const { rowCount } = await this.database.query(
-        `WITH ended AS MATERIALIZED ${ended}
-         DELETE FROM subscription WHERE id IN (SELECT id FROM subscription JOIN ended USING (emitter_id) LIMIT ${STEP_ROWS})`,
-        [ids],
-      );
-      deleted = rowCount ?? 0;
-    }
+  /** Removes those of these emitters that have no subscriptions any more. */
+  async removeWithout(emitterIds: EmitterId[]): Promise<void> {
     await this.database.query(
       'DELETE FROM ended_emitter WHERE emitter_id = ANY($1) AND NOT EXISTS (SELECT FROM subscription WHERE subscription.emitter_id = ended_emitter.emitter_id)',
-      [ids],
+      [emitterIds],
     );
   }
 }

@@ -1,13 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
+import { EVENTS_GONE_AFTER_DAYS } from '#contracts';
 import { LOG, type Log } from '#observability';
-import { EndedEmittersRepository } from './ended-emitters.repository.js';
+import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 const INTERVAL_MS = 300_000;
-/** Until Kafka has deleted what an emitter emitted before its end (libs/contracts/src/topics.ts). */
-export const KEPT_DAYS = 8;
 const KEPT = {
-  days: KEPT_DAYS,
+  /** Until Kafka has deleted what the emitters emitted before their end. */
+  days: EVENTS_GONE_AFTER_DAYS,
   /** Those of an account: it can create and delete sources all the time. */
   most: 100_000,
   /** Longer than a run of `deactivate` waits and takes. */
@@ -19,13 +19,13 @@ const KEPT = {
 export class EndedSubscriptions {
   constructor(
     @Inject(LOG) private readonly log: Log,
-    private readonly ended: EndedEmittersRepository,
+    private readonly subscriptions: SubscriptionsRepository,
   ) {}
 
   @Interval(INTERVAL_MS)
   async deleteOld(): Promise<void> {
     try {
-      await this.ended.deleteSubscriptions(KEPT);
+      await this.subscriptions.deleteEnded(KEPT);
     } catch (error) {
       this.log.warn({ err: error }, 'ended-subscriptions.not-deleted');
     }

@@ -4,7 +4,7 @@ import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository
 import { type EmitterId, newId, type Subscription, type SubscriptionId, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
-import { EndedEmittersRepository, HAS_ENDED } from './ended-emitters.repository.js';
+import { EndedEmittersRepository, HAS_ENDED, type KeptSubscriptions } from './ended-emitters.repository.js';
 
 @Entity('subscription')
 @Unique('subscription_owner_id_emitter_id_event_name_listener_id_key', ['owner_id', 'emitter_id', 'event_name', 'listener_id'])
@@ -36,8 +36,8 @@ export class SubscriptionRow {
 }
 
 const COLUMNS = ['id', 'emitter_id', 'listener_id', 'event_name'];
-/** Subscriptions of an account that are deleted at a time. */
-const STEP_ROWS = 10_000;
+/** Subscriptions that are deleted in one step, because one statement for all of them could take longer than a statement may; and deleted emitters. */
+const [STEP_ROWS, STEP_EMITTERS] = [10_000, 1000];
 
 /** The only writer of the table `subscription`. */
 @Injectable()
@@ -102,14 +102,10 @@ export class SubscriptionsRepository {
 
   /** Deletes all subscriptions of an account. Returns how many there were. */
   async deleteAll(ownerId: UserId): Promise<number> {
-    let count = 0;
-    for (let deleted = STEP_ROWS; deleted === STEP_ROWS; count += deleted) {
-      const { rowCount } = await this.database.query(
-        `DELETE FROM subscription WHERE id IN (SELECT id FROM subscription WHERE owner_id = $1 LIMIT ${STEP_ROWS})`,
-        [ownerId],
-      );
-      deleted = rowCount ?? 0;
-    }
+    const count = await this.deleteInSteps(
+      `DELETE FROM subscription WHERE id IN (SELECT id FROM subscription WHERE owner_id = $1 LIMIT ${STEP_ROWS})`,
+      ownerId,
+    );
     await this.ended.removeAll(ownerId);
     return count;
   }
@@ -135,6 +131,31 @@ export class SubscriptionsRepository {
   /** Continues the subscriptions to an emitter whose deletion was undone. */
   async continueOf(transaction: Transaction, emitterId: EmitterId): Promise<void> {
     await this.ended.remove(transaction, emitterId);
+  }
+
+  /** Deletes those of deleted emitters that are not kept any more. */
+  async deleteEnded(kept: KeptSubscriptions): Promise<void> {
+    const ids = await this.ended.findOld(kept);
+    while (ids.length > 0) {
+      const some = ids.splice(0, STEP_EMITTERS);
+      // an emitter that continues meanwhile keeps those that are left; another replica may do the same
+      await this.deleteInSteps(
+        `WITH ended AS MATERIALIZED (SELECT emitter_id FROM ended_emitter WHERE emitter_id = ANY($1) FOR UPDATE SKIP LOCKED)
+         DELETE FROM subscription WHERE id IN (SELECT id FROM subscription JOIN ended USING (emitter_id) LIMIT ${STEP_ROWS})`,
+        some,
+      );
+      await this.ended.removeWithout(some);
+    }
+  }
+
+  /** Repeats a statement that deletes at most STEP_ROWS until it deletes fewer. Returns how many it has deleted. */
+  private async deleteInSteps(statement: string, value: unknown): Promise<number> {
+    let count = 0;
+    for (let deleted = STEP_ROWS; deleted === STEP_ROWS; count += deleted) {
+      const { rowCount } = await this.database.query(statement, [value]);
+      deleted = rowCount ?? 0;
+    }
+    return count;
   }
 }
 

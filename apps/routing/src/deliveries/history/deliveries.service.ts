@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import {
   cursorOf,
   type DeliveryReference,
+  EVENTS_GONE_AFTER_DAYS,
   idOfCursor,
   Invalid,
   type ListDeliveries,
@@ -25,8 +26,7 @@ import { deliveryIdOf, placeOfDelivery } from '../delivery-id.js';
 import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
 
-/** Longer than Kafka keeps events (libs/contracts/src/topics.ts), in ms. */
-const LOG_KEPT_MS = 8 * 24 * 3_600_000;
+const DAY_MS = 86_400_000;
 /** Recoveries of one account at a time: with millions of deliveries, each occupies a connection to the database for minutes. */
 const RECOVERED_AT_ONCE = 4;
 
@@ -97,7 +97,7 @@ export class DeliveriesService {
   /** The event of a delivery that is not listed any more: as far as the log and the subscriptions show that there was one. */
   private async findUnlisted(ownerId: UserId, webhookId: WebhookId, place: EventPlace): Promise<EmittedEvent | undefined> {
     // Kafka has deleted it, and to look would take a consumer
-    if (place.ms < Date.now() - LOG_KEPT_MS) return undefined;
+    if (place.ms < Date.now() - EVENTS_GONE_AFTER_DAYS * DAY_MS) return undefined;
     const event = await this.recorded.at(ownerId, place);
     return event && (await this.delivered.hasPassed(ownerId, webhookId, event)) ? event : undefined;
   }
