@@ -50,7 +50,7 @@ export class FairBatches<Row extends QueryResultRow> {
 
   constructor(private readonly waiting: WaitingRows<Row>) {
     this.oldestFirst = oldestFirst(waiting, 'true');
-    this.oldestOfOthers = oldestFirst(waiting, '(account_id IS NULL OR account_id <> ALL ($1))');
+    this.oldestOfOthers = oldestFirst(waiting, OF_OTHERS);
     this.inTurns = inTurns(waiting);
   }
 
@@ -107,7 +107,12 @@ function firstRows(waiting: Sql, { of, rows, bytes }: { of: string; rows: string
           ) AS summed WHERE before < ${bytes}`;
 }
 
-/** Steps over the due rows that `of` leaves out: that is much faster than stepping from account to account, unless there are millions. */
+/**
+ * SQL: rows of other accounts than those in $1. A statement that reads the oldest such rows steps over those of the others: that is much faster than stepping from
+ * account to account, unless there are millions.
+ */
+export const OF_OTHERS = '(account_id IS NULL OR account_id <> ALL ($1))';
+
 const oldestFirst = (waiting: Sql, of: string): string =>
   `${firstRows(waiting, { of, rows: String(FAIR_BATCH_ROWS), bytes: MOST_BYTES })} ORDER BY row_order`;
 

@@ -18,7 +18,7 @@ import { notKept, type RunEffects, runEffects, skippedEntry } from './run-effect
 import { switchedOff } from '../run-events/error-reports.js';
 import type { DueRun } from '../run-events/run-events.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
-import { RunsRepository } from './runs.repository.js';
+import { type BeforeWrite, RunsRepository } from './runs.repository.js';
 
 /** The last pause before another attempt to write is this long, and all of them together twice that. */
 const LONGEST_PAUSE_MS = 16_000;
@@ -30,9 +30,7 @@ export interface StoredSource extends Pick<RunSource, 'state'> {
   description: Pick<ComponentDescription, 'dedupe' | 'retries'>;
 }
 
-/** Called before each attempt to write a changed state. Throws Outdated if the run has read another state than that which would be overwritten. */
-export type BeforeWrite = () => Promise<void>;
-
+/** A run has read another state than that which it would overwrite. */
 class Outdated extends Unavailable {}
 
 /** The stored state before a run, and the effects after it. */

@@ -41,6 +41,9 @@ const endedRun = ({ run, effects: { entry, records } }: RunWithEffects): EndedRu
   records: records.map((record) => ({ ...record, account: run.owner_id })),
 });
 
+/** Called before a changed state is written, when it is the turn of the run. May throw instead. */
+export type BeforeWrite = () => Promise<void>;
+
 /** Whether the run changes what the source keeps: its state, its timers, its retried runs. */
 const changesSource = ({ run: { trigger }, effects: { db, dedupe, final, attempt } }: RunWithEffects): boolean =>
   trigger === 'timer' || Object.keys(db).length > 0 || dedupe !== null || attempt !== null || final;
@@ -92,7 +95,7 @@ export class RunsRepository {
    *
    * @param ready called when it is the turn of a run that has to wait for it, before the transaction
    */
-  async finish(run: EndedRun['run'], effects: RunEffects, ready?: () => Promise<void>): Promise<boolean> {
+  async finish(run: EndedRun['run'], effects: RunEffects, ready?: BeforeWrite): Promise<boolean> {
     const written = await (isLarge(effects) ? this.writeLarge({ run, effects }, ready) : this.writeSmall({ run, effects }, ready));
     if (written && effects.entry && this.trims.isDue(run.source_id)) await this.trim(run.source_id);
     return written;
@@ -121,7 +124,7 @@ export class RunsRepository {
     });
   }
 
-  private async writeLarge(run: RunWithEffects, ready?: () => Promise<void>): Promise<boolean> {
+  private async writeLarge(run: RunWithEffects, ready?: BeforeWrite): Promise<boolean> {
     const { owner_id } = run.run;
     const count = (change: number) => this.largeOf.set(owner_id, (this.largeOf.get(owner_id) ?? 0) + change);
     count(1);
@@ -133,7 +136,7 @@ export class RunsRepository {
   }
 
   /** Together with others, unless it may wait for a large outcome of its account, which locks the same rows: the others would wait, too. */
-  private async writeSmall(run: RunWithEffects, ready?: () => Promise<void>): Promise<boolean> {
+  private async writeSmall(run: RunWithEffects, ready?: BeforeWrite): Promise<boolean> {
     const mayWait = this.largeOf.has(run.run.owner_id) && !isStoredAtOnce(run);
     if (mayWait) return this.writeInTurn(run, ready);
     await ready?.();
@@ -141,7 +144,7 @@ export class RunsRepository {
   }
 
   /** One at a time of an account; the accounts take turns. */
-  private writeInTurn(run: RunWithEffects, ready?: () => Promise<void>): Promise<boolean> {
+  private writeInTurn(run: RunWithEffects, ready?: BeforeWrite): Promise<boolean> {
     return this.large.execute(run.run.owner_id, async () => {
       await ready?.();
       return this.database.transaction(async (transaction) => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Schedule, SourceId, UserId } from '#contracts';
-import { Database, FairBatches, type Session, type Transaction } from '#database';
+import { Database, FairBatches, OF_OTHERS, type Session, type Transaction } from '#database';
 import { DueRows, msToFirst } from '#due-work';
 
 export interface DueTimer {
@@ -188,9 +188,7 @@ export class TimersRepository extends DueRows {
   /** @param without accounts whose timers do not tick now */
   msToNext(without: UserId[] = []): Promise<number | null> {
     if (without.length === 0) return msToFirst(this.database, 'timers-first', firstOf('true'));
-    // steps over the timers of those accounts: that is much faster than stepping from account to account, unless there are millions
-    const others = '(account_id IS NULL OR account_id <> ALL ($1))';
-    return msToFirst(this.database, 'timers-first-of-others', firstOf(others), [without]);
+    return msToFirst(this.database, 'timers-first-of-others', firstOf(OF_OTHERS), [without]);
   }
 
   /**
