@@ -6,6 +6,7 @@ import { SluiceError } from '#contracts';
 import { withLateReplies } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { PROBLEM_TYPE, problemBody, problemOf, sendProblem } from '../http/problem.js';
+import { sentHeaders } from '../http/sent-headers.js';
 import { type HeldKey, IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
 
 declare module 'fastify' {
@@ -28,7 +29,6 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     const key = request.headers['idempotency-key'];
     if (request.method !== 'POST' || key === undefined || !request.caller) return;
     if (typeof key !== 'string' || !KEY.test(key)) {
-      // Node joins the values
       const must = isRepeated(request) ? 'be sent once' : 'be 1 to 255 visible ASCII characters';
       return sendProblem(reply, { status: 400, detail: `the header Idempotency-Key must ${must}` });
     }
@@ -69,7 +69,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
 }
 
 const isRepeated = ({ raw }: FastifyRequest): boolean =>
-  raw.rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'idempotency-key').length > 1;
+  sentHeaders(raw.rawHeaders).filter((name) => name === 'idempotency-key').length > 1;
 
 /** The client may use the key again: to correct an invalid request (400), to wait for its turn (429) and after a failure of the service. */
 const hadNoEffect = (status: number): boolean => status === 400 || status === 429 || status >= 500;

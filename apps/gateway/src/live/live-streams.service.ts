@@ -198,7 +198,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     const place = this.pages.join(owner)!;
     try {
       await Promise.race([place.turn, connection.closed]);
-      requireOpen(connection);
+      if (connection.isClosed) throw new Unavailable('the client has disconnected');
       return await read();
     } finally {
       place.leave();
@@ -215,8 +215,4 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       connection.end();
     }
   }
-}
-
-function requireOpen(connection: SseConnection): void {
-  if (connection.isClosed) throw new Unavailable('the client has disconnected');
 }

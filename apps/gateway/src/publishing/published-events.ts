@@ -28,6 +28,7 @@ import {
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { repeatableKsuid } from '../idempotency/new-ids.js';
 import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/content-types.js';
+import { sentHeaders } from '../http/sent-headers.js';
 
 /** A request to publish. `event_name` and `id` of the query win over the CloudEvents attributes. */
 export interface PublishRequest {
@@ -244,8 +245,7 @@ function binaryAttributes({ headers, rawHeaders }: PublishRequest): Attributes {
   if (specversion !== undefined && specversion !== '1.0')
     attributes.problems.push({ field: 'ce-specversion', message: 'ce-specversion must be 1.0' });
   if (count > 0) {
-    const sent = rawHeaders.filter((text, at) => at % 2 === 0 && /^ce-/i.test(text)).map((name) => name.toLowerCase());
-    // Node joins the values
+    const sent = sentHeaders(rawHeaders).filter((name) => name.startsWith('ce-'));
     const repeated = sent.length > count && sent.find((name, at) => sent.indexOf(name) !== at);
     if (repeated) attributes.problems.push({ field: repeated, message: `${repeated} must be sent once` });
   }
