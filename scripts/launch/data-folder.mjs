@@ -181,7 +181,7 @@ export function findRunning(folder) {
 }
 
 /**
- * Whether a running instance was started with the existing database that the environment names. It may have a broker of its own nevertheless.
+ * Whether a running instance uses the database that the environment names. Even then, it may have the embedded broker.
  * @param {Record<string, string>} running
  * @param {Record<string, string | undefined>} env
  */

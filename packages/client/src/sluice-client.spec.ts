@@ -317,7 +317,7 @@ describe('each', () => {
       json(response, 200, { page_info: { total_count, count: data.length, end_cursor }, data });
     };
 
-  it('returns the items of all pages', async () => {
+  it('returns the items of all pages of a list', async () => {
     const items = itemsOf(250);
     respond = list(250);
     const got: unknown[] = [];

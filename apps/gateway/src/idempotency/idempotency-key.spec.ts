@@ -164,7 +164,7 @@ describe('a POST with an Idempotency-Key', () => {
     expect(http.messages.requests).toEqual([]);
   });
 
-  it('is refused with several keys', async () => {
+  it('is refused if it has several Idempotency-Key headers', async () => {
     await http.app.listen(0, '127.0.0.1');
     const headers = { ...KEY, 'idempotency-key': ['a', 'b'] };
     const sent = request(`${await http.app.getUrl()}/v1/sources`, { method: 'POST', headers }).end();

@@ -71,7 +71,7 @@ export class LiveHub {
     this.positions.set(partition, { offset: 0, clock: 0 });
   }
 
-  /** Discards the positions when the log is no longer read, with those that are still added to them. */
+  /** Discards the positions when the log is no longer read. What a reader still adds to them is discarded, too. */
   reset(): void {
     this.positions = new Map();
   }
