@@ -77,12 +77,13 @@ export class FindEmitters {
   @IsArray() ids!: string[];
   /** For a service that does not run sources: a deployment may be large. */
   @IsOptional() @IsBoolean() without_deployments?: boolean;
-  /** Also the workflows whose records were in the topic `workflows` when the request came. The reply may be `unavailable` while the catalog is behind. */
+  /** Also those workflows whose records were in the topic `workflows` when the request came. The reply may be `unavailable` while the catalog is behind. */
   @IsOptional() @IsBoolean() up_to_date?: boolean;
-  /** Also the workflows that were removed: the catalog keeps their last states. */
-  @IsOptional() @IsBoolean() with_removed?: boolean;
 }
-/** Returns the states of the emitters that exist. For a service that sees an id before its fact has arrived. */
+/**
+ * Returns the states of the emitters that exist, the last states of workflows that were removed, and those of sources that were deleted within the last
+ * days. For a service that sees an id before its fact has arrived.
+ */
 export const findEmitters = query<EmitterState[]>()('catalog.emitter.find', FindEmitters);
 
 export class FindNewEmitters {

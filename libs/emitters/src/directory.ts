@@ -128,7 +128,7 @@ const HELD_WITHIN_MS = 1000;
 /** More than the caller of any announcement waits. */
 const ANNOUNCED_WITHIN_MS = 30_000;
 
-type AskOptions = Pick<FindEmitters, 'up_to_date' | 'with_removed'> & { timeoutMs?: number };
+type AskOptions = Pick<FindEmitters, 'up_to_date'> & { timeoutMs?: number };
 
 /** Emitters that are being looked up. */
 interface Awaited {
@@ -170,7 +170,7 @@ export class EmitterDirectory {
 
   /**
    * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog, many with one query, and workflows that were removed, because
-   * they may have returned. While the catalog does not respond, their facts are enough, also those that another replica has read.
+   * they may have returned. Sources that were deleted many days ago may be missing. While the catalog does not respond, their facts are enough, also those that another replica has read.
    */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];
@@ -287,10 +287,7 @@ export class EmitterDirectory {
       const emitters = await this.existing(after);
       const last = emitters.at(-1);
       if (!last) return count;
-      const states = await this.ask(
-        emitters.map(({ id }) => id),
-        { with_removed: true },
-      );
+      const states = await this.ask(emitters.map(({ id }) => id));
       const current = new Map(states.map((state) => [state.emitter_id as string, state]));
       for (const emitter of emitters) {
         const state = current.get(emitter.id) ?? (emitter.kind === 'source' ? endOf(emitter) : undefined);

@@ -4,7 +4,7 @@ import { outboxSchema } from '#outbox';
 import { Code, ComponentRow, StoredCode } from '../components/component.entity.js';
 import { ConnectionRow } from '../sources/connection.entity.js';
 import { RestoreRow } from '../emitters/restores.repository.js';
-import { SourceRow, SuspendedAccountRow } from '../sources/source.entity.js';
+import { DeletedSourceRow, SourceRow, SuspendedAccountRow } from '../sources/source.entity.js';
 import { WorkflowRow } from '../workflows/workflows.repository.js';
 import { CreateCatalog1795305600002 } from './migrations/0001-create-catalog.js';
 import { BundlesOfPackages1795305600012 } from './migrations/0002-bundles-of-packages.js';
@@ -17,9 +17,10 @@ import { SuspendAccountsOfWorkflows1797897600003 } from './migrations/0008-suspe
 import { NoteRemovalsOfWorkflows1798473600001 } from './migrations/0009-note-removals-of-workflows.js';
 import { IndexComponentsOfOwner1798732800001 } from './migrations/0010-index-components-of-owner.js';
 import { MarkShippedComponents1798732800002 } from './migrations/0011-mark-shipped-components.js';
+import { NoteDeletedSources1798905600001 } from './migrations/0012-note-deleted-sources.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
-  entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, SourceRow, SuspendedAccountRow, WorkflowRow],
+  entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, DeletedSourceRow, SourceRow, SuspendedAccountRow, WorkflowRow],
   sealed: [
     { table: 'connection', key: ['id'], column: 'credentials', context: connectionContext },
     { table: 'source', key: ['id'], column: 'configured_props', json: true, context: propsContext },
@@ -36,5 +37,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     NoteRemovalsOfWorkflows1798473600001,
     IndexComponentsOfOwner1798732800001,
     MarkShippedComponents1798732800002,
+    NoteDeletedSources1798905600001,
   ],
 });

@@ -10,7 +10,8 @@ import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 import { EmittersController } from './emitters.controller.js';
 
 const OWNER = 'u_000000000000000001';
-const WORKFLOW = { emitter_id: 'p_1', kind: 'workflow' };
+const WORKFLOW = { emitter_id: 'p_1', kind: 'workflow', deleted: false };
+const REMOVED = { ...WORKFLOW, emitter_id: 'p_3', deleted: true };
 
 it('finds emitters of both kinds by their ids, and sources by the keys of their endpoints and by their account', async () => {
   const components = new ComponentsInMemory();
@@ -32,12 +33,17 @@ it('finds emitters of both kinds by their ids, and sources by the keys of their 
     external_id: null,
   };
   await sources.create(OWNER, 'dc_1', { ...change, endpoint_key: 'secret' });
-  const registered = ['p_1'];
-  const states = async (ids: string[]) => registered.filter((id) => ids.includes(id)).map((emitter_id) => ({ ...WORKFLOW, emitter_id }));
+  await sources.create(OWNER, 'dc_2', { ...change, endpoint_key: null });
+  await sources.delete(OWNER, 'dc_2');
+  const registered = new Map([
+    ['p_1', WORKFLOW],
+    ['p_3', REMOVED],
+  ]);
+  const states = async (ids: string[]) => [...registered].filter(([id]) => ids.includes(id)).map(([, state]) => state);
   let waits = 0;
   const reachEnd = async () => {
     waits++;
-    registered.push('p_2');
+    registered.set('p_2', { ...WORKFLOW, emitter_id: 'p_2' }).set('p_3', { ...REMOVED, deleted: false });
   };
   const module = await Test.createTestingModule({
     controllers: [EmittersController],
@@ -54,9 +60,18 @@ it('finds emitters of both kinds by their ids, and sources by the keys of their 
   expect(await find({ ids: [] })).toEqual([]);
   expect(await find({ ids: ['p_1', 'dc_1', 'dc_9'], up_to_date: true })).toHaveLength(2);
   expect(await find({ ids: ['p_1', 'p_2'] })).toEqual([WORKFLOW]);
+  expect(await find({ ids: ['p_3'] })).toEqual([REMOVED]);
+  expect(await find({ ids: ['dc_1', 'dc_2'], without_deployments: true })).toMatchObject([
+    { emitter_id: 'dc_1', deleted: false },
+    { emitter_id: 'dc_2', deleted: true },
+  ]);
   expect(waits).toBe(0);
-  // it is being registered
-  expect(await find({ ids: ['p_1', 'p_2'], up_to_date: true })).toEqual([WORKFLOW, { ...WORKFLOW, emitter_id: 'p_2' }]);
+  // one is being registered, and one again
+  expect(await find({ ids: ['p_1', 'p_2', 'p_3'], up_to_date: true })).toEqual([
+    WORKFLOW,
+    { ...REMOVED, deleted: false },
+    { ...WORKFLOW, emitter_id: 'p_2' },
+  ]);
   expect(waits).toBe(1);
   const [bare] = await find({ ids: ['dc_1'], without_deployments: true });
   expect(bare).toMatchObject({ emitter_id: 'dc_1', kind: 'source' });

@@ -152,6 +152,21 @@ export class SuspendedAccountRow {
   owner_id!: UserId;
 }
 
+/** A source that was deleted within the last days: a service may read its events before it has learnt that the source existed. */
+@Entity('deleted_source')
+export class DeletedSourceRow {
+  @PrimaryColumn(BYTEWISE_TEXT)
+  id!: SourceId;
+
+  /** The last one, without the name and the deployment. */
+  @Column('json')
+  state!: EmitterState;
+
+  @Index('deleted_source_age')
+  @Column(CREATED_AT)
+  deleted_at!: Date;
+}
+
 /** The columns of a state without its deployment. */
 export type BareStateRow = Pick<SourceRow, 'id' | 'owner_id' | 'active' | 'suspended' | 'version' | 'name' | 'created_at'>;
 

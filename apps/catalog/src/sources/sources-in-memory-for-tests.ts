@@ -17,10 +17,12 @@ export class SourcesInMemory implements Pick<
   | 'delete'
   | 'states'
   | 'bareStates'
+  | 'deletedStates'
   | 'newIds'
   | 'statesByEndpoint'
 > {
   readonly rows = new Map<SourceId, SourceRow>();
+  private readonly deleted: EmitterState[] = [];
 
   constructor(private readonly components: ComponentsInMemory) {}
 
@@ -74,8 +76,11 @@ export class SourcesInMemory implements Pick<
 
   async delete(ownerId: UserId, id: SourceId): Promise<{ before: SourceRow; state: EmitterState } | undefined> {
     const before = await this.find(ownerId, id);
-    if (before) this.rows.delete(id);
-    return before && { before, state: sourceState({ ...before, version: before.version + 1 }, { deleted: true }) };
+    if (!before) return undefined;
+    this.rows.delete(id);
+    const state = sourceState({ ...before, version: before.version + 1 }, { deleted: true });
+    this.deleted.push(state);
+    return { before, state };
   }
 
   async states(ids: string[]): Promise<EmitterState[]> {
@@ -84,6 +89,10 @@ export class SourcesInMemory implements Pick<
 
   async bareStates(ids: string[]): Promise<EmitterState[]> {
     return [...this.rows.values()].filter(({ id }) => ids.includes(id)).map((row) => bareState(row));
+  }
+
+  async deletedStates(ids: string[]): Promise<EmitterState[]> {
+    return this.deleted.filter(({ emitter_id }) => ids.includes(emitter_id));
   }
 
   async newIds(ownerId: UserId): Promise<SourceId[]> {

@@ -505,6 +505,29 @@ describe('the sources', () => {
     expect(await sources.states([id])).toEqual([]);
   });
 
+  it('are known as deleted until Kafka has no events of them any more, without their names', async () => {
+    const [{ id, created_at }, again, { id: old }, existing] = [await create(), await create(), await create(), await create()];
+    for (const each of [old, again.id, id]) await sources.delete(owner, each);
+    await create({}, again.id);
+    const state = {
+      emitter_id: id,
+      owner_id: owner,
+      kind: 'source',
+      deleted: true,
+      active: false,
+      name: '',
+      created_at_ms: created_at.getTime(),
+    };
+    const ids = [id, again.id, existing.id, newId('source')];
+    expect(await sources.deletedStates(ids)).toEqual([{ ...state, version: (await facts()).at(-2)!.version }]);
+
+    await db.database.query("UPDATE deleted_source SET deleted_at = deleted_at - interval '9 days' WHERE id = $1", [old]);
+    expect(await sources.deletedStates([old])).toHaveLength(1);
+    await sources.delete(owner, again.id);
+    expect(await sources.deletedStates([old])).toEqual([]);
+    expect(await sources.deletedStates(ids)).toMatchObject([{ emitter_id: id }, { emitter_id: again.id }]);
+  });
+
   it('are listed newest first, in pages', async () => {
     const ids: string[] = [];
     for (let n = 0; n < 3; n++) ids.unshift((await create()).id);

@@ -7,6 +7,7 @@ import {
   type ConnectionId,
   emitterChanged,
   type EmitterState,
+  EVENTS_GONE_AFTER_DAYS,
   idFrom,
   Invalid,
   NotFound,
@@ -35,6 +36,7 @@ import { type UsedCredentials, usedProblem } from './source-connections.js';
 import {
   bareState,
   type BareStateRow,
+  type DeletedSourceRow,
   freeSlug,
   NEW_MS,
   type SourceChange,
@@ -59,7 +61,7 @@ const UNREADABLE_JSON = new Set(['22P05', '22P02']);
 /** A row without the component that it runs. */
 type BareRow = Omit<SourceRow, 'component'>;
 
-/** The only writer of the table `source`. A row and the fact of its change are one transaction. */
+/** The only writer of the tables `source` and `deleted_source`. A row and the fact of its change are one transaction. */
 @Injectable()
 export class SourcesRepository {
   constructor(
@@ -244,7 +246,7 @@ export class SourcesRepository {
       );
       await this.connections.deleteInline(transaction, ownerId, id);
       const state = sourceState({ ...before, ...rows[0] }, { deleted: true });
-      await this.publish(transaction, state);
+      await this.publishDeleted(transaction, state);
       return { before, state };
     };
     return this.turns.take(ownerId, () => this.database.transaction(remove));
@@ -363,7 +365,7 @@ export class SourcesRepository {
       const missing = states.filter(({ emitter_id, deleted }) => !deleted && !existing.has(emitter_id));
       // the next version, not the time: a source that is created again under this id meanwhile is newer
       for (const { suspended: _, ...state } of missing)
-        await this.publish(transaction, { ...state, active: false, deleted: true, version: state.version + 1 });
+        await this.publishDeleted(transaction, { ...state, active: false, deleted: true, version: state.version + 1 });
       return { published: length + missing.length, deleted: missing.length };
     });
   }
@@ -381,6 +383,17 @@ export class SourcesRepository {
       values: [ids],
     });
     return rows.map((row) => bareState(row));
+  }
+
+  /** The last states, without names and deployments, of those of these sources that were deleted within the last days. For other services, like `states`. */
+  async deletedStates(ids: string[]): Promise<EmitterState[]> {
+    const { rows } = await this.database.query<Pick<DeletedSourceRow, 'state'>>({
+      name: 'source-deleted-states',
+      // a create that was repeated may have made the source again
+      text: 'SELECT state FROM deleted_source AS deleted WHERE id = ANY($1) AND NOT EXISTS (SELECT FROM source WHERE id = deleted.id)',
+      values: [ids],
+    });
+    return rows.map(({ state }) => state);
   }
 
   /** The ids of the account's new sources. They contain the time of the request, by the clock of the gateway: an index finds those that may be new. */
@@ -558,6 +571,23 @@ export class SourcesRepository {
     for (const row of rows) states.push(sourceState(await this.withComponent(transaction, row)));
     for (const state of states) await this.publish(transaction, state);
     return states;
+  }
+
+  /** Publishes the end of a source, and keeps its last state until Kafka has no events of it any more. Removes older states, two for each that it adds. */
+  private async publishDeleted(transaction: Transaction, state: EmitterState): Promise<void> {
+    const { deployment: _, ...bare } = state;
+    await transaction.query(
+      `WITH gone AS (
+         DELETE FROM deleted_source WHERE id IN (
+           SELECT id FROM deleted_source WHERE deleted_at < now() - make_interval(days => $3) AND id <> $1
+           ORDER BY deleted_at LIMIT 2 FOR UPDATE SKIP LOCKED
+         )
+       )
+       INSERT INTO deleted_source (id, state) VALUES ($1, $2)
+       ON CONFLICT (id) DO UPDATE SET state = excluded.state, deleted_at = excluded.deleted_at`,
+      [state.emitter_id, JSON.stringify({ ...bare, name: '' }), EVENTS_GONE_AFTER_DAYS],
+    );
+    await this.publish(transaction, state);
   }
 
   private publish(transaction: Transaction, state: EmitterState): Promise<void> {

@@ -137,10 +137,9 @@ export class WorkflowsRepository {
     return changed.length;
   }
 
-  /** The states of the existing workflows among these ids, and with `withRemoved` the last states of removed ones; of any account. Only for other services: users must not see them. */
-  async states(ids: string[], { withRemoved = false } = {}): Promise<EmitterState[]> {
-    const rows = await this.workflows.findBy({ id: In(ids), ...(!withRemoved && { deleted: false }) });
-    return rows.map(workflowState);
+  /** The states of the workflows with these ids, also of those that were removed; of any account. Only for other services: users must not see them. */
+  async states(ids: string[]): Promise<EmitterState[]> {
+    return (await this.workflows.findBy({ id: In(ids) })).map(workflowState);
   }
 
   private publish(transaction: Transaction, rows: WorkflowRow[]): Promise<void> {

@@ -291,6 +291,18 @@ describe('an event of an emitter that is not known yet', () => {
     expect(matches.map((match) => match?.listeners.map(({ id }) => id))).toEqual([[webhook], [auto], undefined]);
   });
 
+  it('is matched when the catalog knows that it was deleted meanwhile', async () => {
+    const [webhook, auto] = [await routing.webhook(owner), await routing.webhook(owner)];
+    await subscribe(owner, webhook);
+    await routing.service.createAuto({ owner_id: owner, listener_id: auto, event_name: '' });
+    const ids = [newId('source'), newId('workflow')];
+    for (const id of ids)
+      routing.catalog.set(id, routing.state(owner, id, { version: 2, active: false, deleted: true, created_at_ms: Date.now() + 10 }));
+    const matches = await matching.introduce(ids.map((id) => event(id, '', Date.now())));
+    for (const match of matches) expect(match?.listeners.map(({ id }) => id).sort()).toEqual([webhook, auto].sort());
+    expect(await routing.service.list({ owner_id: owner })).toHaveLength(1);
+  });
+
   it('is matched when the catalog knows that its workflow has returned', async () => {
     const [webhook, workflow] = [await routing.webhook(owner), await routing.workflow(owner)];
     await subscribe('p_*', webhook);
