@@ -229,7 +229,7 @@ export const events = (world: () => World) =>
         const inQuery = await api.delete(`/sources/${source.id}/events?startId=1-1`);
         const inBody = await api.delete(`/sources/${source.id}/events`, { end: '1-1' });
         expect([inQuery, inBody].map(({ status, body }) => [status, body.detail])).toEqual([
-          [400, 'unknown field "startId"; did you mean start_id?'],
+          [400, 'unknown parameter "startId"; did you mean start_id?'],
           [400, 'unknown field "end"; did you mean end_id?'],
         ]);
         expect(await shown(source.id)).toHaveLength(1);

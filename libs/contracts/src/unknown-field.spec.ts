@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { unknownField } from './unknown-field.js';
+import { isTypo, unknownField } from './unknown-field.js';
 
 const known = ['component_id', 'component_code', 'name', 'configured_props'];
 
@@ -14,4 +14,22 @@ it.each([
 
 it.each(['emitter', '', 'x'.repeat(5000)])('lists the known fields for %j', (name) => {
   expect(unknownField(name, known)).toBe(`unknown field ${JSON.stringify(name.slice(0, 100))}; known are ${known.join(', ')}`);
+});
+
+it('calls the field of a query a parameter', () => {
+  expect(unknownField('nmae', known, 'parameter')).toBe('unknown parameter "nmae"; did you mean name?');
+});
+
+it.each<[string, readonly string[], boolean]>([
+  ...['event_nam', 'event-name', 'eventName', 'Event_Name', 'evnt_nmae', 'event', 'emitter', 'listenerid', 'nmae'].map(
+    (name): [string, string[], boolean] => [name, ['emitter_id', 'listener_id', 'event_name', 'name'], true],
+  ),
+  ...['user_id', 'org_id', 'api_key', 'limit', 'type', 'ts', '_', '', 'x'.repeat(5000)].map((name): [string, string[], boolean] => [
+    name,
+    ['emitter_id', 'listener_id', 'event_name', 'name'],
+    false,
+  ]),
+  ...['uid', 'ts', 'org_id'].map((name): [string, string[], boolean] => [name, ['event_name', 'id'], false]),
+])('decides whether %j is a mistyped name of %j: %j', (name, names, expected) => {
+  expect(isTypo(name, names)).toBe(expected);
 });

@@ -1,20 +1,25 @@
 /** The problem of a field that is not among the known ones, with the name that was most likely meant. */
-export function unknownField(name: string, known: readonly string[]): string {
-  const nearest = nearestName(name, known);
+export function unknownField(name: string, known: readonly string[], kind: 'field' | 'parameter' = 'field'): string {
+  const nearest = nearestName(name, known, SIMILAR);
   const hint = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
-  return `unknown field ${JSON.stringify(name.slice(0, 100))}; ${hint}`;
+  return `unknown ${kind} ${JSON.stringify(name.slice(0, 100))}; ${hint}`;
 }
 
-/** If the edits exceed this share of the length, the names are different words, not typos. */
-const TYPO = 0.5;
+/** Whether a name that is not among the known ones is almost certainly one of them, mistyped: then it is refused even where unknown names are ignored. */
+export const isTypo = (name: string, known: readonly string[]): boolean => nearestName(name, known, TYPO) !== undefined;
+
+/** If the edits exceed this share of the length, the names are different words: a suggestion would only confuse. */
+const SIMILAR = 0.5;
+/** The same for refusing a name that would otherwise be ignored. `user_id` must not be taken for `emitter_id`. */
+const TYPO = 0.45;
 
 /** The known name that was most likely meant by a mistyped one, or undefined. */
-function nearestName(name: string, known: readonly string[]): string | undefined {
+function nearestName(name: string, known: readonly string[], most: number): string | undefined {
   if (name.length > 64) return undefined;
   const plain = plainOf(name);
   const [nearest] = known
-    .map((each) => ({ each, distance: editDistance(plain, plainOf(each)) / Math.max(plain.length, each.length) }))
-    .filter(({ distance }) => distance <= TYPO)
+    .map((each) => ({ each, distance: editDistance(plain, plainOf(each)) / plainOf(each).length }))
+    .filter(({ distance }) => distance <= most)
     .sort((a, b) => a.distance - b.distance);
   return nearest?.each;
 }
@@ -22,15 +27,18 @@ function nearestName(name: string, known: readonly string[]): string | undefined
 /** `componentId` means `component_id`. */
 const plainOf = (name: string): string => name.replace(/[^A-Za-z0-9]/g, '').toLowerCase();
 
-/** How many characters must be inserted, deleted or replaced to turn one text into the other (Levenshtein). */
+/** How many characters must be inserted, deleted, replaced or swapped with the next one to turn one text into the other (optimal string alignment). */
 function editDistance(a: string, b: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
       const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+      const areSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1, areSwapped ? before[j - 2]! + 1 : Infinity));
     }
+    before = row;
     row = next;
   }
   return row[b.length]!;

@@ -48,15 +48,27 @@ describe('parameters', () => {
     expect(read({ method: 'POST', query: { name: 'q' }, body: { name: 'b', include: 'id' } })).toEqual({ name: 'q', include: 'id' });
   });
 
-  it('have unknown names that are ignored in a query, but not in that of a DELETE, which would delete more', () => {
-    expect(read({ method: 'POST', query: { nmae: 'a' } })).toEqual({ nmae: 'a' });
-    expect(() => read({ method: 'DELETE', query: { nmae: 'a' } })).toThrow('unknown field "nmae"; did you mean name?');
+  it('may have unknown names in a query, except those that are mistyped', () => {
+    expect(read({ method: 'POST', query: { user_id: 'u_1', _: '5' } })).toEqual({ user_id: 'u_1', _: '5' });
+    for (const name of ['nmae', 'Name', 'na-me', 'inclde'])
+      expect(() => read({ method: 'POST', query: { [name]: 'a', _: '5' } })).toThrow(
+        new RegExp(`^unknown parameter "${name}"; did you mean \\w+\\?$`),
+      );
+    const many = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`other_${at}`, 'a']));
+    expect(() => read({ method: 'POST', query: { ...many, nmae: 'a' } })).toThrow('did you mean name?');
+  });
+
+  it('may not have unknown names in the query of a DELETE, which would delete more', () => {
+    expect(() => read({ method: 'DELETE', query: { nmae: 'a' } })).toThrow('unknown parameter "nmae"; did you mean name?');
+    expect(() => read({ method: 'DELETE', query: { colour: 'a' } })).toThrow(
+      'unknown parameter "colour"; known are name, include, exclude',
+    );
     expect(() => read({ method: 'DELETE', query: {}, body: { nmae: 'a' } })).toThrow('unknown field "nmae"; did you mean name?');
     expect(read({ method: 'DELETE', query: { name: 'a', exclude: 'b' } })).toEqual({ name: 'a', exclude: 'b' });
   });
 
   it('are refused if they occur more than once in a query, unless their name is unknown', () => {
     expect(() => read({ method: 'POST', query: { name: ['a', 'b'] }, body: { name: 'a' } })).toThrow('name must be given only once');
-    expect(read({ method: 'POST', query: { nmae: ['a', 'b'] } })).toEqual({ nmae: ['a', 'b'] });
+    expect(read({ method: 'POST', query: { other: ['a', 'b'] } })).toEqual({ other: ['a', 'b'] });
   });
 });

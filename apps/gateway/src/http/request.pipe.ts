@@ -1,6 +1,6 @@
 import { type ArgumentMetadata, createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { type FieldProblem, Invalid, unknownField } from '#contracts';
+import { type FieldProblem, Invalid, isTypo, unknownField } from '#contracts';
 import { fieldsOf, PayloadPipe } from '#messaging';
 
 type Contract = abstract new (...args: never[]) => unknown;
@@ -39,25 +39,44 @@ const givenTwice = (field: string): FieldProblem => ({ field, message: `${field}
 /** A problem for each field of a body that its class does not name. */
 function unknownFields(contract: Contract, body: unknown): FieldProblem[] {
   if (typeof body !== 'object' || body === null || Buffer.isBuffer(body)) return [];
-  const known = [...fieldsOf(contract), ...SELECTION];
-  return Object.keys(body)
-    .filter((name) => !known.includes(name))
+  return unknownNames('field', body, fieldsOf(contract));
+}
+
+/**
+ * A problem for each name in the query of a write that is one of these, mistyped: if it were ignored, the write would not do what the client meant.
+ *
+ * @param names the parameters of the route
+ */
+export const mistypedParameters = (query: object, names: readonly string[]): FieldProblem[] =>
+  unknownNames('parameter', query, names, isTypo);
+
+function unknownNames(
+  kind: 'field' | 'parameter',
+  fields: object,
+  names: readonly string[],
+  isRefused: typeof isTypo = () => true,
+): FieldProblem[] {
+  const known = [...names, ...SELECTION];
+  return Object.keys(fields)
+    .filter((name) => !known.includes(name) && isRefused(name, known))
     .slice(0, MOST_PROBLEMS)
-    .map((name) => ({ field: name.slice(0, 100), message: unknownField(name, known) }));
+    .map((name) => ({ field: name.slice(0, 100), message: unknownField(name, known, kind) }));
 }
 
 /**
  * Parameters that come in the query string and are accepted in a JSON body too: the query wins. Unknown names are refused in the body. In the
- * query they are ignored, except by a DELETE, which would delete more than the client meant.
+ * query, other clients send more than is known here, so only mistyped names are refused; a DELETE refuses all, because it would delete more than the
+ * client meant.
  *
  * @param contract the class of the parameters
  */
 export const Parameters = createParamDecorator(
   (contract: abstract new (...args: never[]) => unknown, context: ExecutionContext): Record<string, unknown> => {
     const { method, body, query } = context.switchToHttp().getRequest<FastifyRequest>();
-    const unknown = [body, method === 'DELETE' && query].flatMap((fields) => unknownFields(contract, fields));
-    const repeated = fieldsOf(contract).filter((name) => Array.isArray((query as Fields)[name]));
-    const problems = [...unknown, ...repeated.map(givenTwice)];
+    const names = fieldsOf(contract);
+    const unknown = method === 'DELETE' ? unknownNames('parameter', query as object, names) : mistypedParameters(query as object, names);
+    const repeated = names.filter((name) => Array.isArray((query as Fields)[name]));
+    const problems = [...unknownFields(contract, body), ...unknown, ...repeated.map(givenTwice)];
     if (problems.length > 0) throw new Invalid(problems);
     return { ...(body as object | undefined), ...(query as object) };
   },

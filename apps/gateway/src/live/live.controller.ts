@@ -25,7 +25,11 @@ const RespondsWithStream = (operationId: string, summary: string): MethodDecorat
       description:
         'Server-Sent Events: `id` is the event id, `data` the event summary as JSON; a comment is sent at least every 30 seconds, by default every 15. A client that reconnects with the id of the last event it received (Last-Event-ID or `after`) gets all later events that are still stored. A client that does not read is disconnected. When the API key is revoked, the emitter deleted, or the account suspended or deleted, the stream ends at the next comment.',
     }),
-    ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of an event: start with the events after it.' }),
+    ApiHeader({
+      name: 'Last-Event-ID',
+      required: false,
+      description: 'The id of an event: start with the events after it. Takes precedence over `after`.',
+    }),
     ApiResponse({
       status: 200,
       description: 'The events as they are emitted.',

@@ -15,6 +15,7 @@ type Request = {
   bytes?: Buffer;
   event_name?: unknown;
   id?: unknown;
+  [parameter: string]: unknown;
 };
 
 const publish = ({ heldKey, headers, rawHeaders = [], body, bytes, ...query }: Request): PublishedEvent[] =>
@@ -68,6 +69,19 @@ describe('a JSON body', () => {
     const [event] = publish({ body: 1, event_name: 'orders', id: 'x' });
     expect(event).toMatchObject({ stream: 'orders', emitId: 'x', context: { attributes: { id: 'x' } } });
     expect(publish({ body: 1, event_name: 'default', id: '' })[0]).toMatchObject({ stream: '', context: undefined });
+  });
+
+  it.each(['event_nam', 'event-name', 'eventName'])(
+    'is refused with the parameter %j, without which it would go to another stream',
+    (name) => {
+      expect(problemsOf({ body: 1, [name]: 'refunds' }).errors).toEqual([
+        { field: name, message: `unknown parameter "${name}"; did you mean event_name?` },
+      ]);
+    },
+  );
+
+  it('may have parameters that are unknown', () => {
+    expect(publish({ body: 1, org_id: 'o_1', ts: '5' })[0]?.stream).toBe('');
   });
 
   it.each(['$errors', '$logs', '', 'x'.repeat(128)])('goes to the stream %j', (event_name) => {

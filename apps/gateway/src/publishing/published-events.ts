@@ -28,6 +28,7 @@ import {
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { repeatableKsuid } from '../idempotency/new-ids.js';
 import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/content-types.js';
+import { mistypedParameters } from '../http/request.pipe.js';
 import { sentHeaders } from '../http/sent-headers.js';
 
 /** A request to publish. `event_name` and `id` of the query win over the CloudEvents attributes. */
@@ -52,6 +53,7 @@ export interface PublishedEvent {
   context?: EventContext;
 }
 
+const PARAMETERS = ['event_name', 'id'] as const;
 const MAX_EVENTS = 500;
 /** Of a batch: each takes 3 µs of the main thread here, and time in every reader of the topic. */
 const MAX_BATCH_ATTRIBUTES = 10_000;
@@ -103,6 +105,7 @@ class EventReader {
     private readonly request: PublishRequest,
     private readonly maxEventBytes: number,
   ) {
+    this.problems.push(...mistypedParameters(request.query, PARAMETERS));
     const { traceparent, tracestate } = request.headers;
     if (typeof traceparent === 'string') this.trace = { traceparent, tracestate: typeof tracestate === 'string' ? tracestate : undefined };
     this.eventName = this.parameter('event_name');
@@ -165,7 +168,7 @@ class EventReader {
     return this.event(json, attributes);
   }
 
-  private parameter(name: 'event_name' | 'id'): string | undefined {
+  private parameter(name: (typeof PARAMETERS)[number]): string | undefined {
     const value = this.request.query[name];
     if (value === undefined || typeof value === 'string') return value;
     this.problems.push({ field: name, message: `${name} must be a string` });

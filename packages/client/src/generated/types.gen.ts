@@ -5468,7 +5468,7 @@ export type StreamSourceEventsData = {
     body?: never;
     headers?: {
         /**
-         * The id of an event: start with the events after it.
+         * The id of an event: start with the events after it. Takes precedence over `after`.
          */
         'Last-Event-ID'?: string;
     };
@@ -5542,7 +5542,7 @@ export type StreamWorkflowEventsData = {
     body?: never;
     headers?: {
         /**
-         * The id of an event: start with the events after it.
+         * The id of an event: start with the events after it. Takes precedence over `after`.
          */
         'Last-Event-ID'?: string;
     };
