@@ -172,6 +172,15 @@ describe('refusals', () => {
     expect(JSON.stringify(refusal)).not.toContain('10.1.2.3');
   });
 
+  it.each(['localhost', '127.0.0.1'])('explain that a host is Sluice itself, and what to do instead: %s', async (host) => {
+    const ownHosts = { refuses: async () => true, isHere: async () => true };
+    const guard = AddressGuard.fromConfig('localhost:*,127.0.0.1:*', { lookup: tableLookup, ownHosts });
+    const message =
+      `${host}:3001 may not be called: it is Sluice itself, whatever SLUICE_ALLOW_PRIVATE_HOSTS lists; ` +
+      'to send events to a source, subscribe the source instead of calling its endpoint';
+    await expect(guard.resolve(host, 3001)).rejects.toMatchObject({ code: 'EACCES', message });
+  });
+
   it('are made in time when the name server does not respond', async () => {
     const guard = AddressGuard.fromConfig('', { lookup: () => new Promise(() => {}), lookupMs: 20 });
     await expect(guard.resolve('silent.test', 80)).rejects.toMatchObject({

@@ -70,7 +70,7 @@ export class AddressGuard {
     const addresses = isIP(name) === 0 ? await this.addressesOf(name) : [{ address: name }];
     const byName = this.allowed.allowsName(name.replace(/\.$/, ''), port);
     for (const { address } of addresses) {
-      if (await this.ownHosts.refuses(address, port)) throw new EgressRefused('EACCES', `${name}:${port} may not be called`);
+      if (await this.ownHosts.refuses(address, port)) throw new EgressRefused('EACCES', ownHostProblem(name, port));
       const problem = await this.problemOf(name, address, port, byName);
       if (problem !== null) throw new EgressRefused('EACCES', problem);
     }
@@ -85,8 +85,7 @@ export class AddressGuard {
   async literalProblem(host: string, port: number): Promise<string | null> {
     const address = host.replace(/^\[(.*)\]$/, '$1');
     if (isIP(address) === 0) return null;
-    if (await this.ownHosts.refuses(address, port))
-      return `${address}:${port} may not be called: it is Sluice itself, whatever ${allowPrivateHosts.name} lists`;
+    if (await this.ownHosts.refuses(address, port)) return ownHostProblem(address, port);
     const problem = await this.problemOf(address, address, port, this.allowed.allowsName(address, port));
     return problem && `${problem}; ${allowPrivateHosts.name} lists exceptions`;
   }
@@ -129,6 +128,11 @@ export class AddressGuard {
     return lookup;
   }
 }
+
+/** Users try to chain sources by their endpoints, so it says what to do instead. */
+const ownHostProblem = (name: string, port: number): string =>
+  `${name}:${port} may not be called: it is Sluice itself, whatever ${allowPrivateHosts.name} lists; ` +
+  'to send events to a source, subscribe the source instead of calling its endpoint';
 
 /**
  * Why a connection was refused: `EACCES` the address or port is not allowed, `ENOTFOUND` the name is unknown, `ETIMEDOUT` the name server did not
