@@ -21,9 +21,10 @@ const expectEvents = (source: { id: string }, expected: unknown[], stream = '') 
   eventually(async () => expect(await events(source, stream)).toEqual(expected));
 const call = (source: any, body: string, headers: Record<string, string> = {}) =>
   http('POST', source.configured_props.http.endpoint_url, { body, headers });
-const runNow = async (source: { id: string }, event: unknown) => {
+const runNow = async (source: { id: string }, event: unknown): Promise<string> => {
   const response = await api.post(`/sources/${source.id}/run`, { event });
   expect(response.status).toBe(202);
+  return response.body.data.id;
 };
 
 describe('a source', () => {
@@ -238,7 +239,7 @@ describe('a source', () => {
     const source = await api.source(
       "export default { name: 'thrower', run(e) { this.$emit('before'); throw Object.assign(new Error('no luck'), { code: 'LUCK' }); } }",
     );
-    await runNow(source, { a: 1 });
+    const run_id = await runNow(source, { a: 1 });
     await expectEvents(source, ['before']);
     const [error] = await eventually(async () => {
       const found = await events(source, '$errors');
@@ -248,8 +249,17 @@ describe('a source', () => {
     expect(error).toMatchObject({
       error: { code: 'LUCK', cellId: null, message: 'no luck', stack: expect.stringContaining('Error: no luck') },
       original_event: { a: 1 },
-      original_context: { workflow_id: null, source_id: source.id, source_type: 'manual', verified: false, owner_id: api.account.id },
+      original_context: {
+        run_id,
+        workflow_id: null,
+        source_id: source.id,
+        source_type: 'manual',
+        verified: false,
+        owner_id: api.account.id,
+      },
     });
+    const { body } = await api.get(`/sources/${source.id}/runs`);
+    expect(body.data.map(({ id }: any) => id)).toEqual([run_id]);
   });
 
   it('logs to a separate stream', async () => {

@@ -42,6 +42,7 @@ const PLATFORM_VERSION = '0.1.0';
  * @param origin.id a KSUID
  * @param origin.ts ISO 8601
  * @param origin.sourceType what triggered the emitter
+ * @param origin.runId absent: the error is not of a run
  * @param origin.version of the source's deployment; absent: the error is not of a run, and its `deployment_id` is the same for all deployments
  */
 export const errorContext = ({
@@ -50,6 +51,7 @@ export const errorContext = ({
   emitterId,
   sourceType,
   ownerId,
+  runId,
   version,
 }: {
   id: string;
@@ -57,9 +59,11 @@ export const errorContext = ({
   emitterId: EmitterId;
   sourceType: string;
   ownerId: UserId | undefined;
+  runId?: string;
   version?: number;
 }): Record<string, unknown> => ({
   id,
+  run_id: runId,
   ts,
   workflow_id: emitterId.startsWith('p_') ? emitterId : null,
   source_id: emitterId.startsWith('dc_') ? emitterId : null,

@@ -144,7 +144,7 @@ export class EndpointsService {
 
   private async store(run: DueRun, version: number): Promise<EndpointResponse> {
     if (!(await this.quotas.allowRequest(run.owner_id))) {
-      await this.quotas.notify(run.source_id, overQuota(run, version));
+      await this.quotas.notify(run.source_id, overQuota(run, version, { isRefused: true }));
       return 'over quota';
     }
     if (await this.queue.isFull(run.owner_id)) return 'busy';

@@ -3,9 +3,18 @@ import type { AccountRecord } from '#outbox';
 import type { RunError } from '../sandbox/sandbox.js';
 import { type DueRun, errorRecord } from './run-events.js';
 
-/** The event on `$errors` of a run that was skipped because of the account's quota. */
-export const overQuota = (run: DueRun, version: number): AccountRecord =>
-  report(run, plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC"), { version });
+/** An error of Sluice itself. */
+export const plainError = (code: string, message: string): RunError => ({ name: code, code, message, stack: `${code}: ${message}` });
+
+const QUOTA_EXCEEDED = plainError('QuotaExceeded', "the account's daily quota is used up; the source will run again from 00:00 UTC");
+
+/**
+ * The event on `$errors` of a run that was skipped because of the account's quota.
+ *
+ * @param isRefused the request for it was: it is not listed as skipped
+ */
+export const overQuota = (run: DueRun, version: number, { isRefused = false } = {}): AccountRecord =>
+  report(run, QUOTA_EXCEEDED, { version, isRefused });
 
 /** The event on `$errors` of a source that is about to be switched off because its runs keep ending their processes. */
 export const switchedOff = (run: DueRun, version: number, reason: string): AccountRecord =>
@@ -29,10 +38,7 @@ export function sourceInactive(run: RunRequest, count = 1): AccountRecord {
   return report({ ...run, event: run.event ?? 'null' }, plainError('SourceInactive', message), { emitId: run.run_id });
 }
 
-/** An error of Sluice itself. */
-export const plainError = (code: string, message: string): RunError => ({ name: code, code, message, stack: `${code}: ${message}` });
-
-const report = (run: DueRun, error: RunError, more: { version?: number; emitId?: string }): AccountRecord => ({
+const report = (run: DueRun, error: RunError, more: { version?: number; emitId?: string; isRefused?: boolean }): AccountRecord => ({
   topic: EVENTS_TOPIC,
   ...errorRecord(run, error, more),
   account: run.owner_id,

@@ -90,18 +90,21 @@ interface OfError {
   /** The event of the run: see {@link originalOf}. */
   original?: unknown;
   emitId?: string;
+  /** There will be no run, which could be found in the list of the source. */
+  isRefused?: boolean;
 }
 
 /** The record of an error of a run, as `$errors` shows it. */
 export function errorRecord(
   run: DueRun,
   error: RunError,
-  { version, passed = passedOn(run, 1), original = originalOf(run), emitId }: OfError,
+  { version, passed = passedOn(run, 1), original = originalOf(run), emitId, isRefused = false }: OfError,
 ): EventToProduce {
+  const runId = isRefused ? undefined : run.run_id;
   const ts = new Date().toISOString();
   const json = errorEventJson({
     ...{ code: error.code ?? error.name, message: error.message, stack: error.stack, ts, originalEvent: original },
-    context: errorContext({ id: ksuid(), ts, emitterId: run.source_id, sourceType: run.trigger, ownerId: run.owner_id, version }),
+    context: errorContext({ id: ksuid(), runId, ts, emitterId: run.source_id, sourceType: run.trigger, ownerId: run.owner_id, version }),
   });
   return ownRecord(run.source_id, ERRORS_STREAM, passed, json, emitId);
 }

@@ -60,6 +60,23 @@ it('all errors of a deployment have the same deployment id', () => {
   expect(errors.map((each) => JSON.parse(String(each?.value)).original_context.deployment_id)).toEqual(['d_13', 'd_13', 'd_13']);
 });
 
+it('an error has the id of its run, under which the run is listed', () => {
+  const error = { name: 'Error', code: 'TIMEOUT', message: 'too slow', stack: '' };
+  const [failed] = runEffects(
+    RUN,
+    SOURCE,
+    { dedupe: null },
+    { ...outcome([]), status: 'timeout', error },
+    {},
+    { counted: true, schedule: [] },
+  ).records;
+  const [refused] = effectsOf([{ event: '1', name: '$' }]).records;
+  const errors = [failed, refused, overQuota(RUN, 3), switchedOff(RUN, 3, 'it fails'), sourceInactive(RUN)];
+  const contextOf = (each: (typeof errors)[number]) => JSON.parse(String(each?.value)).original_context;
+  for (const each of errors) expect(contextOf(each).run_id).toBe(RUN.run_id);
+  expect(contextOf(overQuota(RUN, 3, { isRefused: true }))).not.toHaveProperty('run_id');
+});
+
 it('a problem that a run has many times is reported once', () => {
   const names = [...Array.from({ length: 500 }, () => '$bogus'), 'a\0', ...Array.from({ length: 20 }, () => 'x'.repeat(129))];
   const { records } = effectsOf(names.map((name) => ({ event: '1', name })));
