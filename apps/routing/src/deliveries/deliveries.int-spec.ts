@@ -124,6 +124,8 @@ describe("a webhook's deliveries", () => {
       attempts: [SUCCESS],
     });
     expect(failed).toMatchObject({ next_attempt_at: null, attempts: [ATTEMPT] });
+    for (const { attempts } of [failed, pending, first])
+      expect(JSON.stringify(attempts[0]).replace('500', '200')).toBe(JSON.stringify(SUCCESS));
     expect(Math.abs((pending.next_attempt_at ?? 0) - (Date.now() + LONG) / 1000)).toBeLessThan(60);
   });
 

@@ -53,6 +53,15 @@ export interface Attempt {
   response_body: string | null;
 }
 
+/** The attempt with its members in the order of the API. Those that were stored as jsonb have the order of PostgreSQL, by length. */
+export const inOrder = ({ ts, status_code, duration_ms, error, response_body }: Attempt): Attempt => ({
+  ts,
+  status_code,
+  duration_ms,
+  error,
+  response_body,
+});
+
 /** The number of attempts that are stored per delivery, and how many of them with the response: a list has a hundred deliveries. */
 const KEPT_ATTEMPTS = 20;
 const KEPT_BODIES = 3;

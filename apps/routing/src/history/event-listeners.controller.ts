@@ -16,6 +16,7 @@ import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventI
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
 import { DELIVERY_UNDER_WAY_MS, DeliveredLog } from '../deliveries/history/delivered.repository.js';
+import { inOrder } from '../deliveries/delivery.js';
 import { deliveryIdOf } from '../deliveries/delivery-id.js';
 import { replayRunId } from '../replays/replayer.js';
 import { type EmitterReplay, EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
@@ -87,7 +88,7 @@ export function listenersOf(
   const add = (id: ListenerId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
     listeners.set(id, { listener_id: id, kind: kindOf(id), delivery_id: null, run_id: null, status, attempts: [], ...more });
   for (const { webhook_id, status, attempts } of deliveries)
-    add(webhook_id, status, { delivery_id: deliveryIdOf(place, webhook_id), attempts });
+    add(webhook_id, status, { delivery_id: deliveryIdOf(place, webhook_id), attempts: attempts.map(inOrder) });
   const replayed: EventListeners['runs']['replayed'] = [];
   for (const replay of replays.filter((each) => covers(each, event)).reverse()) {
     const { id, listener_id } = replay;

@@ -98,6 +98,12 @@ it('a stored delivery counts more than the state of the webhook', () => {
   expect(listeners).toMatchObject([{ listener_id: 'wh_L', status: 'succeeded', delivery_id: expect.stringMatching(/^/) }]);
 });
 
+it('the attempts of a delivery have their members in one order, however the database has stored them', () => {
+  const stored = { ts: 5, error: null, duration_ms: 1, status_code: 200, response_body: 'ok' };
+  const { listeners } = at(DAY, { deliveries: [{ webhook_id: ids.webhook, status: 'succeeded', attempts: [stored] }] });
+  expect(Object.keys(listeners[0]!.attempts[0]!)).toEqual(['ts', 'status_code', 'duration_ms', 'error', 'response_body']);
+});
+
 describe('a replay', () => {
   const replayedBy = (change: Partial<EmitterReplay>) => at(DAY, { replays: [replay(change)] });
 

@@ -21,7 +21,7 @@ import { LimitPerKey } from '#limits';
 import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
-import { deliveryOf } from '../delivery.js';
+import { deliveryOf, inOrder } from '../delivery.js';
 import { deliveryIdOf, placeOfDelivery } from '../delivery-id.js';
 import { RecordedEvents } from './recorded-events.js';
 import { type ListedDelivery, ParkedDeliveriesRepository, type PlaceWindow } from '../store/parked-deliveries.repository.js';
@@ -137,7 +137,7 @@ export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: Liste
   status: due_at === null ? 'failed' : 'pending',
   next_attempt_at: due_at === null ? null : unixSeconds(due_at),
   created_at: Math.floor(ms / 1000),
-  attempts,
+  attempts: attempts.map(inOrder),
 });
 
 export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry, webhookId: WebhookId): WebhookDelivery => ({
@@ -147,5 +147,5 @@ export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry, web
   status: 'succeeded',
   next_attempt_at: null,
   created_at: Math.floor(ms / 1000),
-  attempts,
+  attempts: attempts.map(inOrder),
 });
