@@ -39,10 +39,10 @@ export class SluiceError extends Error {
   }
 }
 
-/** The resource does not exist, or belongs to another account; the caller cannot distinguish the two. */
+/** The resource does not exist, or belongs to another account; the caller cannot distinguish the two. `hint`: how to find those that exist. */
 export class NotFound extends SluiceError {
-  constructor(what: string, id?: string) {
-    super('not_found', id === undefined ? `${what} not found` : `${what} ${id} not found`);
+  constructor(what: string, id?: string, hint?: string) {
+    super('not_found', `${id === undefined ? what : `${what} ${id}`} not found${hint === undefined ? '' : `; ${hint}`}`);
   }
 }
 

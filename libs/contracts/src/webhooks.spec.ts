@@ -88,6 +88,13 @@ describe('the URL of a webhook', () => {
   });
 });
 
+it.each(['http://example.com:99999', 'http://example.com:99999/x', 'https://a:b@[::1]:65536?x', 'http://example.com:0'])(
+  'names the port of %s as the problem',
+  (url) => {
+    expect(webhookUrlProblem(url)).toBe('url must contain a port from 1 to 65535, or none');
+  },
+);
+
 it('names a space in the URL of a webhook as the problem', () => {
   for (const url of [' http://example.com', 'http://example.com/a b'])
     expect(webhookUrlProblem(url)).toBe('url must not contain spaces or line breaks; write a space as %20');

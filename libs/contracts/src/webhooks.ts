@@ -39,15 +39,19 @@ export function webhookUrlProblem(url: unknown): string | null {
   if (!isText(url)) return `url ${NOT_TEXT}`;
   if (url.length > WEBHOOK_URL_LENGTH) return `url must be at most ${WEBHOOK_URL_LENGTH} characters long`;
   if (/[\s\p{Cc}]/u.test(url)) return 'url must not contain spaces or line breaks; write a space as %20';
+  // URL refuses such a port like a missing host
+  if (Number(/^https?:\/\/[^/?#\\]+:(\d+)(?=[/?#]|$)/i.exec(url)?.[1]) > 65_535) return BAD_PORT;
   // URL itself forgives missing slashes
   if (!/^https?:\/\/[^/?#\\]/i.test(url) || !URL.canParse(url))
     return 'url must contain a protocol, http or https, and a host name, such as https://example.com/hooks';
   const { hostname, port } = new URL(url);
   // a dot at the end makes the name absolute
   if (!hostname.replace(/\.$/, '').split('.').every(isLabel)) return 'url must contain a host name whose parts have 1 to 63 characters';
-  if (port === '0') return 'url must contain a port from 1 to 65535, or none';
+  if (port === '0') return BAD_PORT;
   return null;
 }
+
+const BAD_PORT = 'url must contain a port from 1 to 65535, or none';
 
 /** RFC 1035, 2.3.4. An IPv6 address, with its brackets, fits as well. */
 const isLabel = (text: string): boolean => text.length >= 1 && text.length <= 63;

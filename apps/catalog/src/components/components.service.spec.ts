@@ -222,7 +222,11 @@ describe('the components of an account', () => {
     });
 
     it('finds a component of the registry for every account, by id and by its key', async () => {
-      await expect(service.getRegistered('feed')).rejects.toMatchObject({ code: 'not_found' });
+      for (const missing of [service.getRegistered('feed'), service.registered('feed')])
+        await expect(missing).rejects.toMatchObject({
+          code: 'not_found',
+          message: 'registered component feed not found; GET /v1/registry lists them',
+        });
       stored.register(THIRD);
       expect(await service.usable(ME, THIRD)).toMatchObject({ id: THIRD });
       expect(await service.getRegistered('feed')).toMatchObject({ code: 'theirs' });

@@ -50,7 +50,7 @@ export class ComponentsService {
 
   async getRegistered(key: string): Promise<Component> {
     const row = await this.components.findRegistered(key);
-    if (!row) throw new NotFound('component', key);
+    if (!row) throw notRegistered(key);
     return componentOf(row);
   }
 
@@ -70,7 +70,7 @@ export class ComponentsService {
 
   async registered(key: string): Promise<DescribedComponent> {
     const component = await this.components.describeRegistered(key);
-    if (!component) throw new NotFound('component', key);
+    if (!component) throw notRegistered(key);
     return component;
   }
 
@@ -106,3 +106,5 @@ export class ComponentsService {
 
 /** Beside code, the URL is not validated: anything that is not text counts as absent. */
 const storedUrl = ({ component_url }: CodeSource): string | null => (isText(component_url) ? component_url : null);
+
+const notRegistered = (key: string): NotFound => new NotFound('registered component', key, 'GET /v1/registry lists them');

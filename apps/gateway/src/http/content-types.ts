@@ -26,6 +26,7 @@ function typesFor(request: FastifyRequest): string[] {
 export function typeProblem(request: FastifyRequest): string | null {
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = request.headers;
   const types = typesFor(request);
-  if (!types.includes(mediaTypeOf(type))) return `the body must be ${types.join(' or ')}, not ${type || 'without a content type'}`;
+  if (!type) return `the header Content-Type is missing; it must be ${types.join(' or ')}`;
+  if (!types.includes(mediaTypeOf(type))) return `the body must be ${types.join(' or ')}, not ${type}`;
   return encoding === 'identity' ? null : `the content encoding ${encoding} is not supported`;
 }

@@ -55,6 +55,12 @@ describe('a body', () => {
     expect(body).toMatchObject({ status: 415, detail: `the body must be application/json, not ${type}` });
   });
 
+  it('is refused with the types that are possible, if its type is missing', async () => {
+    const headers = { ...KEY, 'content-type': undefined };
+    const response = await http.app.inject({ method: 'POST', url: '/v1/sources', headers, payload: '{}' });
+    expect([response.statusCode, response.json().detail]).toEqual([415, 'the header Content-Type is missing; it must be application/json']);
+  });
+
   it('counts as absent when it is empty, regardless of its type', async () => {
     for (const type of ['application/json', 'application/json-seq', 'text/plain'])
       expect((await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);

@@ -25,6 +25,13 @@ describe('the part of the log that a replay reads', () => {
     [{ to: 1_769_860_800.5 }, { stream: '', from_id: '5-1', to_id: '1769860800500-9007199254740991' }],
   ])('%j selects %j', (more, expected) => expect(part(more)).toMatchObject(expected));
 
+  it('names an end that is missing as required', () => {
+    expect(() => part({ from: undefined, to: null })).toThrow(
+      'from is required: an event id, or a time in ISO 8601 or Unix seconds; to is required: an event id, or a time in ISO 8601 or Unix seconds',
+    );
+    expect(() => part({ from: 'yesterday' })).toThrow('from must be an event id, or a time in ISO 8601 or Unix seconds');
+  });
+
   it.each([
     [{ from: 'yesterday' }, ['from']],
     [{ from: undefined, to: {} }, ['from', 'to']],

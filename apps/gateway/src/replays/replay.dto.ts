@@ -66,6 +66,8 @@ export class Replay implements ReplayProgress {
   failed!: number;
 }
 
+const EVENT_OR_TIME = 'an event id, or a time in ISO 8601 or Unix seconds';
+
 /** A replay as a body requests it. */
 export interface RequestedReplay {
   emitter_id: EmitterId;
@@ -89,8 +91,10 @@ export function requestedReplay(body: CreateReplayBody): RequestedReplay {
   const streamProblem = stream === EVERY_STREAM ? null : emittedStreamProblem(stream);
   if (streamProblem) problems.push({ field: 'event_name', message: streamProblem });
   const [from_id, to_id] = (['from', 'to'] as const).map((end) => {
-    const id = eventIdAt(end, body[end]);
-    if (id === undefined) bad(end, 'must be an event id or a time: ISO 8601 or Unix seconds');
+    const value: unknown = body[end];
+    const id = eventIdAt(end, value);
+    if (value === undefined || value === null) bad(end, `is required: ${EVENT_OR_TIME}`);
+    else if (id === undefined) bad(end, `must be ${EVENT_OR_TIME}`);
     return id ?? '';
   }) as [string, string];
   const dry_run: unknown = body.dry_run ?? false;

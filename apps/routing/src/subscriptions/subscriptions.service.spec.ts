@@ -87,7 +87,10 @@ describe('a subscription', () => {
   it('is deleted where its stream is the stored one', async () => {
     await subscribe(SOURCE, WEBHOOK, 'mine');
     const reference = { owner_id: ME, emitter_id: SOURCE, listener_id: WEBHOOK } as const;
-    await expect(service.delete(reference)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(service.delete({ ...reference, event_name: 'nope' })).rejects.toMatchObject({
+      code: 'not_found',
+      message: `subscription of ${WEBHOOK} to ${SOURCE} with the event_name "nope" not found; GET /v1/users/me/subscriptions shows the stored ones`,
+    });
     expect(await service.delete({ ...reference, event_name: 'mine' })).toHaveLength(1);
   });
 
@@ -114,8 +117,9 @@ describe('a subscription', () => {
     it('is deleted where there is one', async () => {
       await auto(WEBHOOK);
       expect(await service.deleteAuto({ owner_id: ME, listener_id: WEBHOOK, event_name: '$errors' })).toHaveLength(1);
-      await expect(service.deleteAuto({ owner_id: ME, listener_id: WEBHOOK, event_name: '' })).rejects.toMatchObject({
-        code: expect.anything(),
+      await expect(service.deleteAuto({ owner_id: ME, listener_id: WEBHOOK, event_name: 'nope' })).rejects.toMatchObject({
+        code: 'not_found',
+        message: `auto-subscription of ${WEBHOOK} with the event_name "nope" not found; GET /v1/users/me/auto_subscriptions shows the stored ones`,
       });
     });
   });

@@ -52,7 +52,7 @@ export class SubscriptionsService {
       await this.emitters.find([emitter_id]);
       removed = await remove();
     }
-    if (removed.length === 0) throw new NotFound('subscription');
+    if (removed.length === 0) throw notFound(`subscription of ${listener_id} to ${emitter_id}`, event_name, 'subscriptions');
     return removed;
   }
 
@@ -79,7 +79,7 @@ export class SubscriptionsService {
     // it covers the sources that were created until now
     await this.learnNew(owner_id);
     const removed = await this.autoSubscriptions.delete(owner_id, listener_id, event_name);
-    if (removed.length === 0) throw new NotFound('auto-subscription');
+    if (removed.length === 0) throw notFound(`auto-subscription of ${listener_id}`, event_name, 'auto_subscriptions');
     return removed;
   }
 
@@ -104,3 +104,7 @@ export class SubscriptionsService {
     if (!found) throw new NotFound('listener', id);
   }
 }
+
+/** Usually it exists with another event name: `default` and the empty one select the same stream, but are stored as they were sent. */
+const notFound = (what: string, eventName: string, list: string): NotFound =>
+  new NotFound(`${what} with the event_name ${JSON.stringify(eventName)}`, undefined, `GET /v1/users/me/${list} shows the stored ones`);
