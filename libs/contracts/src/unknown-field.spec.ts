@@ -21,14 +21,12 @@ it('calls the field of a query a parameter', () => {
 });
 
 it.each<[string, readonly string[], boolean]>([
-  ...['event_nam', 'event-name', 'eventName', 'Event_Name', 'evnt_nmae', 'event', 'emitter', 'listenerid', 'nmae'].map(
+  ...['event_nam', 'event-name', 'eventName', 'Event_Name', 'evnt_name', 'emitterid', 'listener', 'listenerid'].map(
     (name): [string, string[], boolean] => [name, ['emitter_id', 'listener_id', 'event_name', 'name'], true],
   ),
-  ...['user_id', 'org_id', 'api_key', 'limit', 'type', 'ts', '_', '', 'x'.repeat(5000)].map((name): [string, string[], boolean] => [
-    name,
-    ['emitter_id', 'listener_id', 'event_name', 'name'],
-    false,
-  ]),
+  ...['event', 'user_id', 'org_id', 'api_key', 'limit', 'type', 'ts', '_', '', 'x'.repeat(5000)].map(
+    (name): [string, string[], boolean] => [name, ['emitter_id', 'listener_id', 'event_name', 'name'], false],
+  ),
   ...['uid', 'ts', 'org_id'].map((name): [string, string[], boolean] => [name, ['event_name', 'id'], false]),
 ])('decides whether %j is a mistyped name of %j: %j', (name, names, expected) => {
   expect(isTypo(name, names)).toBe(expected);

@@ -10,8 +10,8 @@ export const isTypo = (name: string, known: readonly string[]): boolean => neare
 
 /** If the edits exceed this share of the length, the names are different words: a suggestion would only confuse. */
 const SIMILAR = 0.5;
-/** The same for refusing a name that would otherwise be ignored. `user_id` must not be taken for `emitter_id`. */
-const TYPO = 0.45;
+/** The same for refusing a name that would otherwise be ignored: other clients may send `event`, and must not fail because there is an `event_name`. */
+const TYPO = 0.25;
 
 /** The known name that was most likely meant by a mistyped one, or undefined. */
 function nearestName(name: string, known: readonly string[], most: number): string | undefined {
