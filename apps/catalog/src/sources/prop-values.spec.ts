@@ -153,7 +153,7 @@ describe('configured props', () => {
   it('keep the schedule of a running source when only the default in the code has changed', () => {
     const kept = { timer: { cron: null, interval_seconds: 60 } as const };
     expect(check([timer], {}, kept).schedules).toEqual(kept);
-    expect(check([timer], { timer: { intervalSeconds: 30 } }, kept).schedules).toEqual({ timer: { cron: null, interval_seconds: 30 } });
+    expect(check([timer], { timer: { intervalSeconds: 30 } }).schedules).toEqual({ timer: { cron: null, interval_seconds: 30 } });
   });
 });
 

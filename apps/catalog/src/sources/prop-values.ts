@@ -24,7 +24,8 @@ const MAX_BYTES = 64 * 1024;
 
 /**
  * Validates the values that a user configured against a component's props, and computes the schedules of its timers. Reports one problem for each
- * invalid prop. kept: the source's current schedules, which a new default in the code does not change. counted: the values whose size is limited.
+ * invalid prop. kept: the current schedules of timers that the request does not set: neither a new default in the code nor a new limit changes them.
+ * counted: the values whose size is limited.
  */
 export function checkPropValues(
   props: PropDefinition[],
@@ -56,7 +57,7 @@ export function checkPropValues(
     const value = own(values, prop.name);
     if (prop.type === TIMER) {
       const before = own(kept, prop.name);
-      const schedule = value === undefined && before ? before : timerSchedule(prop, value, minSeconds);
+      const schedule = before ?? timerSchedule(prop, value, minSeconds);
       if (typeof schedule === 'string') bad(prop.name, schedule);
       else if (schedule) schedules[prop.name] = schedule;
     } else if (prop.type.startsWith('$.interface.') && prop.type !== HTTP) {

@@ -416,6 +416,14 @@ describe('the sources of an account', () => {
       });
     });
 
+    it('keeps the schedule of a timer that it does not mention, also below a minimum that was raised since', async () => {
+      Object.assign(config, { minIntervalSeconds: 60 });
+      const kept = { configured_props: { timer: { interval_seconds: 30 } } };
+      expect(await patch({ active: false })).toMatchObject({ ...kept, active: false });
+      expect(await update({ component_code: 'code' })).toMatchObject({ ...kept, active: true });
+      await expect(patch({ configured_props: { timer: { intervalSeconds: 30 } } })).rejects.toThrow('at least 60');
+    });
+
     it('rejects the removal of a required prop, and an unknown prop, and keeps nothing', async () => {
       described = describedAs({ configurable_props: [{ name: 'url', type: 'string' }] });
       await expect(patch({ component_code: 'other', configured_props: { url: null, timer: null } })).rejects.toMatchObject({
