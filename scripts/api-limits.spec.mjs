@@ -30,7 +30,7 @@ it.each([
   ['a batch', PUBLISHED, 'MAX_BATCH_ATTRIBUTES', '# attributes', 1],
   ['API keys', 'apps/gateway/src/accounts/accounts.service.ts', 'MAX_KEYS', '#', 1],
   ['credentials of a connection', 'apps/catalog/src/connections/connections.service.ts', 'MAX_BYTES', '# KiB', KiB],
-  ['configured props of a source', 'apps/catalog/src/sources/prop-values.ts', 'MAX_BYTES', '# KiB', KiB],
+  ['configured props of a source', 'libs/contracts/src/sources.ts', 'CONFIGURED_PROPS_BYTES', '# KiB', KiB],
   ['timers of a source', 'libs/schedules/src/cron.ts', 'MAX_TIMERS', '#', 1],
   ['connections of a source', 'apps/catalog/src/sources/source-connections.ts', 'MAX_CONNECTIONS', '#', 1],
   ['replays', REPLAYS, 'RUNNING_PER_ACCOUNT', '# that run', 1],

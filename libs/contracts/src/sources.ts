@@ -1,4 +1,4 @@
-import { IsBoolean, IsInt, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsBoolean, IsInt, isObject, IsOptional, IsString, ValidateBy } from 'class-validator';
 import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
@@ -33,6 +33,23 @@ export class ComponentChoice extends CodeSource {
   key?: string;
 }
 
+/** Of the JSON of the configured props. */
+export const CONFIGURED_PROPS_BYTES = 64 * 1024;
+export const PROPS_TOO_LARGE = `configured_props must be at most ${CONFIGURED_PROPS_BYTES} bytes of JSON`;
+
+/**
+ * Values by prop. The catalog limits them again, together with those that the source keeps. Before that, it looks up the connections that they name: without
+ * this limit, these could be very many.
+ */
+const IsConfiguredProps = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isConfiguredProps',
+    validator: {
+      validate: (value: unknown) => isObject(value) && Buffer.byteLength(JSON.stringify(value)) <= CONFIGURED_PROPS_BYTES,
+      defaultMessage: (args) => (isObject(args?.value) ? PROPS_TOO_LARGE : 'configured_props must be an object'),
+    },
+  });
+
 /** The fields that create or replace a source. */
 export class NewSource extends ComponentChoice {
   @IsOptional()
@@ -43,7 +60,7 @@ export class NewSource extends ComponentChoice {
   external_id?: string | null;
 
   @IsOptional()
-  @IsObject({ message: 'configured_props must be an object' })
+  @IsConfiguredProps()
   configured_props?: Record<string, unknown> | null;
 }
 
@@ -78,7 +95,7 @@ export class SourcePatch extends ComponentChoice {
   active?: boolean;
 
   @MayBeAbsent()
-  @IsObject({ message: 'configured_props must be an object' })
+  @IsConfiguredProps()
   configured_props?: Record<string, unknown>;
 }
 

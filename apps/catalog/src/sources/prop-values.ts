@@ -1,4 +1,4 @@
-import { type FieldProblem, type PropDefinition, type Schedule, unknownField } from '#contracts';
+import { CONFIGURED_PROPS_BYTES, type FieldProblem, PROPS_TOO_LARGE, type PropDefinition, type Schedule, unknownField } from '#contracts';
 import { CRON_LENGTH, MAX_TIMERS, nextCron } from '#schedules';
 
 export const TIMER = '$.interface.timer';
@@ -20,8 +20,6 @@ const INSTEAD: Record<string, string> = {
     ': use $.interface.http with a mail service that posts incoming messages to a URL, or $.interface.timer and poll a mailbox over HTTP',
 };
 
-const MAX_BYTES = 64 * 1024;
-
 /**
  * Validates the values that a user configured against a component's props, and computes the schedules of its timers. Reports one problem for each
  * invalid prop. kept: the current schedules of timers that the request does not set: neither a new default in the code nor a new limit changes them.
@@ -37,8 +35,8 @@ export function checkPropValues(
   const bad = (name: string, message: string) =>
     problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
   const known = new Map(props.map((prop) => [prop.name, prop]));
-  if (Buffer.byteLength(JSON.stringify(counted)) > MAX_BYTES) {
-    problems.push({ field: 'configured_props', message: `configured_props must be at most ${MAX_BYTES} bytes of JSON` });
+  if (Buffer.byteLength(JSON.stringify(counted)) > CONFIGURED_PROPS_BYTES) {
+    problems.push({ field: 'configured_props', message: PROPS_TOO_LARGE });
     return { schedules, hasEndpoint: false, problems };
   }
   const timers = props
