@@ -36,6 +36,7 @@ it.each([
   ['replays', REPLAYS, 'RUNNING_PER_ACCOUNT', '# that run', 1],
   ['replays', REPLAYS, 'COUNTED_PER_ACCOUNT', '# whose events', 1],
   ['tests of webhooks at a time', 'apps/routing/src/deliveries/direct/webhook-test.ts', 'AT_ONCE', '# in each replica', 1],
+  ['`component_url`', 'apps/catalog/src/components/components.service.ts', 'MAX_URL_LENGTH', '# characters', 1],
   ['files of `component_url`', REMOTE, 'MAX_FILES', '#, 4 MiB', 1],
   ['files of `component_url`', REMOTE, 'MAX_FILES_BYTES', '# MiB', KiB * KiB],
   ['files of `component_url`', REMOTE, 'MAX_FETCHES', '# requests', 1],

@@ -63,7 +63,7 @@ export class ComponentRow {
   @JoinColumn({ name: 'code_hash', foreignKeyConstraintName: 'component_code_hash_fkey' })
   inspected!: Relation<Code>;
 
-  /** Where the code is from, as the user gave it. In the registry, null: it ships with Sluice. */
+  /** Where the code is from, without a password. In the registry, null: it ships with Sluice. */
   @Column('text', { nullable: true })
   component_url!: string | null;
 

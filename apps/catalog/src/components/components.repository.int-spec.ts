@@ -45,8 +45,8 @@ describe('the components', () => {
 
   it('count the bytes of their account: those of code for the first account that submits it', async () => {
     const [one, other] = [newId('user'), newId('user')];
-    const add = (owner_id: UserId | null, hash: string, id = newId('component')) =>
-      components.add(db.database, { id, owner_id, code: code(hash, 'counted'), component_url: null });
+    const add = (owner_id: UserId | null, hash: string, id = newId('component'), component_url: string | null = null) =>
+      components.add(db.database, { id, owner_id, code: code(hash, 'counted'), component_url });
     const { bundle, description } = code('c1', 'counted');
     const first = newId('component');
     await add(one, 'c1', first);
@@ -55,6 +55,9 @@ describe('the components', () => {
     await add(one, 'c1', first);
     await Promise.all([add(one, 'c1'), add(one, 'c2'), add(other, 'c1'), add(null, 'c1')]);
     expect([await components.storedBytes(one), await components.storedBytes(other)]).toEqual([3 * 1024 + 2 * bytes, 1024]);
+    const url = 'https://example.com/a.mjs';
+    await add(other, 'c1', newId('component'), url);
+    expect(await components.storedBytes(other)).toBe(2 * 1024 + url.length);
   });
 
   it('are refused beyond the bytes that their account may use, also if they are added at the same time, but can be repeated', async () => {

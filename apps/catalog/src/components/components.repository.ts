@@ -6,7 +6,7 @@ import { type ComponentDescription, type ComponentId, SluiceError, type UserId }
 import { Database, FOREIGN_KEY_VIOLATION, type Session, type Transaction } from '#database';
 import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent, StoredCode } from './component.entity.js';
 
-/** The bytes that a component takes beside its code. */
+/** The bytes that a component takes beside its code and its URL. */
 const ROW_BYTES = 1024;
 /** The length of the descriptions that are kept in memory, as JSON. As objects, they take several times as much. */
 const DESCRIBED_LENGTH = 4 * 1024 * 1024;
@@ -114,7 +114,7 @@ export class ComponentsRepository {
              added AS (INSERT INTO component (id, owner_id, key, name, version, code_hash, component_url)
                        VALUES ($5, $6, $7, $8, $9, $1, $10) ON CONFLICT DO NOTHING RETURNING 1)
              INSERT INTO stored_code (owner_id, bytes)
-             SELECT $6, sum(bytes) FROM (SELECT $11::bigint AS bytes FROM accepted UNION ALL SELECT ${ROW_BYTES} FROM added) AS stored
+             SELECT $6, sum(bytes) FROM (SELECT $11::bigint AS bytes FROM accepted UNION ALL SELECT ${ROW_BYTES} + coalesce(octet_length($10), 0) FROM added) AS stored
              WHERE $6 IS NOT NULL HAVING count(*) > 0
              ON CONFLICT (owner_id) DO UPDATE SET bytes = stored_code.bytes + excluded.bytes RETURNING bytes`,
       values: [hash, code.code, description, bundle, id, owner_id, key, name, version, component_url, bytes],

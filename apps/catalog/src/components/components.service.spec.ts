@@ -173,7 +173,31 @@ describe('the components of an account', () => {
     expect(stored.rows.map(({ component_url }) => component_url)).toEqual([url, url]);
   });
 
-  it.each([[6], [{ a: 1 }], ['a\0'], [null]])('stores no URL if the one beside code is %j', async (url) => {
+  it('fetches no code from a URL of more than 2048 characters', async () => {
+    const url = `https://example.com/${'a'.repeat(2048 - 20)}`;
+    // fetched, but longer than code may be
+    await expect(service.create({ id: FIRST, owner_id: ME, component_url: url })).rejects.toThrow('the code has');
+    await expect(service.create({ id: SECOND, owner_id: ME, component_url: `${url}a` })).rejects.toMatchObject({
+      details: { errors: [{ field: 'component_url', message: 'component_url must be at most 2048 characters long' }] },
+    });
+    expect(fetched).toEqual([url]);
+  });
+
+  it('stores no user name and no password of the URL', async () => {
+    const from = { component_url: 'https://me:secret@example.com/a.mjs?ref=main', component_code: 'own' };
+    await service.create({ id: FIRST, owner_id: ME, ...from });
+    expect(stored.rows[0]?.component_url).toBe('https://example.com/a.mjs?ref=main');
+  });
+
+  it.each<[unknown]>([
+    [6],
+    [{ a: 1 }],
+    ['a\0'],
+    [null],
+    ['nonsense'],
+    [`https://example.com/${'a'.repeat(2048)}`],
+    [`https://example.com/${'ä'.repeat(1000)}`],
+  ])('stores no URL if the one beside code is %j', async (url) => {
     await service.create({ id: FIRST, owner_id: ME, component_url: url as string, component_code: 'own' });
     expect(stored.rows[0]?.component_url).toBeNull();
   });

@@ -20,6 +20,9 @@ import { ComponentsRepository } from './components.repository.js';
 import { inspectCode, inspectUntil } from './inspect-code.js';
 import { RemoteCode } from './remote-code.js';
 
+/** Of the URL from which code is fetched, or which is stored beside code. */
+const MAX_URL_LENGTH = 2048;
+
 @Injectable()
 export class ComponentsService {
   /** By owner and hash. */
@@ -77,7 +80,7 @@ export class ComponentsService {
   /** The given or fetched code, inspected before the caller stops waiting. If the code is given, the URL is only stored. */
   private async submitted(ownerId: UserId, { component_code, component_url }: CodeSource, deadline: number): Promise<InspectedCode> {
     const until = inspectUntil(deadline);
-    const code = component_code ?? (component_url ? await this.remote.read(ownerId, component_url, until) : undefined);
+    const code = component_code ?? (component_url ? await this.fetched(ownerId, component_url, until) : undefined);
     if (typeof code !== 'string') throw new Invalid([{ field: 'component_code', message: 'component_code or component_url is required' }]);
     const bytes = Buffer.byteLength(code, 'utf8');
     if (bytes > this.config.maxCodeBytes) {
@@ -87,6 +90,13 @@ export class ComponentsService {
     if (known) return known;
     await this.components.requireWithin(ownerId, bytes, this.config.maxStoredCodeBytes);
     return this.inspected(ownerId, code, until);
+  }
+
+  private fetched(ownerId: UserId, url: string, until: number): Promise<string> {
+    if (url.length > MAX_URL_LENGTH) {
+      throw new Invalid([{ field: 'component_url', message: `component_url must be at most ${MAX_URL_LENGTH} characters long` }]);
+    }
+    return this.remote.read(ownerId, url, until);
   }
 
   /** Of the same code that one owner submits several times at once, the first inspection is used for all. */
@@ -104,7 +114,14 @@ export class ComponentsService {
   }
 }
 
-/** Beside code, the URL is not validated: anything that is not text counts as absent. */
-const storedUrl = ({ component_url }: CodeSource): string | null => (isText(component_url) ? component_url : null);
-
 const notRegistered = (key: string): NotFound => new NotFound('registered component', key, 'GET /v1/registry lists them');
+
+/** Beside code, the URL is not validated: anything that is not a URL, or is a longer one, counts as absent. It is not encrypted, so it has no password. */
+function storedUrl({ component_url }: CodeSource): string | null {
+  if (!isText(component_url) || component_url.length > MAX_URL_LENGTH || !URL.canParse(component_url)) return null;
+  const url = new URL(component_url);
+  url.username = '';
+  url.password = '';
+  // an escape has several characters
+  return url.href.length > MAX_URL_LENGTH ? null : url.href;
+}
