@@ -49,6 +49,7 @@ export class SourcesInMemory implements Pick<
   }
 
   async create(ownerId: UserId, id: SourceId, change: SourceChange): Promise<SourceRow> {
+    if (this.deleted.some(({ emitter_id }) => emitter_id === id)) throw new SluiceError('conflict', 'deleted');
     const at = new Date(1_700_000_000_500);
     const row =
       this.rows.get(id) ?? (await this.row(ownerId, id, change, { version: 1, endpoint_key: null, created_at: at, updated_at: at }));

@@ -505,10 +505,27 @@ describe('the sources', () => {
     expect(await sources.states([id])).toEqual([]);
   });
 
+  it('are not created again by a repeated command after they were deleted', async () => {
+    const connection = await connect('sealed');
+    const of = async (most?: number, more: Partial<SourceChange> = {}) => {
+      const id = newId('source');
+      const repeated = () => sources.create(owner, id, change({ slug: id, ...more }), most);
+      await repeated();
+      await sources.delete(owner, id);
+      return { id, repeated };
+    };
+    await create({ slug: 'taken' });
+    const deleted = [await of(), await of(10), await of(10, { uses: [connection] }), await of(undefined, { slug: 'taken' })];
+    const before = await facts();
+    for (const { id, repeated } of deleted)
+      await expect(repeated()).rejects.toMatchObject({ code: 'conflict', message: `the source ${id} has been deleted` });
+    expect(await facts()).toEqual(before);
+    expect(await sources.states(deleted.map(({ id }) => id))).toEqual([]);
+  });
+
   it('are known as deleted until Kafka has no events of them any more, without their names', async () => {
-    const [{ id, created_at }, again, { id: old }, existing] = [await create(), await create(), await create(), await create()];
-    for (const each of [old, again.id, id]) await sources.delete(owner, each);
-    await create({}, again.id);
+    const [{ id, created_at }, { id: old }, existing] = [await create(), await create(), await create()];
+    for (const each of [old, id]) await sources.delete(owner, each);
     const state = {
       emitter_id: id,
       owner_id: owner,
@@ -518,14 +535,14 @@ describe('the sources', () => {
       name: '',
       created_at_ms: created_at.getTime(),
     };
-    const ids = [id, again.id, existing.id, newId('source')];
-    expect(await sources.deletedStates(ids)).toEqual([{ ...state, version: (await facts()).at(-2)!.version }]);
+    const ids = [id, existing.id, newId('source')];
+    expect(await sources.deletedStates(ids)).toEqual([{ ...state, version: (await facts()).at(-1)!.version }]);
 
     await db.database.query("UPDATE deleted_source SET deleted_at = deleted_at - interval '9 days' WHERE id = $1", [old]);
     expect(await sources.deletedStates([old])).toHaveLength(1);
-    await sources.delete(owner, again.id);
+    await sources.delete(owner, existing.id);
     expect(await sources.deletedStates([old])).toEqual([]);
-    expect(await sources.deletedStates(ids)).toMatchObject([{ emitter_id: id }, { emitter_id: again.id }]);
+    expect(await sources.deletedStates(ids)).toMatchObject([{ emitter_id: id }, { emitter_id: existing.id }]);
   });
 
   it('are listed newest first, in pages', async () => {

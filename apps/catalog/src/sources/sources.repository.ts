@@ -36,7 +36,7 @@ import { type UsedCredentials, usedProblem } from './source-connections.js';
 import {
   bareState,
   type BareStateRow,
-  type DeletedSourceRow,
+  DeletedSourceRow,
   freeSlug,
   NEW_MS,
   type SourceChange,
@@ -145,7 +145,7 @@ export class SourcesRepository {
     if (others >= most) throw new SluiceError('conflict', `this account has ${others} sources; the limit is ${most}`);
   }
 
-  /** Creates the source, unless its id exists. Throws a conflict if its external id is taken, or the account has `most` sources beside it. */
+  /** Creates the source, unless it exists. Throws a conflict if it was deleted, its external id is taken, or the account has `most` sources beside it. */
   async create(ownerId: UserId, id: SourceId, change: SourceChange, most = Infinity): Promise<SourceRow> {
     return this.ofComponent(change, async () => {
       const isPlain = most === Infinity && !usesConnections(change);
@@ -154,7 +154,7 @@ export class SourcesRepository {
     });
   }
 
-  /** For a source of an account with a limit, or that uses connections, or, if it has been tried, whose id, slug or external id is taken or whose account is suspended. */
+  /** For a source of an account with a limit, or that uses connections, or, if it has been tried, whose id, slug or external id is taken, whose account is suspended, or that was deleted. */
   private async createInSteps(
     ownerId: UserId,
     id: SourceId,
@@ -389,8 +389,7 @@ export class SourcesRepository {
   async deletedStates(ids: string[]): Promise<EmitterState[]> {
     const { rows } = await this.database.query<Pick<DeletedSourceRow, 'state'>>({
       name: 'source-deleted-states',
-      // a create that was repeated may have made the source again
-      text: 'SELECT state FROM deleted_source AS deleted WHERE id = ANY($1) AND NOT EXISTS (SELECT FROM source WHERE id = deleted.id)',
+      text: 'SELECT state FROM deleted_source WHERE id = ANY($1)',
       values: [ids],
     });
     return rows.map(({ state }) => state);
@@ -416,7 +415,7 @@ export class SourcesRepository {
     return (await this.described(await found.getMany())).map((row) => sourceState(row));
   }
 
-  /** Inserts the source unless its id or the slug is taken. */
+  /** Inserts the source unless its id or the slug is taken, or it was deleted. */
   private async insert(
     transaction: Transaction,
     ownerId: UserId,
@@ -451,7 +450,7 @@ export class SourcesRepository {
     return rows[0] && { ...rows[0], component };
   }
 
-  /** Inserts the source under a slug with a number, unless its id is taken. */
+  /** Inserts the source under a slug with a number, unless it exists. */
   private async insertBeside(
     transaction: Transaction,
     ownerId: UserId,
@@ -463,6 +462,7 @@ export class SourcesRepository {
       const made = await this.insert(transaction, ownerId, id, change, slug);
       if (made) return made;
       if (await transaction.rows(SourceRow).existsBy({ id })) return undefined;
+      if (await transaction.rows(DeletedSourceRow).existsBy({ id })) throw new SluiceError('conflict', `the source ${id} has been deleted`);
       const { external_id } = change;
       if (external_id !== null && (await transaction.rows(SourceRow).existsBy({ owner_id: ownerId, external_id }))) throw externalIdTaken();
       // otherwise the slug is taken: a create whose slug is free does not wait here, and may have taken this one
@@ -596,15 +596,20 @@ export class SourcesRepository {
 }
 
 const IS_SUSPENDED = 'EXISTS (SELECT FROM suspended_account WHERE owner_id = $2)';
-/** A source that a request has begun to create before its account was suspended is suspended, too. The row is missing if its id or slug is taken. */
-const INSERT = insertOf(`VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${IS_SUSPENDED})`);
+/**
+ * A source that a request has begun to create before its account was suspended is suspended, too. The row is missing if its id, slug or external id is
+ * taken, or if the source was deleted: after a crash, the command that created it may be handled again, and the one that deleted it not, because it has
+ * expired.
+ */
+const INSERT = insertOf(IS_SUSPENDED);
 /** The row is also missing if the account is suspended. */
-const INSERT_UNLESS_SUSPENDED = insertOf(`SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, false WHERE NOT ${IS_SUSPENDED}`);
+const INSERT_UNLESS_SUSPENDED = insertOf('false', `AND NOT ${IS_SUSPENDED}`);
 
-function insertOf(row: string): string {
+function insertOf(suspended: string, condition = ''): string {
   return `
     INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id, suspended)
-    ${row} ON CONFLICT DO NOTHING RETURNING *`;
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${suspended}
+    WHERE NOT EXISTS (SELECT FROM deleted_source WHERE id = $1) ${condition} ON CONFLICT DO NOTHING RETURNING *`;
 }
 
 /** SQL: what `Date.getTime` returns for a row that was read. */
