@@ -145,7 +145,7 @@ const endpointOf = ({ endpoint_key }: SourceRow, endpointsUrl: string) => ({
   endpoint_url: endpoint_key === null ? null : endpointUrl(endpointsUrl, endpoint_key),
 });
 
-/** An account that is suspended: sources that a request in progress creates, and workflows that are registered, are suspended, too. */
+/** An account that is suspended: no source is created, and workflows that are registered are suspended, too. */
 @Entity('suspended_account')
 export class SuspendedAccountRow {
   @PrimaryColumn(BYTEWISE_TEXT)

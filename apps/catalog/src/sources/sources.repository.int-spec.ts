@@ -154,9 +154,14 @@ describe('the sources', () => {
     );
     expect(suspended.map(({ length }) => length)).toEqual([2, 1, 0]);
     expect((await sources.find(owner, first.id))?.active).toBe(true);
-    // what was in progress does not let it run
-    expect(await sources.update(owner, first.id, () => change({ slug: 'a' }))).toMatchObject({ active: true, suspended: true });
-    expect((await facts()).at(-1)).toMatchObject({ key: first.id, active: false });
+    const before = await facts();
+    // a request that was in progress
+    await expect(sources.update(owner, first.id, () => change({ slug: 'a', name: 'New' }))).rejects.toMatchObject({
+      code: 'conflict',
+      message: 'this account is suspended',
+    });
+    expect(await sources.update(owner, first.id, () => null)).toMatchObject({ active: true, suspended: true });
+    expect(await facts()).toEqual(before);
     const resumed = await sources.suspend(owner, false, 10);
     expect(shown(resumed)).toEqual(
       [
@@ -168,14 +173,20 @@ describe('the sources', () => {
     expect(await sources.suspend(newId('user'), true, 10)).toEqual([]);
   });
 
-  it('are suspended from the beginning if their account was suspended while they were being created, and continue with it', async () => {
+  it('are not created if their account was suspended meanwhile; a repeated command returns the one that it has created before', async () => {
+    const connection = await connect('sealed');
+    const { id, version } = await create({ slug: 'taken' });
     await sources.suspend(owner, true, 10);
-    const made = [await create({ slug: 'a' }), await sources.create(owner, newId('source'), change({ slug: 'b' }), 5)];
-    expect(made).toMatchObject([{ suspended: true }, { suspended: true }]);
-    expect((await facts()).slice(-2).map(({ active }) => active)).toEqual([false, false]);
+    const before = await facts();
+    for (const [more, most] of [[{}], [{ slug: 'taken' }], [{ uses: [connection] }], [{}, 5]] as const) {
+      const creating = sources.create(owner, newId('source'), change({ slug: 'new', ...more, uses: [...(more.uses ?? [])] }), most);
+      await expect(creating).rejects.toMatchObject({ code: 'conflict', message: 'this account is suspended' });
+    }
+    expect(await facts()).toEqual(before);
+    expect(await create({ slug: 'taken' }, id)).toMatchObject({ id, suspended: true });
     expect(await sources.create(newId('user'), newId('source'), change())).toMatchObject({ suspended: false });
-    expect((await sources.suspend(owner, false, 10)).map(({ active }) => active)).toEqual([true, true]);
-    expect(await create({ slug: 'c' })).toMatchObject({ suspended: false });
+    await sources.suspend(owner, false, 10);
+    expect((await create({ slug: 'new' })).version).toBeGreaterThan(version);
   });
 
   it('are listed by their ids, the oldest first', async () => {

@@ -145,7 +145,10 @@ export class SourcesRepository {
     if (others >= most) throw new SluiceError('conflict', `this account has ${others} sources; the limit is ${most}`);
   }
 
-  /** Creates the source, unless it exists. Throws a conflict if it was deleted, its external id is taken, or the account has `most` sources beside it. */
+  /**
+   * Creates the source, unless it exists. Throws a conflict if it was deleted, its external id is taken, its account is suspended or has `most` sources
+   * beside it.
+   */
   async create(ownerId: UserId, id: SourceId, change: SourceChange, most = Infinity): Promise<SourceRow> {
     return this.ofComponent(change, async () => {
       const isPlain = most === Infinity && !usesConnections(change);
@@ -154,7 +157,7 @@ export class SourcesRepository {
     });
   }
 
-  /** For a source of an account with a limit, or that uses connections, or, if it has been tried, whose id, slug or external id is taken, whose account is suspended, or that was deleted. */
+  /** For a source of an account with a limit, or that uses connections, or, if it has been tried, that `INSERT` did not insert. */
   private async createInSteps(
     ownerId: UserId,
     id: SourceId,
@@ -181,7 +184,7 @@ export class SourcesRepository {
 
   /**
    * Changes the source. `decide` receives the locked row, and is repeated if necessary. Undefined if the owner has no such source.
-   * Throws a conflict if the new external id is taken.
+   * Throws a conflict if the new external id is taken, or its account is suspended: its hooks would run.
    * @param connected whether the source probably uses connections, before or after the change: they are locked first
    */
   async update(ownerId: UserId, id: SourceId, decide: Decide, connected = false): Promise<SourceRow | undefined> {
@@ -213,6 +216,7 @@ export class SourcesRepository {
       if (!before) return undefined;
       const change = await decide(before, transaction);
       if (!change) return before;
+      if (before.suspended) throw accountSuspended();
       const isConnected = usesConnections(change) || before.credentials !== null;
       if (isConnected && !holds) throw new NeedsConnections();
       const slug = await this.slugFor(transaction, before, change, isRepeated);
@@ -253,8 +257,8 @@ export class SourcesRepository {
   }
 
   /**
-   * Suspends, or lets continue, the next sources of an account, at most `limit`, and those that it gets until it is resumed. Returns the states of those
-   * that it has changed.
+   * Suspends, or lets continue, the next sources of an account, at most `limit`. It gets no more until it is resumed. Returns the states of those that
+   * have changed.
    */
   async suspend(ownerId: UserId, suspended: boolean, limit: number): Promise<EmitterState[]> {
     return this.database.transaction(async (transaction) => {
@@ -415,7 +419,7 @@ export class SourcesRepository {
     return (await this.described(await found.getMany())).map((row) => sourceState(row));
   }
 
-  /** Inserts the source unless its id or the slug is taken, or it was deleted. */
+  /** Inserts the source under this slug. Undefined if `INSERT` does not insert it. */
   private async insert(
     transaction: Transaction,
     ownerId: UserId,
@@ -437,7 +441,7 @@ export class SourcesRepository {
     const { topic, headers, value } = newSourceRecord(ownerId, id, change, component);
     const { rows } = await this.database.query<BareRow>({
       name: 'source-insert-with-fact',
-      text: `WITH made AS (${INSERT_UNLESS_SUSPENDED}),
+      text: `WITH made AS (${INSERT}),
              fact AS (
                SELECT $11::text AS topic, id AS key, owner_id AS account_id, $12::text AS headers, 1 AS n,
                  convert_to(left($13, -1) || ',"version":' || version || ',"created_at_ms":' || ${CREATED_AT_MS} || '}', 'UTF8') AS value
@@ -448,6 +452,15 @@ export class SourcesRepository {
       values: [...valuesOf(ownerId, id, change), topic, JSON.stringify(headers ?? {}), value],
     });
     return rows[0] && { ...rows[0], component };
+  }
+
+  /**
+   * Throws a conflict if the source was deleted: after a crash, the command that created it may be handled again, but not the one that deleted it, which
+   * has less time. Also if its account is suspended: a source can take a minute to create, and its hooks would run.
+   */
+  private async requireCreatable(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<void> {
+    if (await transaction.rows(DeletedSourceRow).existsBy({ id })) throw new SluiceError('conflict', `the source ${id} has been deleted`);
+    if (await transaction.rows(SuspendedAccountRow).existsBy({ owner_id: ownerId })) throw accountSuspended();
   }
 
   /** Inserts the source under a slug with a number, unless it exists. */
@@ -462,7 +475,7 @@ export class SourcesRepository {
       const made = await this.insert(transaction, ownerId, id, change, slug);
       if (made) return made;
       if (await transaction.rows(SourceRow).existsBy({ id })) return undefined;
-      if (await transaction.rows(DeletedSourceRow).existsBy({ id })) throw new SluiceError('conflict', `the source ${id} has been deleted`);
+      await this.requireCreatable(transaction, ownerId, id);
       const { external_id } = change;
       if (external_id !== null && (await transaction.rows(SourceRow).existsBy({ owner_id: ownerId, external_id }))) throw externalIdTaken();
       // otherwise the slug is taken: a create whose slug is free does not wait here, and may have taken this one
@@ -595,22 +608,15 @@ export class SourcesRepository {
   }
 }
 
-const IS_SUSPENDED = 'EXISTS (SELECT FROM suspended_account WHERE owner_id = $2)';
 /**
- * A source that a request has begun to create before its account was suspended is suspended, too. The row is missing if its id, slug or external id is
- * taken, or if the source was deleted: after a crash, the command that created it may be handled again, and the one that deleted it not, because it has
- * expired.
+ * The row is missing if its id, slug or external id is taken, and in two cases that `requireCreatable` explains: if the source was deleted, or its account is
+ * suspended.
  */
-const INSERT = insertOf(IS_SUSPENDED);
-/** The row is also missing if the account is suspended. */
-const INSERT_UNLESS_SUSPENDED = insertOf('false', `AND NOT ${IS_SUSPENDED}`);
-
-function insertOf(suspended: string, condition = ''): string {
-  return `
-    INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id, suspended)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${suspended}
-    WHERE NOT EXISTS (SELECT FROM deleted_source WHERE id = $1) ${condition} ON CONFLICT DO NOTHING RETURNING *`;
-}
+const INSERT = `
+  INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+  WHERE NOT EXISTS (SELECT FROM deleted_source WHERE id = $1) AND NOT EXISTS (SELECT FROM suspended_account WHERE owner_id = $2)
+  ON CONFLICT DO NOTHING RETURNING *`;
 
 /** SQL: what `Date.getTime` returns for a row that was read. */
 export const CREATED_AT_MS = 'floor(extract(epoch FROM created_at) * 1000)';
@@ -646,6 +652,8 @@ const inShort = ({ hooks, dedupe, concurrency, configurable_props }: ComponentDe
 
 /** A change of connections was decided without holding them. */
 class NeedsConnections extends Error {}
+
+const accountSuspended = (): SluiceError => new SluiceError('conflict', 'this account is suspended');
 
 const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your sources has this external_id');
 
