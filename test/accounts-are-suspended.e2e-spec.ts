@@ -17,7 +17,7 @@ const CODE = `export default {
 const WORKFLOW = `p_guest${Date.now().toString(36)}`;
 const DATABASES = ['gateway', 'catalog', 'routing', 'event_store', 'runtime'];
 /** Tables that keep the ids of deleted resources, so that late events are recognised. */
-const REMEMBERING = ['emitter', 'workflow'];
+const REMEMBERING = ['emitter', 'workflow', 'deleted_source'];
 /** Tables whose rows go by age. */
 const BY_AGE = ['run_done', 'run_counted', 'finished_run', 'stat', 'outbox', 'error_seen'];
 
