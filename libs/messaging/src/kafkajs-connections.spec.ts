@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
 import './kafkajs-fixes.js';
 
@@ -52,4 +52,20 @@ describe('a kafkajs client that has been disconnected', () => {
     await one.connect();
     expect(state.open).toBe(1);
   });
+});
+
+it.each([
+  ['keeps its metadata until they expire', 29_000, 0],
+  ['refreshes its metadata when they have expired', 31_000, 1],
+  ['refreshes its metadata after the clock was set back, which would keep them for longer', -3600_000, 1],
+])('a kafkajs client %s', async (_, ms, expected) => {
+  const refreshMetadata = jest.fn(async () => {});
+  const now = Date.now();
+  const one = Object.assign(Object.create(pool) as { refreshMetadataIfNecessary(topics: string[]): Promise<void> }, {
+    ...{ metadata: { topicMetadata: [] }, metadataMaxAge: 30_000, metadataExpireAt: now + 30_000, refreshMetadata },
+  });
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(now + ms);
+  await one.refreshMetadataIfNecessary([]);
+  clock.mockRestore();
+  expect(refreshMetadata).toHaveBeenCalledTimes(expected);
 });

@@ -26,6 +26,8 @@ interface ConsumerGroup {
   /** null: it has not joined yet. */
   generationId: number | null;
   instrumentationEmitter: { emit(event: string, payload: object): void };
+  /** Of its last heartbeat, as from Date.now(). */
+  lastRequest: number;
   /** Of a fetch without data, in ms. */
   maxWaitTime: number;
   /** Known to the leader. */
@@ -156,10 +158,12 @@ group.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
  * member, it then sends no heartbeats, so it never learns that it has to join; if only the response with its assignment was lost, its heartbeats
  * succeed, and it reads its former partitions. With this, it joins again, as if the group had responded so.
  *
- * It also sends heartbeats to a coordinator that the cluster has lost, although another broker has taken its place.
+ * It also sends heartbeats to a coordinator that the cluster has lost, although another broker has taken its place. And after the clock of the machine was set
+ * back, it sends none until the clock has caught up: the group would remove the member, which would not notice that.
  */
 group.heartbeat = function (this: ConsumerGroup, options: { interval: number }): Promise<void> {
   if (this.coordinator && isLost(this.coordinator, this.cluster)) return Promise.reject(createErrorFromCode(NOT_COORDINATOR_FOR_GROUP));
+  if (Date.now() < this.lastRequest) this.lastRequest = 0;
   if (!joining.has(this)) return heartbeat.call(this, options);
   return Promise.reject(createErrorFromCode(this.memberId === null ? UNKNOWN_MEMBER_ID : REBALANCE_IN_PROGRESS));
 };
@@ -171,6 +175,11 @@ group.leave = async function (this: ConsumerGroup): Promise<void> {
 
 /** The connections of a client, one for each broker. */
 interface BrokerPool {
+  /** As from Date.now(); null: the metadata are out of date. */
+  metadataExpireAt: number | null;
+  /** In ms. */
+  metadataMaxAge: number;
+  refreshMetadataIfNecessary(topics: string[]): Promise<void>;
   connect(): Promise<void>;
   connectBroker(broker: { isConnected(): boolean }): Promise<void>;
   disconnect(): Promise<void>;
@@ -179,7 +188,7 @@ interface BrokerPool {
 const { prototype: cluster } = clusterModule as { prototype: { brokerPool: BrokerPool; connect(): Promise<void> } };
 const { prototype: pool } = poolModule as { prototype: BrokerPool };
 const { connect } = cluster;
-const { connect: connectPool, connectBroker, disconnect } = pool;
+const { connect: connectPool, connectBroker, disconnect, refreshMetadataIfNecessary } = pool;
 /** Those whose client has been disconnected, and not connected again. */
 const disconnected = new WeakSet<BrokerPool>();
 const notConnected = () => refused('the client has been disconnected');
@@ -203,6 +212,12 @@ cluster.connect = function (this: { brokerPool: BrokerPool }): Promise<void> {
   return connect.call(this as typeof cluster);
 };
 
+/** After the clock was set back, kafkajs 2.2.4 would keep its metadata, and notice no new partition, until the clock has caught up. */
+pool.refreshMetadataIfNecessary = function (this: BrokerPool, topics: string[]): Promise<void> {
+  if ((this.metadataExpireAt ?? 0) > Date.now() + this.metadataMaxAge) this.metadataExpireAt = null;
+  return refreshMetadataIfNecessary.call(this, topics);
+};
+
 interface PendingRequest {
   entry: { apiName: string };
   /** As from Date.now(). */
@@ -215,10 +230,13 @@ interface PendingRequest {
 /** The parts of kafkajs' queue of requests (one per connection) that wait. */
 interface RequestQueue {
   enforceRequestTimeout: boolean;
+  /** Until then the broker accepts no requests, because of a quota; as from Date.now(). */
+  throttledUntil: number;
   isConnected(): boolean;
   pending: PendingRequest[];
   /** By correlation id. */
   inflight: Map<number, PendingRequest>;
+  checkPendingRequests(): void;
   scheduleCheckPendingRequests(): void;
   scheduleRequestTimeoutCheck(): void;
   waitForPendingRequests(): Promise<void>;
@@ -253,6 +271,8 @@ const { destroy } = queue;
 /** The queues of open connections. */
 const open = new Set<RequestQueue>();
 let endTimeoutCheck: (() => void) | undefined;
+/** As from Date.now(). */
+let lookedAt = 0;
 
 /**
  * kafkajs 2.2.4 looks ten times per second, with a timer for each connection, whether a request has exceeded its time limit, also while there are none. A
@@ -274,10 +294,20 @@ queue.destroy = function (this: RequestQueue): void {
 
 function endLateRequests(): void {
   const now = Date.now();
+  const wasSetBack = now < lookedAt;
+  lookedAt = now;
   for (const each of open) {
+    if (wasSetBack) waitAgain(each, now);
     for (const request of each.inflight.values()) if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
     if (!each.isConnected()) each.destroy();
   }
+}
+
+/** The clock was set back: until it has caught up, no request of the connection would be late, and those that wait for a quota would not be sent. */
+function waitAgain(connection: RequestQueue, now: number): void {
+  for (const request of connection.inflight.values()) request.sentAt = Math.min(request.sentAt, now);
+  connection.throttledUntil = Math.min(connection.throttledUntil, now);
+  connection.checkPendingRequests();
 }
 
 /** Responses to fetches, in the version that kafkajs uses with every broker since Kafka 2.3. */

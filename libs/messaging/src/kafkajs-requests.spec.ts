@@ -78,6 +78,29 @@ describe('the request queue of a kafkajs connection', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
+  it('ends late requests and sends waiting ones although the clock was set back', () => {
+    jest.useFakeTimers();
+    const queue = newQueue({ enforceRequestTimeout: true });
+    queue.scheduleRequestTimeoutCheck();
+    const [sent, failed]: [number[], string[]] = [[], []];
+    const push = (correlationId: number) => {
+      const entry = { correlationId, apiName: 'Produce', reject: ({ message }: Error) => void failed.push(message) };
+      queue.push({ entry, expectResponse: true, sendRequest: () => sent.push(correlationId) });
+    };
+    jest.advanceTimersByTime(1000);
+    push(1);
+    queue.maybeThrottle(500);
+    push(2);
+    const now = Date.now();
+    jest.setSystemTime(now - 3600_000);
+    jest.advanceTimersByTime(1000);
+    expect(sent).toEqual([1, 2]);
+    jest.advanceTimersByTime(2000);
+    expect(failed).toHaveLength(2);
+    queue.destroy();
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
   it('no longer looks at a connection that was closed', () => {
     jest.useFakeTimers();
     newQueue({ enforceRequestTimeout: true, isConnected: () => false }).scheduleRequestTimeoutCheck();

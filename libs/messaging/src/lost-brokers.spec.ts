@@ -156,4 +156,24 @@ describe('a heartbeat of a kafkajs consumer', () => {
     await member.heartbeat({ interval: 0 }).catch(({ type }: { type: string }) => sent.push(type));
     expect(sent).toEqual([expected]);
   });
+
+  it('is sent although the clock was set back', async () => {
+    const heartbeat = jest.fn(async () => {});
+    const member = Object.assign(
+      new ConsumerGroup({ logger, cluster: { brokerPool: { metadata: null } }, instrumentationEmitter: { emit: () => {} } }),
+      {
+        coordinator: { connectionPool: {}, heartbeat },
+        memberId: 'm',
+      },
+    );
+    const now = Date.now();
+    const clock = jest.spyOn(Date, 'now');
+    const sentAt = async (ms: number) => {
+      clock.mockReturnValue(now + ms);
+      await member.heartbeat({ interval: 1500 });
+      return heartbeat.mock.calls.length;
+    };
+    expect([await sentAt(2000), await sentAt(3000), await sentAt(-3600_000), await sentAt(-3600_000 + 1000)]).toEqual([1, 1, 2, 2]);
+    clock.mockRestore();
+  });
 });
