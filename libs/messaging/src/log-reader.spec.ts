@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { ConsumerRunConfig, EachBatchPayload } from 'kafkajs';
 import type { KafkaClient } from './kafka.js';
@@ -79,6 +80,26 @@ it('the records of a range have at least the clock with which it begins', async 
     return true;
   });
   expect(clocks).toEqual([25, 30, 30]);
+});
+
+it('reads on demand only the partitions of its ranges, and continues with the first record that still exists if retention deletes some', async () => {
+  const joined = new EventEmitter();
+  const calls: unknown[] = [];
+  const consumer = {
+    ...{ events: { GROUP_JOIN: 'join' }, on: joined.on.bind(joined), connect: async () => {}, disconnect: async () => {} },
+    // kafkajs continues there when the broker does not have the next offset any more
+    subscribe: async ({ fromBeginning }: { fromBeginning: boolean }) => void calls.push({ fromBeginning }),
+    seek: ({ partition, offset }: { partition: number; offset: string }) => void calls.push({ partition, offset }),
+    pause: ([{ partitions }]: [{ partitions: number[] }]) => void calls.push({ paused: partitions }),
+    run: async ({ eachBatch }: ConsumerRunConfig) => {
+      joined.emit('join', { payload: { memberAssignment: { events: [0, 1] } } });
+      const batch = { partition: 1, messages: [], rawMessages: [{}], lastOffset: () => '6' };
+      void eachBatch!({ batch, heartbeat: async () => {} } as unknown as EachBatchPayload);
+    },
+  };
+  const kafka = { consumer: () => consumer, withAdmin: async () => {} } as unknown as KafkaClient;
+  await new LogReader(kafka, { warn: () => {} } as never).read('routing', 'events', new Map([[1, { from: 5, to: 7 }]]), () => true);
+  expect(calls).toEqual([{ fromBeginning: true }, { paused: [0] }, { partition: 1, offset: '5' }, { paused: [1] }]);
 });
 
 describe('a step of work in spare time', () => {

@@ -131,7 +131,8 @@ class Reading {
     consumer.on(consumer.events.CRASH, ({ payload }) => done.reject(payload.error));
     try {
       await consumer.connect();
-      await consumer.subscribe({ topics: [topic], fromBeginning: false });
+      // where it continues if retention deletes records that are being read: with those that still exist
+      await consumer.subscribe({ topics: [topic], fromBeginning: true });
       await consumer.run({
         autoCommit: false,
         eachBatchAutoResolve: true,
@@ -150,6 +151,7 @@ class Reading {
     for (const partition of partitions) {
       const range = this.open.get(partition);
       if (range) this.consumer.seek({ topic: this.topic, partition, offset: String(range.from) });
+      else this.pause(partition);
     }
   }
 
