@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { isTransient, outageOf } from './database-errors.js';
+import { explainDatabaseError, isTransient, outageOf } from './database-errors.js';
 
 const withCode = (code: string) => Object.assign(new Error('failed'), { code });
 
@@ -27,13 +27,36 @@ it.each([
   '25006',
   // a login, a permission, a name or a certificate that is refused until the operator changes it
   ...['28000', '28P01', '3D000', '42501', 'CERT_HAS_EXPIRED', 'ERR_TLS_CERT_ALTNAME_INVALID', 'SELF_SIGNED_CERT_IN_CHAIN'],
-  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN'],
+  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EPROTO', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN', 'ENOBUFS'],
 ])('a failure with the code %s is transient', (code) => {
   expect(isTransient(withCode(code))).toBe(true);
 });
 
 it.each(['22P02', '23505', '25P01', '25P02', '42P01', '54000', 'ENOENT'])('a failure with the code %s is not transient', (code) => {
   expect(isTransient(withCode(code))).toBe(false);
+});
+
+it.each([
+  ...['ENOTFOUND', 'EAI_AGAIN', 'EMFILE'].map((code) => ['getaddrinfo', code]),
+  ...['EMFILE', 'ENFILE', 'EPERM', 'EADDRNOTAVAIL', 'ENOMEM', 'ENOENT'].map((code) => ['connect', code]),
+])('a failure to connect is transient: %s %s', (syscall, code) => {
+  expect(isTransient(Object.assign(withCode(code), { syscall }))).toBe(true);
+});
+
+it.each([
+  ['open', 'EMFILE'],
+  ['read', 'EISDIR'],
+  ['listen', 'EADDRNOTAVAIL'],
+])('a failure that is not of a connection is not transient: %s %s', (syscall, code) => {
+  expect(isTransient(Object.assign(withCode(code), { syscall }))).toBe(false);
+});
+
+it.each([
+  ['open', 'A file named in DATABASE_URL cannot be read: failed.'],
+  // a socket file, while the server restarts
+  ['connect', undefined],
+])('a missing file is explained if the system call is %s', (syscall, explanation) => {
+  expect(explainDatabaseError(Object.assign(withCode('ENOENT'), { syscall }))).toBe(explanation);
 });
 
 it.each([

@@ -2,9 +2,15 @@
  * SQLSTATEs of failures that pass: a connection was lost (08), two transactions conflicted (40), a resource is used up (53), the server is restarting or
  * ended the session (57P), it cancelled a statement that took too long (57014), the system failed to read or write a file (58), the server ended a
  * transaction that was idle or took too long (25P03, 25P04), it is read-only for now, such as after a failover (25006), or a lock was taken (55P03). And
- * errors of the network.
+ * errors of a connection.
  */
-const TRANSIENT = /^(08|40|53|57P|57014|58|25006|25P03|25P04|55P03|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)/;
+const TRANSIENT = /^(08|40|53|57P|57014|58|25006|25P03|25P04|55P03|ECONN|EPIPE|EPROTO|ETIMEDOUT|EHOST|ENET|ENOBUFS)/;
+
+/**
+ * System calls that open a connection. Whatever the code of their failure, such as that the process has no more files (EMFILE) or ports (EADDRNOTAVAIL), or that
+ * a firewall is busy (EPERM), it is not a bug.
+ */
+const CONNECTING = /^(connect|getaddrinfo)$/;
 
 /**
  * Codes of refusals that last until the operator changes a password, a permission, a certificate or a name. A server that was running well until then is
@@ -23,7 +29,8 @@ const LOST_CONNECTION =
 export function isTransient(error: unknown): boolean {
   const code = codeOf(error);
   const message = error instanceof Error ? error.message : '';
-  return TRANSIENT.test(code) || isRefused(code) || LOST_CONNECTION.test(message);
+  const { syscall = '' } = (error ?? {}) as { syscall?: string };
+  return TRANSIENT.test(code) || CONNECTING.test(syscall) || isRefused(code) || LOST_CONNECTION.test(message);
 }
 
 function codeOf(error: unknown): string {
@@ -67,7 +74,7 @@ const CERTIFICATE = /certificate|Hostname\/IP|SSL|TLS/i;
  * other failure, such as a server that is down.
  */
 export function explainDatabaseError(error: unknown): string | undefined {
-  const { code = '', message = '' } = error as { code?: string; message?: string };
+  const { code = '', message = '', syscall } = error as { code?: string; message?: string; syscall?: string };
   if (['28P01', '28000'].includes(code)) return `PostgreSQL refuses the login: ${message}. Check DATABASE_URL and DATABASE_PASSWORD.`;
   if (code === '42501') return `PostgreSQL denies access: ${message}. The user of DATABASE_URL lacks a permission.`;
   if (code === '42P07')
@@ -77,6 +84,6 @@ export function explainDatabaseError(error: unknown): string | undefined {
     return `The login to PostgreSQL fails: ${message}. Check DATABASE_URL and DATABASE_PASSWORD.`;
   if (CERTIFICATE.test(message) || REFUSED_CERTIFICATE.test(code))
     return `The TLS connection to PostgreSQL fails: ${message}. Check sslmode and sslrootcert in DATABASE_URL.`;
-  if (code === 'ENOENT') return `A file named in DATABASE_URL cannot be read: ${message}.`;
+  if (code === 'ENOENT' && syscall === 'open') return `A file named in DATABASE_URL cannot be read: ${message}.`;
   return undefined;
 }
