@@ -6,6 +6,7 @@ import type { Log } from '#observability';
 import { CannotStart, explainOutage } from './explain.js';
 import type { Readiness } from './health.js';
 import { ServiceConfig } from './service.config.js';
+import { within } from './within.js';
 
 export interface StoresOptions {
   service: Service;
@@ -108,12 +109,21 @@ const LONGEST_PAUSE_MS = 500;
 /** Stores that start together with the services take a few seconds. */
 const REPORT_AFTER_MS = 3000;
 const REPORT_EVERY_MS = 10_000;
+/** A store that accepts the login and then hangs keeps a check waiting, perhaps without end. The time limit of connections is not longer. */
+const PATIENCE_MS = 10_000;
 
-/** Waits, and logs the reason after three seconds and then every ten. Throws CannotStart at the deadline. */
+/** Waits, and logs the reason after three seconds and then every ten. Throws CannotStart at the deadline, or up to ten seconds later if a check hangs. */
 export async function waitFor({ name, deadline, log, check }: WaitOptions): Promise<void> {
   let reportAt = Date.now() + REPORT_AFTER_MS;
+  let checking: Promise<string | undefined> | undefined;
+  const late = new Error(`no response within ${PATIENCE_MS / 1000} s`);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
-    const reason = await check();
+    // one that hangs is not repeated: it would happen twice
+    checking ??= check().finally(() => (checking = undefined));
+    const reason = await within(PATIENCE_MS, checking, () => late).catch((error: unknown) => {
+      if (error !== late) throw error;
+      return late.message;
+    });
     if (reason === undefined) return;
     const now = Date.now();
     if (now >= deadline) throw new CannotStart(`gave up waiting for ${name}: ${reason}`);

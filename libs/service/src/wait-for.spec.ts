@@ -39,3 +39,20 @@ it('rejects at once when waiting does not help', async () => {
   };
   await expect(settled(waitFor({ name: 'Kafka', deadline: Date.now() + 10_000, log, check }))).rejects.toThrow('wrong password');
 });
+
+it('waits no longer than until the deadline for a check that hangs, and repeats it only when it has ended', async () => {
+  lines.length = 0;
+  const hanging = Promise.withResolvers<string>();
+  let checks = 0;
+  const waiting = waitFor({
+    ...{ name: 'PostgreSQL', deadline: Date.now() + 25_000, log },
+    check: () => (++checks === 2 ? Promise.resolve('away') : hanging.promise),
+  });
+  const failed = expect(settled(waiting)).rejects.toThrow(new CannotStart('gave up waiting for PostgreSQL: no response within 10 s'));
+  await jest.advanceTimersByTimeAsync(11_000);
+  expect([checks, lines]).toEqual([1, ['waiting for PostgreSQL']]);
+  hanging.resolve('down');
+  hanging.promise = new Promise(() => {});
+  await failed;
+  expect(checks).toBe(3);
+});
