@@ -29,7 +29,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   /** Called for the records that are planned. */
-  const planned = { with: (_: number[]): void => {} };
+  const planned = { with: (_: number[]): void | Promise<void> => {} };
   let run: ConsumerRunConfig = {};
   /** Whether kafkajs fetches nothing from partition 0. */
   let isPaused = false;
@@ -61,8 +61,8 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
     concurrency: 1,
     maxOutstanding,
     restores,
-    plan: (records) => {
-      planned.with(records.map(({ offset }) => offset));
+    plan: async (records) => {
+      await planned.with(records.map(({ offset }) => offset));
       return records.map(({ offset }) => [
         {
           lane: 'one',
@@ -121,16 +121,22 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
   };
 }
 
+const now = performance.now.bind(performance);
+let stoodStillMs = 0;
+
 /** The process stands still for this long. */
 function standStill(ms: number): void {
-  const now = performance.now.bind(performance);
-  jest.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+  stoodStillMs += ms;
+  jest.spyOn(performance, 'now').mockImplementation(() => now() + stoodStillMs);
 }
 
 describe('a lane consumer', () => {
-  afterEach(() => void jest.restoreAllMocks());
+  afterEach(() => {
+    jest.restoreAllMocks();
+    stoodStillMs = 0;
+  });
 
-  it('has no positions to store after the process stood still for longer than a session, until the group accepts a commit', async () => {
+  it('has no positions to store after the process stood still for long, until the group accepts a commit', async () => {
     const { lanes, group, end } = await consuming();
     const stored = () => lanes.storedPositions().map(({ offset }) => offset);
     end();
@@ -157,7 +163,7 @@ describe('a lane consumer', () => {
     expect([storedAtEnd, stored()]).toEqual([[1], []]);
   });
 
-  it('starts no task after the process stood still for longer than a session, until the group accepts a commit', async () => {
+  it('starts no task after the process stood still for long, until the group accepts a commit', async () => {
     const { lanes, group, begun, end } = await consuming();
     group.refuses = 'UNKNOWN_MEMBER_ID';
     standStill(15_000);
@@ -165,6 +171,32 @@ describe('a lane consumer', () => {
     end();
     const { commits } = group;
     await eventually(() => expect(group.commits).toBeGreaterThan(commits + 2));
+    expect(begun).toEqual([0]);
+    group.refuses = undefined;
+    await eventually(() => expect(begun).toEqual([0, 1]));
+    await lanes.stop();
+  });
+
+  it('starts no task after a plan that took long, in which the process did not stand still, until the group accepts a commit', async () => {
+    const { lanes, group, begun, planned, fetch, end } = await consuming();
+    await eventually(() => expect(group.commits).toBe(1));
+    const [begunToPlan, planning] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    planned.with = () => {
+      begunToPlan.resolve();
+      return planning.promise;
+    };
+    const fetched = fetch(4);
+    await begunToPlan.promise;
+    for (let second = 1; second <= 8; second++) {
+      standStill(1000);
+      expect(lanes.storedPositions()).toHaveLength(1);
+    }
+    group.refuses = 'UNKNOWN_MEMBER_ID';
+    planning.resolve();
+    await fetched;
+    expect(lanes.storedPositions()).toEqual([]);
+    end();
+    await eventually(() => expect(group.commits).toBeGreaterThan(3));
     expect(begun).toEqual([0]);
     group.refuses = undefined;
     await eventually(() => expect(begun).toEqual([0, 1]));
@@ -282,7 +314,9 @@ describe('a lane consumer', () => {
 
   it('reads from an earlier position on if it returns there while the last records of a fetch are planned', async () => {
     const { lanes, planned, fetch } = await consuming();
-    planned.with = (offsets) => offsets.includes(5) && lanes.rewind([]);
+    planned.with = (offsets) => {
+      if (offsets.includes(5)) lanes.rewind([]);
+    };
     await fetch(4, 5);
     expect(await fetch(0, 1, 2, 3)).toEqual(['3']);
     await lanes.stop();

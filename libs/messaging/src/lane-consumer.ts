@@ -13,6 +13,7 @@ import { LogEnds } from './log-ends.js';
 import { fetchedOf, hasNoRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
 import type { Task } from './lanes.js';
+import type { LogRecord } from './log-record.js';
 import { Membership } from './membership.js';
 import { type Committed, type GroupPosition, NO_RESTORES, type Restores } from './restores.js';
 
@@ -36,6 +37,11 @@ const ASSIGN_PAUSE_MS = 500;
 const ASSIGNED_IN_MS = 2000;
 /** This many consecutive failed commits are worth a log line. */
 const MANY_FAILURES = 100;
+/**
+ * A pause of the process, or a plan, after which the group may have removed the member, in ms: kafkajs sends no heartbeats meanwhile, and the last one may have
+ * been some seconds before.
+ */
+const LONG_PAUSE_MS = SESSION_MS / 2;
 /** Records that the intake gets together; it may plan them in several parts. */
 const CHUNK = 500;
 /**
@@ -92,8 +98,8 @@ export class LaneConsumer {
     this.restores = options.restores ?? NO_RESTORES;
     this.gathering = new Gathering(options.gatherMs ?? 0);
     this.ends = new LogEnds(kafka, log, (...partition) => this.endsEarly(...partition));
-    this.intake = new LaneIntake(options);
-    this.membership = new Membership(this.intake, SESSION_MS);
+    this.intake = new LaneIntake({ ...options, plan: (records) => this.plan(records) });
+    this.membership = new Membership(this.intake, LONG_PAUSE_MS);
     this.group = kafkaName(options.group);
     this.watched = new WatchedConsumer(kafka, this.group, log, { vital: options.vital, onInterruption: () => this.reverify() });
     this.consumer = this.watched.consumer;
@@ -281,6 +287,16 @@ export class LaneConsumer {
     }
   }
 
+  /** During a long call another process may get the partitions, and handle the records. Heartbeats would keep them, although this process may never continue. */
+  private async plan(records: LogRecord[]): Promise<Task[][]> {
+    const begunAt = performance.now();
+    try {
+      return await this.options.plan(records);
+    } finally {
+      if (performance.now() - begunAt > LONG_PAUSE_MS) this.membership.unconfirmed();
+    }
+  }
+
   /** All of the records are hidden, and kafkajs continues behind them. */
   private skipHidden({ batch, isRunning, isStale }: EachBatchPayload): void {
     this.watched.recordLag(batch);
@@ -406,7 +422,7 @@ export class LaneConsumer {
       this.membership.confirmed(newestDoubt);
     } catch (error) {
       // another assignment shows that it is a member
-      if (isNoMember(error) && assignment === this.assignment && !this.stopping) this.membership.refused();
+      if (isNoMember(error) && assignment === this.assignment && !this.stopping) this.membership.unconfirmed();
       // a rebalance or a broker that is down: the next tick commits again
       const level = ++this.failedCommits % MANY_FAILURES === 0 ? 'warn' : 'debug';
       this.log[level]({ ...this.name, failures: this.failedCommits, err: error }, 'lane.commit-failed');

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import fc from 'fast-check';
 import { Membership } from './membership.js';
 
-const SESSION_MS = 10_000;
+const PAUSE_MS = 10_000;
 
 /** A membership, and whether its tasks are suspended. */
 function membership() {
   const state = { suspended: false };
   const tasks = { suspend: () => void (state.suspended = true), resume: () => void (state.suspended = false) };
-  const member = new Membership(tasks, SESSION_MS);
+  const member = new Membership(tasks, PAUSE_MS);
   return { member, state };
 }
 
@@ -25,15 +25,15 @@ describe('the membership of a consumer group', () => {
   });
 
   it.each<[string, (member: Membership) => void, boolean]>([
-    ['is not in doubt after a pause that is shorter than a session', (member) => member.tick(SESSION_MS), false],
-    ['is in doubt after a pause that is longer than a session', (member) => member.tick(SESSION_MS + 1), true],
-    ['is in doubt after a refused commit', (member) => member.refused(), true],
+    ['is not in doubt after a short pause', (member) => member.tick(PAUSE_MS), false],
+    ['is in doubt after a long pause', (member) => member.tick(PAUSE_MS + 1), true],
+    ['is in doubt after a refused commit', (member) => member.unconfirmed(), true],
     ['is in doubt during a rebalance', (member) => member.rebalancing(), true],
     ['is in doubt until it has joined the group again', (member) => member.left(), true],
     [
       'is certain after a commit that began when the process ran again',
       (member) => {
-        member.tick(SESSION_MS + 1);
+        member.tick(PAUSE_MS + 1);
         member.confirmed(member.newestDoubt);
       },
       false,
@@ -42,7 +42,7 @@ describe('the membership of a consumer group', () => {
       'stays in doubt after a commit that began before the process stood still',
       (member) => {
         const { newestDoubt } = member;
-        member.tick(SESSION_MS + 1);
+        member.tick(PAUSE_MS + 1);
         member.confirmed(newestDoubt);
       },
       true,
@@ -68,7 +68,7 @@ describe('the membership of a consumer group', () => {
       (member) => {
         member.rebalancing();
         member.left();
-        member.tick(SESSION_MS + 1);
+        member.tick(PAUSE_MS + 1);
         member.assigned(member.newestDoubt);
       },
       false,
@@ -110,7 +110,7 @@ describe('the membership of a consumer group', () => {
   });
 
   it('is certain after the next assignment and a commit, whatever has happened', () => {
-    const step = fc.constantFrom('tick', 'rebalancing', 'refused', 'left', 'confirmed', 'assigned');
+    const step = fc.constantFrom('tick', 'rebalancing', 'unconfirmed', 'left', 'confirmed', 'assigned');
     fc.assert(
       fc.property(fc.array(fc.tuple(step, fc.nat(20_000), fc.nat(2))), (steps) => {
         const { member, state } = membership();

@@ -13,7 +13,7 @@ export interface Suspendable {
  * Suspends the tasks while this process may not be the owner of its partitions:
  *
  *   member ──► rebalancing: the group is about to assign the partitions ───────► a new assignment, or 20 s
- *     ├──────► unconfirmed: the process stood still for longer than a session,
+ *     ├──────► unconfirmed: there may have been no heartbeat for a session,
  *     │                     or the group has refused a commit ─────────────────► a new assignment, or a commit that succeeds
  *     └──────► left: the process is about to join the group again ─────────────► a new assignment
  *
@@ -27,10 +27,10 @@ export class Membership {
   private rebalance: NodeJS.Timeout | undefined;
   private tickedAt = performance.now();
 
-  /** sessionMs: after this time without a heartbeat, the group removes a member. */
+  /** pauseMs: if the process stands still for longer, the group may have removed it. */
   constructor(
     private readonly tasks: Suspendable,
-    private readonly sessionMs: number,
+    private readonly pauseMs: number,
   ) {}
 
   /** The number of the newest doubt. */
@@ -48,11 +48,11 @@ export class Membership {
     return this.doubts.size === 0;
   }
 
-  /** Call it often. Returns how long the process has stood still, in ms, if that was longer than a session. */
+  /** Call it often. Returns how long the process has stood still, in ms, if that was so long that the group may have removed it. */
   tick(nowMs = performance.now()): number | undefined {
     const stoodStillMs = nowMs - this.tickedAt;
     this.tickedAt = nowMs;
-    if (stoodStillMs <= this.sessionMs) return undefined;
+    if (stoodStillMs <= this.pauseMs) return undefined;
     this.doubt('unconfirmed');
     return stoodStillMs;
   }
@@ -67,8 +67,8 @@ export class Membership {
     }, REBALANCING_MS);
   }
 
-  /** The group has refused a commit, because it does not know the member. */
-  refused(): void {
+  /** The group may have removed the member, such as when it refuses a commit. */
+  unconfirmed(): void {
     this.doubt('unconfirmed');
   }
 
