@@ -657,6 +657,17 @@ describe('a lane intake that is closed', () => {
     expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 0, ended: [{ from: 1, to: 2 }] }]);
   });
 
+  it('does not repeat a task that has failed before, and leaves it uncommitted', async () => {
+    const { intake, ends, end } = await begun();
+    end(0).fail();
+    await settle();
+    intake.close();
+    end(1).succeed();
+    await intake.lanes.waitUntilBelow(1);
+    expect(ends).toHaveLength(2);
+    expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 0, ended: [{ from: 1, to: 2 }] }]);
+  });
+
   it('releases tasks that wait for the end of a rebalance', async () => {
     const { intake, dropped, end } = await begun();
     intake.suspend();

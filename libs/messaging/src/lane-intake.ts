@@ -398,7 +398,9 @@ export class LaneIntake {
     task.isOwn = () => begun || (!this.suspended && !this.closed && assigned.isDue(offset));
     const run = async (release: () => void) => {
       while (!begun && this.suspended) await this.suspended.promise;
-      if (!begun && this.closed) left = true;
+      // it has failed if it has begun
+      if (this.closed) left = true;
+      if (begun && left) return;
       if (!begun && (left || !assigned.isDue(offset))) return task.drop?.();
       begun = true;
       try {

@@ -25,6 +25,10 @@ export interface LanesOptions extends Pick<ConsumerSettings, Limits> {
   onFailure?(error: unknown, lane: string): void;
 }
 
+/** Before a task that has thrown is retried. */
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5000;
+
 interface Tenant {
   /** The number of its groups; when it reaches zero, the tenant is removed. */
   groups: number;
@@ -164,7 +168,7 @@ export class Lanes {
       this.release(lane.group);
       this.startNext();
     };
-    for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 3, MAX_PAUSE_MS)) {
       try {
         await task.run(release);
         break;

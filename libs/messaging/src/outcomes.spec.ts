@@ -4,7 +4,7 @@ import { Invalid, TimedOut } from '#contracts';
 import { createLog } from '#observability';
 import { ignored, type Outcome, rejected, retry } from './handlers.js';
 import { LogRecord } from './log-record.js';
-import { Outcomes } from './outcomes.js';
+import { Outcomes, Repeat } from './outcomes.js';
 import { BadRecord } from './payload.js';
 import type { OutgoingRecord } from './publisher.js';
 import type { TransportOptions } from './transport.js';
@@ -28,10 +28,17 @@ async function settle(...steps: (() => Outcome | void)[]): Promise<{ tries: numb
     isTransient: (error: unknown) => error instanceof Away,
     outageOf: () => 'away',
   } as unknown as TransportOptions;
-  const outcomes = new Outcomes(options, async () => {});
   let tries = 0;
-  await outcomes.handle(record, async () => (steps[tries++] ?? steps.at(-1))?.());
-  return { tries, deadLetters };
+  const run = new Outcomes(options).work(record, async () => (steps[tries++] ?? steps.at(-1))?.());
+  for (;;) {
+    try {
+      await run();
+      return { tries, deadLetters };
+    } catch (error) {
+      // as its lane does
+      if (!(error instanceof Repeat)) throw error;
+    }
+  }
 }
 
 const reasonOf = ({ headers }: OutgoingRecord) => headers?.['dead-letter-reason'];

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { isInvalid, SluiceError } from '#contracts';
 import { counter } from '#observability';
 import { deadLetterRecord, sendOrSetAside } from './dead-letters.js';
@@ -12,23 +11,22 @@ const handled = counter('records_handled_total', 'Records that a handler has fin
 
 /** The number of attempts for a record whose handler throws an error that is not transient. */
 const MAX_TRIES = 4;
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 5000;
+
+/** Makes a lane repeat a task. It has been logged. */
+export class Repeat extends Error {}
 
 /**
  * Handles a record until it is finished:
  *
- *   handler ─► done, ignored │ retry: again after a pause, until it succeeds │ rejected: the dead-letter topic
+ *   handler ─► done, ignored │ retry: its lane repeats it after a pause, until it succeeds │ rejected: the dead-letter topic
  */
 export class Outcomes {
-  constructor(
-    private readonly options: TransportOptions,
-    private readonly sleep: (ms: number) => Promise<unknown> = setTimeout,
-  ) {}
+  constructor(private readonly options: TransportOptions) {}
 
-  /** Resolves when the record is finished. Throws only if Kafka is unavailable for the dead letter. */
-  async handle(record: LogRecord, handle: () => Promise<unknown>): Promise<void> {
-    for (let tries = 1, pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 3, MAX_PAUSE_MS)) {
+  /** The work of a task. It resolves when the record is finished. Throws Repeat, or the error of Kafka if it is unavailable for the dead letter. */
+  work(record: LogRecord, handle: () => Promise<unknown>): () => Promise<void> {
+    let tries = 1;
+    return async () => {
       const { outcome, isFailure } = await this.attempt(handle, tries);
       switch (outcome?.kind) {
         case undefined:
@@ -41,9 +39,9 @@ export class Outcomes {
         case 'retry':
           this.options.log.warn({ ...whereOf(record), tries, reason: outcome.reason }, 'record.retried');
           if (isFailure) tries += 1;
-          await this.sleep(pause);
+          throw new Repeat(outcome.reason);
       }
-    }
+    };
   }
 
   /** A task that copies a record that does not belong on its topic. The lane repeats it until Kafka has acknowledged the copy. */

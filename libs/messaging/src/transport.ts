@@ -11,7 +11,7 @@ import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import { LogConsumer } from './log-consumer.js';
 import type { LogRecord } from './log-record.js';
-import { isOutage, Outcomes } from './outcomes.js';
+import { isOutage, Outcomes, Repeat } from './outcomes.js';
 import { BadRecord, payloadOf } from './payload.js';
 import type { Publisher } from './publisher.js';
 import { RequestLanes } from './request-lanes.js';
@@ -109,7 +109,14 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const commands = new Set(handled.flatMap(({ entry }) => (entry.changes ? [entry.name] : [])));
     const lanes = new RequestLanes((record) => commands.has(record.header(HEADER.message) ?? ''));
     const plan = (records: LogRecord[]): Promise<Task[][]> =>
-      Promise.resolve(records.map((record) => [lanes.task(record, () => this.outcomes.handle(record, () => requests.handle(record)))]));
+      Promise.resolve(
+        records.map((record) => [
+          lanes.task(
+            record,
+            this.outcomes.work(record, () => requests.handle(record)),
+          ),
+        ]),
+      );
     const topics = new Map([[requestsTopic(this.options.service), plan]]);
     return [this.laneConsumer(REQUESTS_GROUP, topics, REQUESTS, () => lanes.assigned())];
   }
@@ -138,7 +145,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     const one = (record: LogRecord, value: unknown): Task => ({
       lane: `${record.topic} ${record.key}`,
       group: groupOf?.(value as never),
-      run: () => this.outcomes.handle(record, () => handler(value, record)),
+      run: this.outcomes.work(record, () => handler(value, record)),
     });
     return async (records) => {
       const values = payload
@@ -179,7 +186,9 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       group: name,
       topics: [...topics.keys()],
       concurrency,
-      onFailure: (err, lane) => log[isOutage(err, this.options) ? 'warn' : 'error']({ group: name, lane, err }, 'lane.task-failed'),
+      onFailure: (err, lane) => {
+        if (!(err instanceof Repeat)) log[isOutage(err, this.options) ? 'warn' : 'error']({ group: name, lane, err }, 'lane.task-failed');
+      },
       onMissed: (missed) => consumers.missedTask(group, missed),
       onAssigned,
       onReplaced: (topic) => consumers.replaced(topic),
