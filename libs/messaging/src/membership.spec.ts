@@ -9,6 +9,7 @@ function membership() {
   const state = { suspended: false };
   const tasks = { suspend: () => void (state.suspended = true), resume: () => void (state.suspended = false) };
   const member = new Membership(tasks, PAUSE_MS);
+  member.tick();
   return { member, state };
 }
 
@@ -87,6 +88,14 @@ describe('the membership of a consumer group', () => {
     const { member, state } = membership();
     happens(member);
     expect(state.suspended).toBe(suspended);
+  });
+
+  it('is certain when the first tick comes late, because the consumer starts slowly', () => {
+    const member = new Membership({ suspend() {}, resume() {} }, PAUSE_MS);
+    now += 60_000;
+    expect([member.tick(), member.isCertain]).toEqual([undefined, true]);
+    now += PAUSE_MS + 1;
+    expect([member.tick(), member.isCertain]).toEqual([PAUSE_MS + 1, false]);
   });
 
   it('is trusted again when a rebalance takes too long', () => {

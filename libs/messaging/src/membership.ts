@@ -17,15 +17,17 @@ export interface Suspendable {
  *     │                     or the group has refused a commit ─────────────────► a new assignment, or a commit that succeeds
  *     └──────► left: the process is about to join the group again ─────────────► a new assignment
  *
- * A process stands still when it is stopped (SIGSTOP), when its virtual machine is paused, or when its event loop is blocked. It cannot know whether
- * the group has given its partitions to another process meanwhile, until the group responds to a request that it sent afterwards. So only an
- * assignment or a commit that began after a doubt ends it: each doubt has a number.
+ * A process stands still when it is stopped (SIGSTOP) or when its event loop is blocked. It cannot know whether the group has given its partitions to another
+ * process meanwhile, until the group responds to a request that it sent afterwards. So only an assignment or a commit that began after a doubt ends it: each
+ * doubt has a number. A machine that is suspended, and a virtual machine that is paused, stop the clock, too: the process notices that only when the group
+ * refuses a commit.
  */
 export class Membership {
   private readonly doubts = new Map<Doubt, number>();
   private count = 0;
   private rebalance: NodeJS.Timeout | undefined;
-  private tickedAt = performance.now();
+  /** undefined until the consumer has started, which may take longer than any pause. */
+  private tickedAt: number | undefined;
 
   /** pauseMs: if the process stands still for longer, the group may have removed it. */
   constructor(
@@ -50,7 +52,7 @@ export class Membership {
 
   /** Call it often. Returns how long the process has stood still, in ms, if that was so long that the group may have removed it. */
   tick(nowMs = performance.now()): number | undefined {
-    const stoodStillMs = nowMs - this.tickedAt;
+    const stoodStillMs = nowMs - (this.tickedAt ?? nowMs);
     this.tickedAt = nowMs;
     if (stoodStillMs <= this.pauseMs) return undefined;
     this.doubt('unconfirmed');
