@@ -33,6 +33,21 @@ describe('NameLookup', () => {
   });
 
   it.each([
+    ['resolve4', 'resolve6'],
+    ['resolve6', 'resolve4'],
+  ] as const)('waits a moment only for %s if %s has succeeded', async (silent, responding) => {
+    jest.useFakeTimers();
+    const found = jest.fn();
+    const lookup = open({ [silent]: () => new Promise(() => {}), [responding]: async () => ['1.1.1.1'] });
+    void addresses(lookup, 'one.one').then(found);
+    await jest.advanceTimersByTimeAsync(2000);
+    expect(found).not.toHaveBeenCalled();
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(found).toHaveBeenCalledWith(['1.1.1.1']);
+    jest.useRealTimers();
+  });
+
+  it.each([
     ['localhost', hosts.localhost],
     ['LOCALHOST.', hosts.localhost],
     ['intranet.corp', hosts['intranet.corp']],

@@ -23,6 +23,11 @@ const localLookupsAtATime = 2;
 const unknownLookupsAtATime = 1;
 /** Callers wait no longer than this for a result, so a lookup whose turn comes later is skipped. */
 const patienceMs = 5000;
+/**
+ * How long one family of addresses waits for the other (RFC 8305, section 3): some name servers never respond to queries for IPv6. Longer than the RFC has it,
+ * because addresses that come later are not used: a packet that is lost is sent again after two seconds.
+ */
+const resolutionDelayMs = 2500;
 /** A name that does not exist is not looked up again for this time. */
 const notFoundMs = 5000;
 
@@ -90,13 +95,20 @@ export class NameLookup {
   }
 
   private async query(name: string): Promise<Queried> {
-    const answers = await Promise.allSettled([this.sources.resolve4(name), this.sources.resolve6(name)]);
+    const [queried4, queried6] = [this.sources.resolve4(name), this.sources.resolve6(name)];
+    const answers = await Promise.allSettled([notMuchLater(queried4, queried6), notMuchLater(queried6, queried4)]);
     const failed = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as Error] : []));
     return {
       addresses: answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])),
       error: failed.find((error) => !isUnknown(error)),
     };
   }
+}
+
+/** The result of a query, or nothing if the query for the other family has succeeded a while ago. */
+function notMuchLater(query: Promise<string[]>, other: Promise<string[]>): Promise<string[]> {
+  const late = () => new Promise<string[]>((resolve) => setTimeout(resolve, resolutionDelayMs, []).unref());
+  return Promise.race([query, other.then(late, () => query)]);
 }
 
 /** The result of name servers. */
