@@ -31,6 +31,10 @@ describe('a failure of Kafka that waiting does not cure', () => {
       /^Kafka has too few brokers for the replicas: Replication-factor is invalid\. Check SLUICE_REPLICATION_FACTOR/,
     ],
     [failure('Error', 'id.example.com issued no token: 401 invalid_client'), /^No token to log in to Kafka/],
+    [
+      failure('KafkaJSConnectionError', 'id.example.com does not respond: self-signed certificate'),
+      /^No token to log in to Kafka: id\.example\.com does not respond: self-signed certificate\. .*NODE_EXTRA_CA_CERTS/,
+    ],
   ])('%s is explained in one line', (error, line) => {
     expect(explainKafkaError(error)).toMatch(line);
     expect(explainKafkaError(retried(error))).toMatch(line);

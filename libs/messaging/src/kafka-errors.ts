@@ -15,6 +15,9 @@ interface KafkaFailure {
 const CERTIFICATE =
   /self-signed certificate|unable to (get|verify)|certificate has expired|certificate is not yet valid|does not match certificate|Hostname\/IP|wrong version number|alert (unknown ca|certificate required|bad certificate|handshake failure)/i;
 
+/** The issuer of tokens (oauth-tokens.ts) cannot be reached. */
+const ISSUER = /^\S+ does not respond: /;
+
 /** kafkajs reports a connection that ends during a login as a refused login: a broker that stopped just then would end each service that logs in. */
 const LOST_DURING_LOGIN =
   / failed: (Not connected|Closed connection|Connection (closed|error|timeout)|Failed to connect|Request .* timed out|The broker does not respond)/;
@@ -42,6 +45,10 @@ export function explainKafkaError(error: unknown): string | undefined {
   const isLoginRefused = name === 'KafkaJSSASLAuthenticationError' && !LOST_DURING_LOGIN.test(message);
   if (isLoginRefused || type === 'SASL_AUTHENTICATION_FAILED' || type === 'UNSUPPORTED_SASL_MECHANISM')
     return `${brokerName} refuses the login: ${message}. Check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD.`;
+  if (ISSUER.test(message))
+    return CERTIFICATE.test(message)
+      ? `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL, and NODE_EXTRA_CA_CERTS if the certificate of its server is your own.`
+      : undefined;
   if (/issued no token/.test(message)) return `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_….`;
   if (CERTIFICATE.test(message))
     return `The TLS connection to ${brokerName} fails: ${message.replace(/^Connection error: /, '')}. Check KAFKA_SECURITY_PROTOCOL, KAFKA_SSL_CA_LOCATION and the names in the brokers' certificates.`;
