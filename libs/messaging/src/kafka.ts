@@ -111,8 +111,8 @@ const NO_METADATA = { partitionErrorCode: 0, leader: 0, replicas: [], isr: [] };
 /** A broker that is down concerns every connection, again and again: the same message is a warning once in this time. */
 const REPEATED_MS = 10_000;
 
-/** A warning about each idempotent producer (publisher.ts). */
-const EXPECTED = /^Limiting retries for the idempotent producer/;
+/** Warnings about each idempotent producer (publisher.ts), and about the fetches that a stop does not wait for (kafkajs-fixes.ts). */
+const EXPECTED = /^(Limiting retries for the idempotent producer|Response without match)/;
 
 function logger(log: Log): (entry: LogEntry) => void {
   const warnedAt = new Map<string, number>();
