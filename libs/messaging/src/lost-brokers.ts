@@ -70,7 +70,7 @@ const { connect, disconnect } = cluster;
 const { findConnectedBroker } = pool;
 const { waitForPendingRequests } = queue;
 
-/** The connected clients, and when each last requested metadata because a broker was late. */
+/** The connected clients, and when each last requested metadata because a broker was late; as from performance.now(). */
 const connected = new Map<Cluster, number>();
 let endWatch: (() => void) | undefined;
 
@@ -110,11 +110,11 @@ export function isLost({ nodeId, connectionPool: { host, port } }: Address, { br
 const notResponding = (): Error => new kafkajs.KafkaJSConnectionError('The broker does not respond');
 
 function watch(): void {
-  const now = Date.now();
+  const now = performance.now();
   for (const [each, askedAt] of connected) {
     const { brokers, seedBroker } = each.brokerPool;
     const known = Object.values(brokers);
-    for (const broker of new Set(seedBroker ? [...known, seedBroker] : known)) endLateGreetings(broker, now);
+    for (const broker of new Set(seedBroker ? [...known, seedBroker] : known)) endLateGreetings(broker);
     if (known.length < 2 || now - askedAt < PAUSE_MS || !known.some(isLate)) continue;
     connected.set(each, now);
     // not as kafkajs itself does: it would wait for a request for metadata in progress, which the late broker may have
@@ -123,7 +123,8 @@ function watch(): void {
 }
 
 /** Fails the first requests of a connection that are late: the next attempt takes another broker. */
-function endLateGreetings({ connectionPool }: Broker, now: number): void {
+function endLateGreetings({ connectionPool }: Broker): void {
+  const now = Date.now();
   for (const { requestQueue } of connectionPool.pool) {
     const isGreetingLate = [...requestQueue.inflight.values()].some(
       ({ entry, sentAt }) => GREETINGS.has(entry.apiName) && now - sentAt > LATE_MS,
