@@ -161,8 +161,8 @@ const esModules = {
   },
 };
 
-/** Modules of libraries that have an effect when they are imported: one changes kafkajs, one begins a metric at 0. */
-const WITH_EFFECT = ['kafkajs-fixes.js', 'connection-limits.js'];
+/** Modules of libraries that have an effect when they are imported: three change kafkajs, one begins a metric at 0. */
+const WITH_EFFECT = ['kafkajs-connections.js', 'kafkajs-groups.js', 'kafkajs-encoding.js', 'connection-limits.js'];
 const LIBRARIES = inRoot('dist', 'libs');
 
 /**

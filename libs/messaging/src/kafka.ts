@@ -14,7 +14,9 @@ import kafkajs, {
 } from 'kafkajs';
 import type { Log } from '#observability';
 import type { KafkaConfig } from './kafka.config.js';
-import './kafkajs-fixes.js';
+import './kafkajs-connections.js';
+import './kafkajs-encoding.js';
+import './kafkajs-groups.js';
 
 const zstdCompress = promisify(compress);
 const zstdDecompress = promisify(decompress);
@@ -111,7 +113,7 @@ const NO_METADATA = { partitionErrorCode: 0, leader: 0, replicas: [], isr: [] };
 /** A broker that is down concerns every connection, again and again: the same message is a warning once in this time. */
 const REPEATED_MS = 10_000;
 
-/** Warnings about each idempotent producer (publisher.ts), and about the fetches that a stop does not wait for (kafkajs-fixes.ts). */
+/** Warnings about each idempotent producer (publisher.ts), and about the fetches that a stop does not wait for (kafkajs-connections.ts). */
 const EXPECTED = /^(Limiting retries for the idempotent producer|Response without match)/;
 
 function logger(log: Log): (entry: LogEntry) => void {

@@ -1,16 +1,157 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
-import './kafkajs-fixes.js';
+import './kafkajs-connections.js';
 
-const require = createRequire(import.meta.url);
+// the spec needs the instances that kafkajs itself loads
+const load = createRequire(import.meta.url);
+const logger = { namespace: () => logger, debug: () => {}, warn: () => {} };
+
+interface RequestQueue {
+  pending: unknown[];
+  checkPendingRequests(): void;
+  maybeThrottle(ms: number): void;
+  scheduleRequestTimeoutCheck(): void;
+  push(request: {
+    entry: { correlationId: number; apiName?: string; reject?: (error: Error) => void };
+    expectResponse: boolean;
+    sendRequest(): void;
+  }): void;
+  destroy(): void;
+  waitForPendingRequests(): Promise<void>;
+}
+
+const RequestQueueClass = load('kafkajs/src/network/requestQueue/index.js') as new (options: object) => RequestQueue;
+
+const newQueue = (options: object = {}) =>
+  new RequestQueueClass({
+    maxInFlightRequests: null,
+    requestTimeout: 1000,
+    enforceRequestTimeout: false,
+    clientId: 'c',
+    broker: 'b',
+    logger,
+    ...options,
+  });
+
+describe('the request queue of a kafkajs connection', () => {
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  it('sets no timer while no request waits', () => {
+    jest.useFakeTimers();
+    newQueue().checkPendingRequests();
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('sends a request that has to wait as soon as the broker allows it', () => {
+    jest.useFakeTimers();
+    const queue = newQueue();
+    const sent: number[] = [];
+    queue.maybeThrottle(500);
+    queue.push({ entry: { correlationId: 1 }, expectResponse: true, sendRequest: () => sent.push(1) });
+    expect([sent, queue.pending.length]).toEqual([[], 1]);
+    jest.advanceTimersByTime(600);
+    expect([sent, queue.pending.length]).toEqual([[1], 0]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('ends requests that exceed their time limit, with one timer for all connections', () => {
+    jest.useFakeTimers();
+    const queues = [newQueue({ enforceRequestTimeout: true }), newQueue({ enforceRequestTimeout: true })];
+    const failed: string[] = [];
+    for (const [index, queue] of queues.entries()) {
+      queue.scheduleRequestTimeoutCheck();
+      queue.push({
+        entry: { correlationId: 1, apiName: 'Produce', reject: ({ message }) => failed.push(`${index}: ${message}`) },
+        expectResponse: true,
+        sendRequest: () => {},
+      });
+    }
+    expect(jest.getTimerCount()).toBe(1);
+    jest.advanceTimersByTime(999);
+    expect(failed).toEqual([]);
+    jest.advanceTimersByTime(1001);
+    expect(failed).toEqual([0, 1].map((index) => expect.stringMatching(new RegExp(`^${index}: Request Produce.* timed out$`))));
+    for (const queue of queues) queue.destroy();
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('ends late requests and sends waiting ones although the clock was set back', () => {
+    jest.useFakeTimers();
+    const queue = newQueue({ enforceRequestTimeout: true });
+    queue.scheduleRequestTimeoutCheck();
+    const [sent, failed]: [number[], string[]] = [[], []];
+    const push = (correlationId: number) => {
+      const entry = { correlationId, apiName: 'Produce', reject: ({ message }: Error) => void failed.push(message) };
+      queue.push({ entry, expectResponse: true, sendRequest: () => sent.push(correlationId) });
+    };
+    jest.advanceTimersByTime(1000);
+    push(1);
+    queue.maybeThrottle(500);
+    push(2);
+    const now = Date.now();
+    jest.setSystemTime(now - 3600_000);
+    jest.advanceTimersByTime(1000);
+    expect(sent).toEqual([1, 2]);
+    jest.advanceTimersByTime(2000);
+    expect(failed).toHaveLength(2);
+    queue.destroy();
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it.each(['ApiVersions', 'SaslAuthenticate'])(
+    'ends a login whose %s gets no response, so that the client takes another broker',
+    (apiName) => {
+      jest.useFakeTimers();
+      const queue = newQueue({ enforceRequestTimeout: true, requestTimeout: 30_000 });
+      queue.scheduleRequestTimeoutCheck();
+      const failed: string[] = [];
+      const entry = { correlationId: 1, apiName, reject: ({ message }: Error) => void failed.push(message) };
+      queue.push({ entry, expectResponse: true, sendRequest: () => {} });
+      jest.advanceTimersByTime(6000);
+      expect(failed).toEqual([]);
+      jest.advanceTimersByTime(2000);
+      expect(failed).toEqual(['The broker does not respond']);
+      queue.destroy();
+    },
+  );
+
+  it('no longer looks at a connection that was closed', () => {
+    jest.useFakeTimers();
+    newQueue({ enforceRequestTimeout: true, isConnected: () => false }).scheduleRequestTimeoutCheck();
+    jest.advanceTimersByTime(1000);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    ['does not wait for fetches when its connection is closed, and fails them', ['Fetch', 'Fetch'], true],
+    ['waits for other requests', ['Fetch', 'OffsetCommit'], false],
+  ])('%s', async (_, requests, ends) => {
+    const queue = newQueue();
+    const failed: string[] = [];
+    for (const [index, apiName] of requests.entries()) {
+      const entry = { correlationId: index, apiName, reject: ({ message }: Error) => void failed.push(`${apiName}: ${message}`) };
+      queue.push({ entry, expectResponse: true, sendRequest: () => {} });
+    }
+    let ended = false;
+    void queue.waitForPendingRequests().then(() => (ended = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended).toBe(ends);
+    // otherwise, a consumer whose cluster has lost a broker would wait for it without end
+    expect(failed).toEqual(ends ? ['Fetch: Closed connection', 'Fetch: Closed connection'] : []);
+    queue.destroy();
+  });
+});
+
 interface Cluster {
   connect(): Promise<void>;
   disconnect(): Promise<void>;
   refreshMetadata(): Promise<void>;
   findBroker(node: object): Promise<object>;
 }
-const Cluster = require('kafkajs/src/cluster/index.js') as new (settings: object) => Cluster;
-const { prototype: pool } = require('kafkajs/src/cluster/brokerPool.js') as { prototype: object };
+const Cluster = load('kafkajs/src/cluster/index.js') as new (settings: object) => Cluster;
+const { prototype: pool } = load('kafkajs/src/cluster/brokerPool.js') as { prototype: object };
 
 /** A client of one broker, and the number of connections to it that are open. */
 function client() {
@@ -51,6 +192,7 @@ describe('a kafkajs client that has been disconnected', () => {
     await one.disconnect();
     await one.connect();
     expect(state.open).toBe(1);
+    await one.disconnect();
   });
 });
 
@@ -68,4 +210,124 @@ it.each([
   await one.refreshMetadataIfNecessary([]);
   clock.mockRestore();
   expect(refreshMetadata).toHaveBeenCalledTimes(expected);
+});
+
+const { prototype: clusters } = load('kafkajs/src/cluster/index.js') as { prototype: object };
+const { prototype: queues } = load('kafkajs/src/network/requestQueue/index.js') as { prototype: object };
+
+interface Client {
+  connect(): Promise<void>;
+  disconnect(): Promise<void>;
+  brokerPool: {
+    brokers: Record<string, object>;
+    findConnectedBroker(): Promise<{ nodeId: string }>;
+  };
+}
+
+/** Kafka's API of a request that waits for its response, and the errors with which it failed. */
+interface Pending {
+  apiName: string;
+  errors: string[];
+}
+
+const request = (apiName = 'Produce'): Pending => ({ apiName, errors: [] });
+
+/** A broker with a connection on which these requests wait. */
+function broker(nodeId: string, waiting: Pending[] = []) {
+  const entry = ({ apiName, errors }: Pending) => ({ apiName, errors });
+  const requestQueue = Object.assign(Object.create(queues), {
+    pending: [],
+    inflight: new Map(waiting.map((each, id) => [id, { sentAt: Date.now(), entry: entry(each) }])),
+    rejectAll({ message }: Error) {
+      for (const { errors } of waiting) errors.push(message);
+      this.inflight.clear();
+    },
+  });
+  return {
+    nodeId,
+    isConnected: () => true,
+    connectionPool: { pool: [{ requestQueue }] },
+    disconnect: () => requestQueue.waitForPendingRequests() as Promise<void>,
+  };
+}
+
+/** A client of these brokers. `asked`: the brokers from which it has requested metadata; afterwards it knows the brokers of `left` no more. */
+function clientOf(brokers: ReturnType<typeof broker>[], left: string[] = []) {
+  const asked: string[] = [];
+  const brokerPool = Object.assign(Object.create(pool), {
+    seedBroker: brokers[0],
+    brokers: Object.fromEntries(brokers.map((each) => [each.nodeId, each])),
+    async refreshMetadata(this: Client['brokerPool'] & { brokers: Record<string, ReturnType<typeof broker>> }) {
+      asked.push((await this.findConnectedBroker()).nodeId);
+      for (const nodeId of left) {
+        await this.brokers[nodeId]?.disconnect();
+        delete this.brokers[nodeId];
+      }
+    },
+    disconnect: () => Promise.resolve(),
+  });
+  const one = Object.assign(Object.create(clusters) as Client, { brokerPool, targetTopics: new Set(['events']) });
+  // each class keeps its own under a symbol
+  const connectSymbol = Object.getOwnPropertySymbols(new (clusters.constructor as new (options: object) => object)(OPTIONS)).find(
+    ({ description }) => description === 'private:Cluster:connect',
+  );
+  Object.assign(one, { [connectSymbol as symbol]: () => Promise.resolve() });
+  return { one, asked };
+}
+
+const OPTIONS = { logger, brokers: ['broker:1'], clientId: 'client' };
+
+describe('a client of several brokers', () => {
+  const connected: Client[] = [];
+  const connect = async (one: Client) => {
+    connected.push(one);
+    await one.connect();
+  };
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(async () => {
+    for (const one of connected.splice(0)) await one.disconnect();
+    expect(jest.getTimerCount()).toBe(0);
+    jest.useRealTimers();
+  });
+
+  it('requests metadata from another broker while a response is late, every three seconds', async () => {
+    const late = request();
+    const { one, asked } = clientOf([broker('1', [late]), broker('2')]);
+    await connect(one);
+    await jest.advanceTimersByTimeAsync(6000);
+    expect(asked).toEqual([]);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(asked).toEqual(['2']);
+    await jest.advanceTimersByTimeAsync(3000);
+    expect(asked).toEqual(['2', '2']);
+    // it may be slow, and the cluster has not lost it
+    expect(late.errors).toEqual([]);
+  });
+
+  it('fails the requests to a broker that the cluster has lost', async () => {
+    const [late, other] = [request('Heartbeat'), request('Fetch')];
+    const { one } = clientOf([broker('1', [late]), broker('2', [other])], ['1']);
+    await connect(one);
+    await jest.advanceTimersByTimeAsync(7000);
+    expect([late.errors, other.errors]).toEqual([['The broker does not respond'], []]);
+    expect(Object.keys(one.brokerPool.brokers)).toEqual(['2']);
+  });
+
+  it('waits for a late response if it knows one broker only', async () => {
+    const late = request();
+    const { one, asked } = clientOf([broker('1', [late])]);
+    await connect(one);
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect([asked, late.errors]).toEqual([[], []]);
+  });
+
+  it('requests nothing once it is disconnected', async () => {
+    const { one, asked } = clientOf([broker('1', [request()]), broker('2')]);
+    await connect(one);
+    await one.disconnect();
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect(asked).toEqual([]);
+  });
 });

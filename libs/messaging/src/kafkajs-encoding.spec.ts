@@ -1,6 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
-import './kafkajs-fixes.js';
+import './kafkajs-encoding.js';
 
 interface Encoder {
   buffer: Buffer;

@@ -8,7 +8,7 @@ import { Gathering } from './gathering.js';
 import type { ConsumerSettings } from './handlers.js';
 import { isNoMember } from './kafka-errors.js';
 import type { KafkaClient } from './kafka.js';
-import { withEmptyBatches } from './kafkajs-fixes.js';
+import { withEmptyBatches } from './kafkajs-groups.js';
 import { LogEnds } from './log-ends.js';
 import { fetchedOf, hasNoRecords, reportMissed, reportReplaced } from './log-continuity.js';
 import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';

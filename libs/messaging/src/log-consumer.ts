@@ -5,7 +5,7 @@ import { WatchedConsumer } from './consumer-life.js';
 import { Gathering } from './gathering.js';
 import type { ConsumerSettings } from './handlers.js';
 import type { KafkaClient } from './kafka.js';
-import { withEmptyBatches } from './kafkajs-fixes.js';
+import { withEmptyBatches } from './kafkajs-groups.js';
 import { fetchedOf, hasNoRecords } from './log-continuity.js';
 import { LogEnds } from './log-ends.js';
 import { LogIntake, type LogIntakeOptions } from './log-intake.js';

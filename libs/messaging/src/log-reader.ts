@@ -5,7 +5,7 @@ import { kafkaName, type Service, Unavailable } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { deleteGroups } from './consumer-life.js';
 import { KafkaClient } from './kafka.js';
-import { withEmptyBatches } from './kafkajs-fixes.js';
+import { withEmptyBatches } from './kafkajs-groups.js';
 import { hasNoRecords } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
 import { clockAfter } from './watermark.js';
