@@ -47,7 +47,7 @@ export function explainKafkaError(error: unknown): string | undefined {
     return `${brokerName} refuses the login: ${message}. Check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD.`;
   if (ISSUER.test(message))
     return CERTIFICATE.test(message)
-      ? `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL, and NODE_EXTRA_CA_CERTS if the certificate of its server is your own.`
+      ? `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL, and NODE_EXTRA_CA_CERTS if a private authority has signed its certificate.`
       : undefined;
   if (/issued no token/.test(message)) return `No token to log in to Kafka: ${message}. Check KAFKA_SASL_OAUTHBEARER_….`;
   if (CERTIFICATE.test(message))
