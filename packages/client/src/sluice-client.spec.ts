@@ -12,6 +12,9 @@ interface Request {
   body: string;
 }
 
+/** A client as JavaScript sees it. */
+type Untyped = Record<string, (options?: unknown) => Promise<unknown>>;
+
 let server: Server;
 let sluice: SluiceClient;
 let requests: Request[];
@@ -47,9 +50,14 @@ describe('a client', () => {
   it.each([
     [{ url: '', key: 'slk_1' }, 'SluiceClient needs a url, such as http://localhost:3000'],
     [{ key: 'slk_1' }, 'SluiceClient needs a url, such as http://localhost:3000'],
+    [undefined, 'SluiceClient needs a url, such as http://localhost:3000'],
+    ...['localhost:3000', '/v1', 'ftp://localhost', 'http://'].map((url): [object, string] => [
+      { url, key: 'slk_1' },
+      `the url must begin with http:// or https://, such as http://localhost:3000, but it is ${url}`,
+    ]),
     [{ url: 'http://localhost:3000' }, 'SluiceClient needs a key: is SLUICE_API_KEY set?'],
     [{ url: 'http://localhost:3000', key: undefined }, 'SluiceClient needs a key: is SLUICE_API_KEY set?'],
-  ])('throws TypeError if the url or the key is missing: %j', (options, message) => {
+  ])('throws TypeError if the url or the key is missing or malformed: %j', (options, message) => {
     expect(() => new SluiceClient(options as SluiceOptions)).toThrow(new TypeError(message));
   });
 });
@@ -80,6 +88,11 @@ describe('a request', () => {
   it.each<[string, () => Promise<unknown>]>([
     ['GET /v1/sources/{id} needs path.id', () => sluice.getSource({ id: 'dc_1' } as never)],
     ['GET /v1/sources/{id} needs path.id', () => sluice.getSource({} as never)],
+    ['GET /v1/sources/{id} needs path.id', () => sluice.getSource({ path: null } as never)],
+    ['GET /v1/sources/{id} needs path.id', () => (sluice as unknown as Untyped).getSource!()],
+    ['DELETE /v1/webhooks/{id} needs path.id', () => (sluice as unknown as Untyped).deleteWebhook!(null)],
+    ['the id of a source or workflow is required', () => sluice.publish(undefined as never, {})],
+    ['the id of a source or workflow is required', async () => sluice.events(undefined as never).next()],
     ['DELETE /v1/webhooks/{id} needs path.id', () => sluice.deleteWebhook({ path: { id: undefined as never } })],
     [
       'GET /v1/sources/{id}/events/{eventId}/deliveries needs path.eventId',

@@ -27,9 +27,9 @@ const PAGE = 100;
  * another path, such as that of the whole list.
  */
 async function requirePath(request: unknown): Promise<void> {
-  const { method, url, path = {} } = request as { method: string; url: string; path?: Record<string, string | null | undefined> };
+  const { method, url, path } = request as { method: string; url: string; path?: Record<string, string | null | undefined> | null };
   for (const [, name] of url.matchAll(/\{(\w+)\}/g)) {
-    const value = path[name!];
+    const value = path?.[name!];
     if (value === undefined || value === null) throw new TypeError(`${method} ${url} needs path.${name}`);
     if (['', '.', '..'].includes(value)) throw new TypeError(`${method} ${url} needs path.${name}, which cannot be '${value}'`);
   }
@@ -40,6 +40,12 @@ function sendable(key: string): string {
   const trimmed = key.trim();
   if (!/^[\x21-\x7e]+$/.test(trimmed)) throw new TypeError('the API key is malformed: it must consist of visible ASCII characters');
   return trimmed;
+}
+
+function isWorkflow(emitterId: string): boolean {
+  // also for callers without types
+  if (typeof emitterId !== 'string') throw new TypeError('the id of a source or workflow is required');
+  return emitterId.startsWith('p_');
 }
 
 const notSluice = (url: string): UnreachableError =>
@@ -56,9 +62,25 @@ export class SluiceClient extends Operations {
   /** Where Sluice is, without the version. */
   readonly url: string;
 
-  constructor({ url, key, headers, ...retrying }: SluiceOptions) {
+  static {
+    // a caller without types may pass nothing, which the generated methods would read
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Operations.prototype))) {
+      if (name === 'constructor') continue;
+      const operation = value as (this: SluiceClient, options: object) => unknown;
+      Object.defineProperty(this.prototype, name, {
+        value(this: SluiceClient, options: object | null | undefined) {
+          return operation.call(this, options ?? {});
+        },
+      });
+    }
+  }
+
+  constructor(options: SluiceOptions) {
     // also for callers without types, and for a variable of the environment that is not set
+    const { url, key, headers, ...retrying } = options ?? ({} as SluiceOptions);
     if (!url) throw new TypeError('SluiceClient needs a url, such as http://localhost:3000');
+    if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+      throw new TypeError(`the url must begin with http:// or https://, such as http://localhost:3000, but it is ${url}`);
     if (!key) throw new TypeError('SluiceClient needs a key: is SLUICE_API_KEY set?');
     const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
     const client = createClient({
@@ -107,11 +129,11 @@ export class SluiceClient extends Operations {
   events(emitterId: string, options: EventsOptions = {}): AsyncGenerator<EventSummary> {
     const { eventName: event_name, expand = true } = options;
     const path = { id: emitterId };
-    const isWorkflow = emitterId.startsWith('p_');
+    const isOfWorkflow = isWorkflow(emitterId);
     const connection = {
       connect: async (after: string, signal: AbortSignal) =>
         (await this.client.get({
-          url: isWorkflow ? '/v1/workflows/{id}/sse' : '/v1/sources/{id}/sse',
+          url: isOfWorkflow ? '/v1/workflows/{id}/sse' : '/v1/sources/{id}/sse',
           path,
           query: { event_name, expand: expand ? 'event' : undefined },
           headers: { 'Last-Event-ID': after },
@@ -123,7 +145,7 @@ export class SluiceClient extends Operations {
         })) as unknown as ReadableStream<Uint8Array>,
       newest: async (signal: AbortSignal) => {
         const request = { path, query: { event_name, limit: 1 }, signal };
-        const { data } = await (isWorkflow ? this.listWorkflowEvents(request) : this.listSourceEvents(request));
+        const { data } = await (isOfWorkflow ? this.listWorkflowEvents(request) : this.listSourceEvents(request));
         return data[0]?.id ?? '0-0';
       },
     };
@@ -140,7 +162,7 @@ export class SluiceClient extends Operations {
     // an empty id counts as absent
     const id = options.id || crypto.randomUUID();
     const request = { path: { id: emitterId }, query: { event_name: eventName, id }, body: event };
-    const { data } = await (emitterId.startsWith('p_') ? this.publishWorkflowEvents(request) : this.publishSourceEvents(request));
+    const { data } = await (isWorkflow(emitterId) ? this.publishWorkflowEvents(request) : this.publishSourceEvents(request));
     return data[0]?.emit_id ?? id;
   }
 }

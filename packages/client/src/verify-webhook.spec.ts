@@ -66,7 +66,22 @@ describe('verifyWebhook', () => {
     await expect(verify(SECRET, headers, body)).rejects.toThrow(WebhookVerificationError);
   });
 
-  it('refuses a secret that is not base64', async () => {
-    await expect(verify('whsec_%', signed(SECRET))).rejects.toThrow('whsec_ followed by base64');
+  it.each<[string, unknown, unknown, unknown, string]>([
+    ['a secret that is not base64', 'whsec_%', signed(SECRET), BODY, 'the secret must be whsec_ followed by base64'],
+    ['an empty secret', '', signed(SECRET), BODY, 'the secret must be whsec_ followed by base64'],
+    ['a secret without its prefix', 'nope', signed(SECRET), BODY, 'the secret must be whsec_ followed by base64'],
+    ['no secret, as of a variable that is not set', undefined, signed(SECRET), BODY, 'the secret must be whsec_ followed by base64'],
+    ['a second secret that is missing', [SECRET, undefined], signed(SECRET), BODY, 'the secret must be whsec_ followed by base64'],
+    ['a number as the secret', 17, signed(SECRET), BODY, 'the secret must be whsec_ followed by base64'],
+    ['no secret in a list', [], signed(SECRET), BODY, 'the secret must be whsec_ followed by base64'],
+    ['no headers', SECRET, undefined, BODY, 'the headers of the request are required'],
+    ['a parsed body', SECRET, signed(SECRET), JSON.parse(BODY), 'the body must be the text or the bytes of the request'],
+    ['no body', SECRET, signed(SECRET), undefined, 'the body must be the text or the bytes of the request'],
+  ])('throws TypeError for %s, which is a mistake of the receiver', async (_, secret, headers, body, message) => {
+    const error: unknown = await verifyWebhook(secret as string, headers as Headers, body as string, { now: NOW }).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(TypeError);
+    expect((error as Error).message).toContain(message);
   });
 });

@@ -10,6 +10,8 @@ export interface VerifyOptions {
   now?: number;
 }
 
+const PREFIX = 'whsec_';
+
 type Headers = { get(name: string): string | null } | Record<string, string | string[] | undefined>;
 
 /**
@@ -19,7 +21,7 @@ type Headers = { get(name: string): string | null } | Record<string, string | st
  * @param headers of the request, by lower-case name
  * @param body of the request, exactly as it arrived
  * @returns the body, parsed as JSON
- * @throws WebhookVerificationError
+ * @throws WebhookVerificationError if the delivery is not authentic, TypeError if an argument is wrong
  */
 export async function verifyWebhook(
   secret: string | string[],
@@ -27,12 +29,18 @@ export async function verifyWebhook(
   body: string | Uint8Array,
   { toleranceSeconds = 300, now = Date.now() }: VerifyOptions = {},
 ): Promise<unknown> {
+  // also for callers without types
+  const keys = await Promise.all((Array.isArray(secret) && secret.length > 0 ? secret : [secret]).map(keyOf));
+  if (typeof headers !== 'object' || headers === null) throw new TypeError('the headers of the request are required');
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body))
+    throw new TypeError('the body must be the text or the bytes of the request, exactly as they arrived: not a parsed object');
+  if (Number.isNaN(toleranceSeconds)) throw new TypeError('toleranceSeconds must be a number');
+
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => headerOf(headers, name));
   if (!id || !timestamp || !signatures)
     throw new WebhookVerificationError('the headers webhook-id, webhook-timestamp and webhook-signature are required');
   if (!/^\d{1,12}$/.test(timestamp)) throw new WebhookVerificationError('webhook-timestamp must be Unix seconds');
   const age = now / 1000 - Number(timestamp);
-  if (Number.isNaN(toleranceSeconds)) throw new TypeError('toleranceSeconds must be a number');
   if (Math.abs(age) > toleranceSeconds)
     throw new WebhookVerificationError(`the delivery was signed ${Math.abs(Math.round(age))} s ${age > 0 ? 'ago' : 'in the future'}`);
 
@@ -44,7 +52,7 @@ export async function verifyWebhook(
   signed.set(bytes, prefix.length);
   // a server joins the lines of several headers by commas
   const given = [...signatures.matchAll(/(?<=^|[\s,])v1,([^\s,]+)/g)].map(([, signature = '']) => bytesOf(signature));
-  for (const key of await Promise.all([secret].flat().map(keyOf)))
+  for (const key of keys)
     for (const signature of given) {
       // compares in constant time
       if (signature && (await crypto.subtle.verify('HMAC', key, signature, signed)))
@@ -58,9 +66,10 @@ function headerOf(headers: Headers, name: string): string | undefined {
   return Array.isArray(value) ? value.join(' ') : (value ?? undefined);
 }
 
-async function keyOf(secret: string) {
-  const bytes = bytesOf(secret.replace(/^whsec_/, ''));
-  if (!bytes || bytes.length === 0) throw new WebhookVerificationError('the secret must be whsec_ followed by base64');
+async function keyOf(secret: unknown) {
+  const bytes = typeof secret === 'string' && secret.startsWith(PREFIX) ? bytesOf(secret.slice(PREFIX.length)) : null;
+  if (!bytes || bytes.length === 0)
+    throw new TypeError('the secret must be whsec_ followed by base64: is the variable set that it comes from?');
   return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
 }
 

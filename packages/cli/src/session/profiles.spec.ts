@@ -96,6 +96,11 @@ describe('findAccess', () => {
     expect(findAccess({ SLUICE_API_KEY: 'slk_env' }, profiles, 'default')).toMatchObject(HERE);
   });
 
+  it('accepts a profile whose URL was written by hand, as `sluice login` accepts it', () => {
+    profiles.save('default', { ...HERE, url: 'localhost:3000/v1/' });
+    expect(findAccess({}, profiles)).toMatchObject({ url: 'http://localhost:3000' });
+  });
+
   it('needs no profiles if the environment has both a URL and a key', () => {
     profiles.save('here', HERE);
     writeFileSync(profiles.path, '{');

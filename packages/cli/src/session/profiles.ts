@@ -114,7 +114,7 @@ export function findAccess(environment: Environment, profiles: Profiles, profile
   if (wanted !== undefined && !profile)
     throw new CliError(`there is no profile ${wanted}: run \`sluice login --profile ${wanted}\``, EXIT.auth);
   if (profile && (env.SLUICE_URL === undefined || sameServer(env.SLUICE_URL, profile.url)))
-    return { ...profile, key: checked(profile.key), from: `the profile ${name}` };
+    return { url: serverUrl(profile.url), key: checked(profile.key), from: `the profile ${name}` };
   const isLocal = env.SLUICE_URL === undefined || (env.SLUICE_LOCAL_URL !== undefined && sameServer(env.SLUICE_URL, env.SLUICE_LOCAL_URL));
   if (isLocal && env.SLUICE_LOCAL_FOLDER !== undefined) {
     if (env.SLUICE_LOCAL_URL === undefined)

@@ -28,6 +28,8 @@ export async function verify(session: Session, { header, secretFile, webhook, to
     else session.item(parseExactly(utf8(body, 'the body')));
   } catch (error) {
     if (error instanceof WebhookVerificationError) throw new CliError(`not authentic: ${error.message}`);
+    // of its arguments, only the secret can be malformed here
+    if (error instanceof TypeError) throw usageError(error.message);
     throw error;
   }
 }
