@@ -28,7 +28,7 @@ const MINUTES = { m: 1, h: 60, d: 24 * 60 };
 
 const words = process.argv.slice(2);
 if (words[0] === 'dead-letters') words.shift();
-const program = new Command('sluice admin dead-letters')
+const program = new Command('sluice dead-letters')
   .description('count the records that services have set aside because they could not handle them, and list the newest ones')
   .option('--since <time>', 'how far back: 30m, 24h, 7d', '24h')
   .addOption(new Option('--service <service>', 'only those of this service').choices(SERVICES))

@@ -143,7 +143,7 @@ describe('resources', () => {
     await cli.output('deploy', 'manual', '--name', 'resource-two');
     const { id } = await source('resource-one');
     for (const name of [id, 'resource-one', 'resource-o']) expect((await cli.json('get', name)).id).toBe(id);
-    expect((await cli.run(['get', 'resource'])).stderr).toMatch(/^sluice: resource is ambiguous: resource-two \(dc_\w+\), resource-one/);
+    expect((await cli.run(['get', 'resource'])).stderr).toMatch(/^sluice: the resource resource is ambiguous: resource-two \(dc_\w+\), resource-one/);
     expect(await cli.output('list', '-s', 'RESOURCE')).toMatch(
       /^ID +NAME +STATE .*\ndc_\w+ +resource-two +on .*\ndc_\w+ +resource-one +on/,
     );

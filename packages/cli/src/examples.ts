@@ -33,9 +33,11 @@ export const EXAMPLES: Record<string, string[]> = {
     "sluice listen --source orders --source repo --stream '*'",
   ],
   publish: [`sluice publish orders --data '{"order": 17}' --id order-17`, 'sluice publish orders --data @event.json --stream refunds'],
+  runs: ['sluice runs price-watch', 'sluice runs price-watch -n 100 -o json'],
   run: ['sluice run price-watch', `sluice run orders --data '{"order": 17}'`],
   trigger: [`sluice trigger orders --data '{"order": 17}'`, 'sluice trigger repo --fixture github.push --secret-file secret.txt'],
   deliveries: ['sluice deliveries inbox', 'sluice deliveries orders 1769860800123-42'],
+  test: ['sluice test inbox'],
   retry: ['sluice retry inbox del_0Vg2mXq10000000A0b'],
   recover: ['sluice recover inbox --since 2026-01-31T12:00:00Z'],
   replay: [

@@ -30,6 +30,14 @@ describe('the help of each command', () => {
   });
 });
 
+it.each(['publish', 'publish orders --date 1', 'publishh'])('reports wrong usage like all other errors: %s', async (line) => {
+  let text = '';
+  const root = program();
+  for (const each of [root, ...root.commands]) each.configureOutput({ writeErr: (part) => (text += part) });
+  await expect(root.parseAsync(line.split(' '), { from: 'user' })).rejects.toThrow();
+  expect(text).toMatch(/^sluice: /);
+});
+
 it.each(['admin account list', 'component check a.mjs', 'dead-letters --since 7d', 'registry --help'])(
   'the command of operators says where it runs: %s',
   async (line) => {

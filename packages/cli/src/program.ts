@@ -24,6 +24,8 @@ export function program(): Command {
     .description('The command line of Sluice.')
     .version(manifest.version)
     .showHelpAfterError('(add --help for the options)')
+    // as main.ts begins all other errors
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'sluice: ')) })
     .exitOverride();
 
   const command: AddCommand = (usage, description, load) => {
@@ -57,8 +59,9 @@ export function program(): Command {
   return root.addHelpText(
     'after',
     `
-Where Sluice is installed, without a running system:
-  component check <file>        validate a component
+Where Sluice is installed:
+  dead-letters                  count and list the records that could not be handled
+  component check <file>        validate a component; needs no running system, like the next two
   component run <file>          run a component in the sandbox
   component preload <package>   download npm packages for components`,
   );
@@ -155,7 +158,12 @@ function addStreamCommands(command: AddCommand): void {
     .option('-d, --data <json>', 'the event: JSON, @file, or - for standard input')
     .option('--stream <name>', 'a custom stream')
     .option('--id <id>', 'the emit id: publishing it twice is harmless');
-  command('run <source>', 'run a source now, and wait for the result', async () => (await import('./streams/publish.js')).run)
+  command('runs <source>', 'list the last runs of a source, newest first', async () => (await import('./streams/runs.js')).runs).option(
+    '-n, --number <number>',
+    'how many, 1 to 100',
+    '20',
+  );
+  command('run <source>', 'run a source now, and wait for the result', async () => (await import('./streams/runs.js')).run)
     .option('-d, --data <json>', 'the event passed to run()')
     .option('--no-wait', 'do not wait');
   command(
@@ -176,6 +184,7 @@ function addDeliveryCommands(command: AddCommand): void {
     async () => (await deliveries()).deliveries,
   ).option('-n, --number <number>', 'how many, 1 to 100', '20');
   const retrying = () => import('./streams/retry.js');
+  command('test <webhook>', 'send a test event to a webhook, and show its response', async () => (await retrying()).test);
   command('retry <webhook> <delivery>', 'retry a delivery now, and wait for the result', async () => (await retrying()).retry).option(
     '--no-wait',
     'do not wait',

@@ -5,8 +5,9 @@ import { get, list, remove, switchOff } from './commands.js';
 import { findEmitter, findEmitterOrAccount, findListener } from './find.js';
 import { deploy } from '../code/deploy.js';
 import { replay } from '../streams/deliveries.js';
-import { publish, run } from '../streams/publish.js';
-import { recover, retry } from '../streams/retry.js';
+import { publish } from '../streams/publish.js';
+import { recover, retry, test } from '../streams/retry.js';
+import { run } from '../streams/runs.js';
 import { trigger } from '../streams/trigger.js';
 import { open } from '../tools/open.js';
 import { subscribe, unsubscribe } from './subscribe.js';
@@ -68,6 +69,9 @@ it('a name that nothing has exits with 4, and the message says where to look', a
     message: 'no resource is called none; sluice list KIND lists them',
   });
   await expect(get(session, ['source', 'none'])).rejects.toThrow('no source is called none; sluice list sources lists them');
+  await expect(findEmitter(session.sluice, 'none')).rejects.toThrow(
+    'no source is called none; sluice list sources lists them; a workflow is given by its id, p_…',
+  );
   await expect(get(session, ['webhook'])).rejects.toThrow('no resource is called webhook; give its name, too: webhook NAME');
 });
 
@@ -177,7 +181,7 @@ describe('a URL that several webhooks have', () => {
   it('is ambiguous for unsubscribe if several are subscribed', async () => {
     const { session, changed } = given(['wh_1', 'wh_2']);
     await expect(unsubscribe(session, 'orders', 'https://example.com/h', {})).rejects.toMatchObject({
-      ...{ code: 2, message: 'https://example.com/h is ambiguous: webhook (wh_1), webhook (wh_2)' },
+      ...{ code: 2, message: 'the webhook https://example.com/h is ambiguous: webhook (wh_1), webhook (wh_2); give its id' },
     });
     expect(changed).toEqual([]);
   });
@@ -202,6 +206,7 @@ describe('a beginning of a name', () => {
     ['run', (session) => run(session, 'orders', { wait: false })],
     ['trigger', (session) => trigger(session, 'orders', { data: '1' })],
     ['retry', (session) => retry(session, 'orders', 'del_1', { wait: false })],
+    ['test', (session) => test(session, 'orders')],
     ['recover', (session) => recover(session, 'orders', { since: '0' })],
     ['subscribe', (session) => subscribe(session, 'orders', 'wh_1', {})],
     ['subscribe to', (session) => subscribe(session, 'dc_2', 'orders', {})],
@@ -278,7 +283,7 @@ it('a command searches only the kinds that it can change', async () => {
   });
   await switchOff(session, ['inbox']);
   expect(notes).toEqual(['webhook inbox is off']);
-  await expect(remove(session, ['inbox'], {})).rejects.toThrow('inbox is ambiguous');
+  await expect(remove(session, ['inbox'], {})).rejects.toThrow(/^the resource inbox is ambiguous: .*; give its id$/);
   await expect(remove(session, ['own-key'], {})).rejects.toThrow('no resource is called own-key');
   await expect(remove(session, ['component', 'own-key'], {})).rejects.toThrow('a component cannot be deleted');
 });

@@ -19,6 +19,8 @@ export interface FindOptions {
   exactly?: boolean;
   /** Whether the labels of an item count as its names. */
   byLabel?: boolean;
+  /** A further remedy if nothing is found. */
+  hint?: string;
 }
 
 /** The source that the text refers to: by id, slug, name or external id, or by the beginning of one of them if only one source has it. */
@@ -53,7 +55,7 @@ async function findUnlessId(
 ): Promise<Named> {
   const isId = text.startsWith(prefix) && /^[A-Za-z0-9]{1,64}$/.test(text.slice(prefix.length));
   if (isId && named(await listed(sluice, kinds), (name) => name === text).length === 0) return { id: text, name: text };
-  const { kind, item } = await findAmong(sluice, kinds, text, options);
+  const { kind, item } = await findAmong(sluice, kinds, text, { ...options, hint: 'a workflow is given by its id, p_…' });
   return { id: item.id, name: kind.names(item)[0] ?? item.id };
 }
 
@@ -62,7 +64,7 @@ export async function findAmong<T extends { id: string }>(
   sluice: SluiceClient,
   kinds: Kind<T>[],
   text: string,
-  { exactly = false, byLabel = false }: FindOptions = {},
+  { exactly = false, byLabel = false, hint }: FindOptions = {},
 ): Promise<Found<T>> {
   const isOfPrefix = ({ prefix }: Kind<T>): boolean => text.startsWith(prefix);
   const isOwn = ({ isListPublic = false }: Kind<T>): boolean => !isListPublic;
@@ -86,11 +88,12 @@ export async function findAmong<T extends { id: string }>(
   if (!exactly) matches = [...matches, ...begin];
   const [first] = matches;
   const [{ kind, item } = {}] = begin;
-  const remedy = item ? `if you mean ${kind?.names(item)[0] ?? item.id}, give its whole name` : whereToLook(kinds, text);
+  const where = [whereToLook(kinds, text), hint].filter(Boolean).join('; ');
+  const remedy = item ? `if you mean ${kind?.names(item)[0] ?? item.id}, give its whole name` : where;
   if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${remedy}`, EXIT.notFound);
   if (matches.length > 1)
     throw usageError(
-      `${text} is ambiguous: ${matches.map(({ kind, item }) => `${kind.names(item)[0] ?? kind.name} (${item.id})`).join(', ')}`,
+      `the ${kindNames} ${text} is ambiguous: ${matches.map(({ kind, item }) => `${kind.names(item)[0] ?? kind.name} (${item.id})`).join(', ')}; give its id`,
     );
   return first;
 }

@@ -71,7 +71,9 @@ async function listenerOf(
   const listeners = data.filter((each) => each.emitter_id === emitter_id && each.event_name === event_name).map((each) => each.listener_id);
   const subscribed = webhooks.filter(({ id }) => listeners.includes(id));
   if (subscribed.length > 1)
-    throw usageError(`${text} is ambiguous: ${subscribed.map(({ id, name }) => `${name ?? 'webhook'} (${id})`).join(', ')}`);
+    throw usageError(
+      `the webhook ${text} is ambiguous: ${subscribed.map(({ id, name }) => `${name ?? 'webhook'} (${id})`).join(', ')}; give its id`,
+    );
   return (subscribed[0] ?? oldest).id;
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { jsonOption, timeOption } from './option-values.js';
+import { jsonOption, numberOption, timeOption } from './option-values.js';
 
 it('reads the JSON of an option from text, a file or standard input', async () => {
   expect(await jsonOption('--data', '{"a":1}', async () => '')).toEqual({ a: 1 });
@@ -17,6 +17,12 @@ it('keeps numbers as they are written, and drops a byte order mark', async () =>
   writeFileSync(join(folder, 'event.json'), `\ufeff${text}\n`);
   expect(JSON.stringify(await jsonOption('--data', `@${join(folder, 'event.json')}`, async () => ''))).toBe(text);
   rmSync(folder, { recursive: true });
+});
+
+it('accepts integers in a range', () => {
+  expect([numberOption('-n', '1', 1, 100), numberOption('-n', '100', 1, 100)]).toEqual([1, 100]);
+  for (const text of ['0', '101', '1.5', 'many', ''])
+    expect(() => numberOption('-n', text, 1, 100)).toThrow(`-n must be an integer from 1 to 100, not ${text}`);
 });
 
 it('refuses a date that would be Unix seconds', () => {

@@ -16,6 +16,14 @@ export async function jsonOption(option: string, text: string, stdin: () => Prom
   }
 }
 
+/** The value of an option that is an integer. */
+export function numberOption(option: string, text: string, least: number, most: number): number {
+  const number = Number(text);
+  if (text === '' || !Number.isInteger(number) || number < least || number > most)
+    throw usageError(`${option} must be an integer from ${least} to ${most}, not ${text}`);
+  return number;
+}
+
 /** The value of an option that is a time for the API. A date without hyphens would be Unix seconds in 1970. */
 export function timeOption(option: string, text: string): string {
   const [, year, month, day] = /^((?:19|20)\d\d)(\d\d)(\d\d)$/.exec(text) ?? [];

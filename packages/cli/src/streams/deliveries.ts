@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/client';
 import { findEmitter, findListener, findWebhook } from '../resources/find.js';
 import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
-import { timeOption } from '../session/option-values.js';
+import { numberOption, timeOption } from '../session/option-values.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 
@@ -34,8 +34,7 @@ export async function deliveries(
     ]);
   }
   const { id } = await webhookOrExplain(session, text);
-  const limit = Number(number);
-  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw usageError(`-n must be an integer from 1 to 100, not ${number}`);
+  const limit = numberOption('-n', number, 1, 100);
   const { data } = await session.sluice.listDeliveries({ path: { id }, query: { limit } });
   session.list(data, [
     ['ID', ({ id: delivery }) => delivery],

@@ -97,9 +97,9 @@ function readyNotes(session: Session, what: string): ReturnType<typeof connectio
 /** The secret of a webhook, of a file, or a new one, which is shown. */
 async function signingSecret(session: Session, { webhook, secretFile }: ListenOptions): Promise<{ value: string; shown: string }> {
   if (webhook !== undefined) {
-    const { id } = await findWebhook(session.sluice, webhook);
+    const { id, name } = await findWebhook(session.sluice, webhook);
     const { data } = await session.sluice.getWebhookSecret({ path: { id } });
-    return { value: data.secret, shown: `the secret of ${id}` };
+    return { value: data.secret, shown: `the secret of ${name ?? id}` };
   }
   const given = secretFrom(secretFile, session.env.SLUICE_WEBHOOK_SECRET);
   if (given !== undefined)

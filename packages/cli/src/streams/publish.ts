@@ -1,11 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Run, RunSourceBody } from '@sluice/client';
 import { jsonOption } from '../session/option-values.js';
-import { findEmitter, findSource } from '../resources/find.js';
-import { CliError, EXIT, usageError } from '../session/errors.js';
+import { findEmitter } from '../resources/find.js';
+import { usageError } from '../session/errors.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { shortStack } from './event-line.js';
 
 export interface PublishOptions {
   data?: string;
@@ -20,37 +17,4 @@ export async function publish(session: Session, text: string, { data, stream, id
   const emitter = await findEmitter(session.sluice, text, { exactly: !session.isInteractive });
   const emit_id = await session.sluice.publish(emitter, event, { eventName: stream, id });
   session.print(session.format === 'table' ? `${emit_id}\n` : itemText({ emit_id }, session.format));
-}
-
-const POLL_MS = 300;
-const RUN_LIMIT_MS = 10 * 60_000;
-
-/** `sluice run SOURCE [--data JSON]`: runs it now, and waits for the result. */
-export async function run(session: Session, text: string, { data, wait }: { data?: string; wait: boolean }): Promise<void> {
-  const { id } = await findSource(session.sluice, text, { exactly: !session.isInteractive });
-  const body: RunSourceBody = {};
-  if (data !== undefined) body.event = await jsonOption('--data', data, () => session.stdin());
-  const { data: started } = await session.sluice.runSource({ path: { id }, body });
-  if (!wait) return session.print(session.format === 'table' ? `${started.id}\n` : itemText(started, session.format));
-  const finished = await finishedRun(session, id, started.id);
-  if (session.format !== 'table') session.item(finished);
-  else session.print(`${finished.status}: ${finished.emitted} emitted, ${finished.duration_ms} ms\n`);
-  if (finished.status !== 'succeeded')
-    throw new CliError(shortStack(finished.error?.stack || finished.error?.message || `the run ${finished.status}`), EXIT.failed);
-}
-
-async function finishedRun(session: Session, source: string, run: string): Promise<Run> {
-  const begin = Date.now();
-  try {
-    while (Date.now() < begin + RUN_LIMIT_MS) {
-      const { data } = await session.sluice.listRuns({ path: { id: source }, query: { limit: 100 } });
-      const finished = data.find(({ id }) => id === run);
-      if (finished) return finished;
-      session.progress(`waiting for the run, ${Math.round((Date.now() - begin) / 1000)} s`);
-      await sleep(POLL_MS);
-    }
-  } finally {
-    session.progress();
-  }
-  throw new CliError(`the run ${run} has not ended within ${RUN_LIMIT_MS / 60_000} minutes`);
 }

@@ -1,7 +1,7 @@
 import type { EventSummary, SluiceClient } from '@sluice/client';
 import { findEmitter } from '../resources/find.js';
-import { usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
+import { numberOption } from '../session/option-values.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText, shortStack } from './event-line.js';
@@ -25,8 +25,7 @@ export const errors = (session: Session, text: string, options: ReadOptions): Pr
 
 /** The last events of a stream, oldest first, then those that follow. */
 async function readEvents(session: Session, text: string, { number = '10', follow = false, stream }: ReadOptions): Promise<void> {
-  const limit = Number(number);
-  if (!Number.isInteger(limit) || limit < 0 || limit > MOST) throw usageError(`-n must be an integer from 0 to ${MOST}, not ${number}`);
+  const limit = numberOption('-n', number, 0, MOST);
   const emitter = await findEmitter(session.sluice, text);
   const lineOf = (event: EventSummary): string => {
     const line = eventText(event, session.format);

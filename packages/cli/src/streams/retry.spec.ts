@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
-import { recover, retry } from './retry.js';
+import { recover, retry, test } from './retry.js';
 
 const attempt = (ts: number, status_code: number | null, error: string | null = null) => ({
   ...{ ts, status_code, duration_ms: 7, error, response_body: status_code === 500 ? 'out of paper' : null },
@@ -72,6 +72,15 @@ describe('retry', () => {
     });
   });
 
+  it('reports that the delivery had already succeeded, because its event is delivered twice', async () => {
+    const after = delivery('del_5', 'succeeded', [attempt(1, 204), attempt(2, 204)]);
+    const { session, notes, printed } = terminal({ lists: [[after]] });
+    const due = delivery('del_5', 'pending', [attempt(1, 204)], 1_769_860_800);
+    Object.assign(session.sluice, { retryDelivery: async () => ({ data: due }) });
+    await retry(session, 'inbox', 'del_5', { wait: true });
+    expect([notes, printed]).toEqual([['del_5 had already succeeded: its event is delivered again'], ['succeeded: 204, 7 ms\n']]);
+  });
+
   it('returns at once with --no-wait, and never waits for a webhook that is off', async () => {
     const { session, notes, printed } = terminal({ lists: [[before]] });
     await retry(session, 'inbox', 'del_5', { wait: false });
@@ -79,6 +88,34 @@ describe('retry', () => {
     await expect(retry(terminal({ lists: [[before]], active: false }).session, 'inbox', 'del_5', { wait: true })).rejects.toThrow(
       'inbox is off: sluice on inbox',
     );
+  });
+});
+
+describe('test', () => {
+  it('sends a test event, and shows the response', async () => {
+    const { session, printed } = terminal({ lists: [[]] });
+    const sent: unknown[] = [];
+    Object.assign(session.sluice, { testWebhook: async (request: unknown) => (sent.push(request), { data: attempt(1, 204) }) });
+    await test(session, 'inbox');
+    expect([sent, printed]).toEqual([[{ path: { id: 'wh_1' } }], ['succeeded: 204, 7 ms\n']]);
+  });
+
+  it.each([
+    [attempt(1, 500), 'failed: 500, 7 ms\n', 'the receiver returned 500: out of paper'],
+    [attempt(1, 301), 'failed: 301, 7 ms\n', 'the receiver returned 301'],
+    [attempt(1, null, 'ECONNREFUSED'), 'failed: ECONNREFUSED, 7 ms\n', 'the receiver did not respond: ECONNREFUSED'],
+  ])('fails if the receiver does: %j', async (data, line, message) => {
+    const { session, printed } = terminal({ lists: [[]] });
+    Object.assign(session.sluice, { testWebhook: async () => ({ data }) });
+    await expect(test(session, 'inbox')).rejects.toMatchObject({ message, code: 1 });
+    expect(printed).toEqual([line]);
+  });
+
+  it('has the attempt for programs', async () => {
+    const { session, items } = terminal({ lists: [[]], format: 'json' });
+    Object.assign(session.sluice, { testWebhook: async () => ({ data: attempt(1, 204) }) });
+    await test(session, 'inbox');
+    expect(items).toEqual([attempt(1, 204)]);
   });
 });
 

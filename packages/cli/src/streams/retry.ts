@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SluiceError, type Webhook, type WebhookDelivery } from '@sluice/client';
+import { type DeliveryAttempt, SluiceError, type Webhook, type WebhookDelivery } from '@sluice/client';
 import { findWebhook, isNoId } from '../resources/find.js';
 import { CliError, EXIT, usageErrorOf } from '../session/errors.js';
 import { timeOption } from '../session/option-values.js';
@@ -19,6 +19,8 @@ export async function retry(session: Session, text: string, deliveryId: string, 
   const { data: due } = await session.sluice.retryDelivery({ path: { id: webhook.id, deliveryId } }).catch((error: unknown) => {
     throw error instanceof SluiceError && error.status === 404 ? unknown : error;
   });
+  // it is pending again, whatever it was before
+  if (hasSucceeded(lastAttempt(due))) session.note(`${deliveryId} had already succeeded: its event is delivered again`);
   if (!wait) {
     session.note(`${deliveryId} is due now; ${webhook.active ? `sluice deliveries ${text} shows the outcome` : isOff(text)}`);
     if (session.format !== 'table') session.item(due);
@@ -29,11 +31,24 @@ export async function retry(session: Session, text: string, deliveryId: string, 
   if (!delivery) throw new CliError(`${deliveryId} was not attempted within ${WAIT_MS / 1000} s; sluice deliveries ${text} shows it`);
   if (session.format !== 'table') session.item(delivery);
   else session.print(`${outcomeOf(delivery)}\n`);
-  if (delivery.status !== 'succeeded') throw new CliError(whyFailed(delivery));
+  if (delivery.status !== 'succeeded') throw new CliError(whyFailed(lastAttempt(delivery)));
 }
 
+/** `sluice test WEBHOOK`: sends one event that is not stored, and shows the response. Exits with 1 if it is not a success. */
+export async function test(session: Session, text: string): Promise<void> {
+  const { id } = await findWebhook(session.sluice, text, { exactly: !session.isInteractive });
+  const { data: attempt } = await session.sluice.testWebhook({ path: { id } });
+  const isSuccess = hasSucceeded(attempt);
+  if (session.format !== 'table') session.item(attempt);
+  else session.print(`${isSuccess ? 'succeeded' : 'failed'}: ${responseOf(attempt)}\n`);
+  if (!isSuccess) throw new CliError(whyFailed(attempt));
+}
+
+const hasSucceeded = (attempt: DeliveryAttempt | undefined): boolean =>
+  typeof attempt?.status_code === 'number' && attempt.status_code >= 200 && attempt.status_code < 300;
+
 const isOff = (text: string): string => `${text} is off: sluice on ${text} lets its deliveries continue`;
-const lastAttempt = ({ attempts }: WebhookDelivery): WebhookDelivery['attempts'][number] | undefined => attempts.at(-1);
+const lastAttempt = ({ attempts }: WebhookDelivery): DeliveryAttempt | undefined => attempts.at(-1);
 
 /** The delivery after its next attempt; undefined if there was none in time. */
 async function attempted(session: Session, webhookId: string, due: WebhookDelivery): Promise<WebhookDelivery | undefined> {
@@ -66,17 +81,20 @@ function finder(session: Session, webhookId: string, deliveryId: string): () => 
   };
 }
 
+const responseOf = ({ status_code, error, duration_ms }: DeliveryAttempt): string =>
+  `${status_code ?? error ?? 'no response'}, ${duration_ms} ms`;
+
 /** One line: the status, the response, and what follows. */
 function outcomeOf(delivery: WebhookDelivery): string {
   const attempt = lastAttempt(delivery);
-  const what = attempt ? `: ${attempt.status_code ?? attempt.error ?? 'no response'}, ${attempt.duration_ms} ms` : '';
+  const what = attempt ? `: ${responseOf(attempt)}` : '';
   if (delivery.status === 'succeeded') return `succeeded${what}`;
   const next = delivery.next_attempt_at === null ? 'given up' : `next attempt ${time(delivery.next_attempt_at)}`;
   return `failed${what}; ${next}`;
 }
 
-function whyFailed(delivery: WebhookDelivery): string {
-  const { status_code = null, error = null, response_body = null } = lastAttempt(delivery) ?? {};
+function whyFailed(attempt: DeliveryAttempt | undefined): string {
+  const { status_code = null, error = null, response_body = null } = attempt ?? {};
   if (status_code === null) return `the receiver did not respond: ${error ?? 'no attempt was made'}`;
   return `the receiver returned ${status_code}${response_body ? `: ${response_body.slice(0, 200)}` : ''}`;
 }

@@ -25,6 +25,28 @@ it('sends and shows numbers as they are written', async () => {
   expect([sent, printed]).toEqual([[text], ['{\n  "id": 12345678901234567890,\n  "huge": 1e400\n}\n']]);
 });
 
+it('accepts the whole name of a resource instead of its id', async () => {
+  const paths: string[] = [];
+  const get = { operationId: 'getSource', parameters: [{ name: 'id', in: 'path', required: true }] };
+  const session = {
+    ...{ format: 'table', print: () => {} },
+    sluice: {
+      each: async function* () {
+        yield { id: 'dc_1', name_slug: 'orders' };
+      },
+    },
+    request: async (path: string) => {
+      if (path === '/openapi.json') return Response.json({ info: { title: 'Sluice' }, paths: { '/v1/sources/{id}/runs': { get } } });
+      paths.push(path);
+      return new Response('{}');
+    },
+  } as unknown as Session;
+  await api(session, 'getSource', ['id=orders'], {});
+  await api(session, 'getSource', ['id=dc_2'], {});
+  expect(paths).toEqual(['/v1/sources/dc_1/runs', '/v1/sources/dc_2/runs']);
+  await expect(api(session, 'getSource', ['id=order'], {})).rejects.toThrow('if you mean orders, give its whole name');
+});
+
 it('fails with one line if a stream breaks off', async () => {
   const broken = new ReadableStream({
     start: (stream) => stream.enqueue(new TextEncoder().encode('data: 1\n')),

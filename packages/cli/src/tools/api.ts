@@ -1,6 +1,7 @@
 import { UnreachableError } from '@sluice/client';
 import { jsonOption } from '../session/option-values.js';
-import { isNoId } from '../resources/find.js';
+import { findAmong, isNoId } from '../resources/find.js';
+import { KINDS } from '../resources/kinds.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { itemText } from '../session/output.js';
@@ -61,6 +62,7 @@ export async function api(
       return [pair.slice(0, at), pair.slice(at + 1)];
     }),
   );
+  await replaceName(session, operation, values);
   const { path, query } = addressOf(operation, values);
   if (data !== undefined && !operation.hasBody) throw usageError(`${operationId} has no body: --data is for operations that have one`);
   const body = data === undefined ? undefined : JSON.stringify(await jsonOption('--data', data, () => session.stdin()));
@@ -74,6 +76,14 @@ export async function api(
   const text = await response.text();
   if (text === '') return session.note(String(response.status));
   session.print(itemText(parseExactly(text), session.format === 'table' ? 'json' : session.format));
+}
+
+/** Replaces the name of a resource by its id, which the path of the operation contains. A name has to be whole. */
+async function replaceName(session: Session, { path }: Operation, values: Map<string, string>): Promise<void> {
+  const kind = KINDS.find(({ name }) => path.startsWith(`/v1/${name}s/{id}`));
+  const text = values.get('id');
+  if (kind === undefined || text === undefined || isNoId(text) || text.startsWith(kind.prefix)) return;
+  values.set('id', (await findAmong(session.sluice, [kind], text, { exactly: true })).item.id);
 }
 
 async function printStream(session: Session, body: NonNullable<Response['body']>): Promise<void> {
