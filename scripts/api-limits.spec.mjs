@@ -22,7 +22,7 @@ it.each([
   ['JSON of a body', 'libs/contracts/src/values.ts', 'MAX_JSON_PARTS', '# values and names', 1],
   ['JSON of a body', 'libs/contracts/src/values.ts', 'MAX_JSON_DEPTH', '# levels deep', 1],
   ['time to send a request', 'apps/gateway/src/http/gateway-adapter.ts', 'REQUEST_MS', '# s', 1000],
-  ['requests of an account in progress', 'apps/gateway/src/limits/request-queues.ts', 'MAX_WAITING', '# of each kind wait', 1],
+  ['its requests that wait for their turns', 'apps/gateway/src/limits/request-queues.ts', 'MAX_WAITING', '# of each', 1],
   ['bodies of an account in progress', 'apps/gateway/src/http/received-bodies.ts', 'MAX_BYTES_PER_ACCOUNT', '# MiB', KiB * KiB],
   ['CloudEvents attributes', 'libs/events/src/cloud-event.ts', 'MAX_ATTRIBUTES', '# of an event', 1],
   ['CloudEvents attributes', 'libs/events/src/cloud-event.ts', 'MAX_ATTRIBUTES_BYTES', '# KiB', KiB],

@@ -21,7 +21,9 @@ export class Webhook implements contracts.Webhook {
 const URL = {
   maxLength: WEBHOOK_URL_LENGTH,
   pattern: '^[Hh][Tt][Tt][Pp][Ss]?:',
-  description: 'An http or https URL with a host name; a port and a path are allowed.',
+  description:
+    'An http or https URL with a host name; a port and a path are allowed. A user name and a password in it are sent as Basic authentication; responses ' +
+    'show them, except to keys of the scope `read`.',
 };
 
 export class WebhookParameters extends WebhookFields {
