@@ -604,7 +604,7 @@ export type UpdateWebhookBody = {
      */
     external_id?: string | null;
     /**
-     * An http or https URL with a host name; a port and a path are allowed.
+     * An http or https URL with a host name; a port and a path are allowed. A user name and a password in it are sent as Basic authentication; responses show them, except to keys of the scope `read`.
      */
     url?: string;
     /**
@@ -3858,7 +3858,7 @@ export type CreateWebhookData = {
          */
         external_id?: string | null;
         /**
-         * An http or https URL with a host name; a port and a path are allowed.
+         * An http or https URL with a host name; a port and a path are allowed. A user name and a password in it are sent as Basic authentication; responses show them, except to keys of the scope `read`.
          */
         url: string;
     };
