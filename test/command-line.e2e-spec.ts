@@ -74,6 +74,7 @@ describe('deploy', () => {
     );
     await cli.output('deploy', 'two.mjs');
     expect(await cli.output('run', 'two', '--data', '{}')).toMatch(/^succeeded: 1 emitted/);
+    expect(await cli.output('runs', 'two')).toMatch(/ manual +succeeded +1 /);
     expect(await cli.json('events', 'two')).toMatchObject([{ event: 'from a neighbour' }]);
   });
 
@@ -143,7 +144,9 @@ describe('resources', () => {
     await cli.output('deploy', 'manual', '--name', 'resource-two');
     const { id } = await source('resource-one');
     for (const name of [id, 'resource-one', 'resource-o']) expect((await cli.json('get', name)).id).toBe(id);
-    expect((await cli.run(['get', 'resource'])).stderr).toMatch(/^sluice: the resource resource is ambiguous: resource-two \(dc_\w+\), resource-one/);
+    expect((await cli.run(['get', 'resource'])).stderr).toMatch(
+      /^sluice: the resource resource is ambiguous: resource-two \(dc_\w+\), resource-one/,
+    );
     expect(await cli.output('list', '-s', 'RESOURCE')).toMatch(
       /^ID +NAME +STATE .*\ndc_\w+ +resource-two +on .*\ndc_\w+ +resource-one +on/,
     );
@@ -283,7 +286,7 @@ needing('receiver').describe('webhooks', () => {
     expect((await cli.run(['subscribe', 'subscribed', 'nothing'])).code).toBe(4);
   });
 
-  it('deliveries, retry, recover, replay and verify work on real deliveries', async () => {
+  it('deliveries, retry, recover, replay, test and verify work on real deliveries', async () => {
     const webhook = await api.webhook(`${receiver.url}delivered`);
     await cli.output('deploy', 'manual', '--name', 'delivered');
     await api.subscribe((await source('delivered')).id, webhook);
@@ -325,6 +328,7 @@ needing('receiver').describe('webhooks', () => {
     expect(await cli.output('replay', 'delivered', webhook, '--from', delivery!.event_id)).toMatch(
       /^rpl_\w+ done: 1 of 1 delivered, 0 failed\n$/,
     );
+    expect(await cli.output('test', webhook)).toMatch(/^succeeded: 20\d, \d+ ms\n$/);
   });
 });
 

@@ -44,6 +44,7 @@ it('accepts the whole name of a resource instead of its id', async () => {
   await api(session, 'getSource', ['id=orders'], {});
   await api(session, 'getSource', ['id=dc_2'], {});
   expect(paths).toEqual(['/v1/sources/dc_1/runs', '/v1/sources/dc_2/runs']);
+  await expect(api(session, 'getSource', ['id=none', 'idd=2'], {})).rejects.toThrow('getSource has no parameter idd');
   await expect(api(session, 'getSource', ['id=order'], {})).rejects.toThrow('if you mean orders, give its whole name');
 });
 

@@ -62,9 +62,10 @@ export async function api(
       return [pair.slice(0, at), pair.slice(at + 1)];
     }),
   );
-  await replaceName(session, operation, values);
-  const { path, query } = addressOf(operation, values);
+  // wrong usage is reported before a name is looked up
+  addressOf(operation, values);
   if (data !== undefined && !operation.hasBody) throw usageError(`${operationId} has no body: --data is for operations that have one`);
+  const { path, query } = addressOf(operation, await withId(session, operation, values));
   const body = data === undefined ? undefined : JSON.stringify(await jsonOption('--data', data, () => session.stdin()));
   const response = await session.request(`${path}${query.size > 0 ? `?${query.toString()}` : ''}`, {
     method: operation.method,
@@ -78,12 +79,13 @@ export async function api(
   session.print(itemText(parseExactly(text), session.format === 'table' ? 'json' : session.format));
 }
 
-/** Replaces the name of a resource by its id, which the path of the operation contains. A name has to be whole. */
-async function replaceName(session: Session, { path }: Operation, values: Map<string, string>): Promise<void> {
+/** The parameters, with the id of a resource instead of its whole name. */
+async function withId(session: Session, { path }: Operation, values: Map<string, string>): Promise<Map<string, string>> {
   const kind = KINDS.find(({ name }) => path.startsWith(`/v1/${name}s/{id}`));
   const text = values.get('id');
-  if (kind === undefined || text === undefined || isNoId(text) || text.startsWith(kind.prefix)) return;
-  values.set('id', (await findAmong(session.sluice, [kind], text, { exactly: true })).item.id);
+  if (kind === undefined || text === undefined || text.startsWith(kind.prefix)) return values;
+  const { item } = await findAmong(session.sluice, [kind], text, { exactly: true });
+  return new Map([...values, ['id', item.id]]);
 }
 
 async function printStream(session: Session, body: NonNullable<Response['body']>): Promise<void> {
