@@ -491,6 +491,18 @@ describe('running a component', () => {
       expect(lateErrors).toEqual([message]);
     });
 
+    it('after the end of the run: thousands of errors disturb no other run of the process', async () => {
+      const job = { accountId: 'u_throws' };
+      await run(
+        'const throwing = setInterval(() => { for (let n = 0; n < 100; n++) queueMicrotask(() => { throw new Error("x") }) }, 1)',
+        job,
+      );
+      const seen = 'this.$emit(globalThis.starts = (globalThis.starts ?? 0) + 1);';
+      const outcome = await run(`${seen} await new Promise((r) => setTimeout(r, 1500))`, { ...job, sourceId: 'dc_2' });
+      expect([outcome.status, ...events(outcome)]).toEqual(['ok', 1]);
+      expect(events(await run(seen, { ...job, sourceId: 'dc_2' }))).toEqual([2]);
+    });
+
     it('keeps many emits in order', async () => {
       const outcome = await run(
         'for (let i = 0; i < 20; i++) { this.$emit(i); if (i % 3 === 0) await new Promise((r) => setTimeout(r, 1)) }',

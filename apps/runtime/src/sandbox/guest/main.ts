@@ -92,7 +92,8 @@ function bounded(imports: PackageImport[]): PackageImport[] {
 function stray(error: unknown): void {
   const run = currentRun.getStore();
   if (run && !run.done) return run.fail(error);
-  if (!run || run.late) return send({ t: 'stray' });
+  // further ones are neither shown nor sent: the parent would end a process that throws in a short interval
+  if (!run || run.late) return;
   run.late = true;
   send({ t: 'late', id: run.job.id, error: guestError(error) });
 }

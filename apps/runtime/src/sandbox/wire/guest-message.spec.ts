@@ -9,7 +9,6 @@ const error = { name: 'E', code: null, message: 'm', stack: 's' };
 describe('a message of a runner process', () => {
   it.each([
     { t: 'ready' },
-    { t: 'stray' },
     { t: 'pong', n: 5 },
     { t: 'out', id: 'a', out: [] },
     { t: 'out', id: 'a', out: [['emit', '{"a":1}', { id: 'i', name: 'n', summary: 's', ts: 1, deliveryTs: 2 }]] },
@@ -137,7 +136,7 @@ describe('the cost of a frame', () => {
     const event = ['emit', JSON.stringify('x'.repeat(4 << 20)), {}];
     for (const large of [
       { t: 'out', id: 'a', out: [event] },
-      { t: 'stray', more: body },
+      { t: 'pong', n: 1, more: body },
       { ...reply, more: body },
       { ...reply, body: [body] },
     ])

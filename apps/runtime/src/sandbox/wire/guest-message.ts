@@ -53,8 +53,7 @@ export function readGuestMessage(frame: Buffer): FromGuest {
   const message = object(parse(source));
   switch (message.t) {
     case 'ready':
-    case 'stray':
-      return { t: message.t };
+      return { t: 'ready' };
     case 'pong':
       return { t: 'pong', n: integer(message.n) };
     case 'out':

@@ -44,8 +44,7 @@ export type FromGuest =
   | { t: 'missing'; id: string; imports: PackageImport[] }
   | { t: 'rejected'; id: string; message: string; line: number | null; file: string | null }
   /** Code that an ended run left running has thrown. */
-  | { t: 'late'; id: string; error: GuestError }
-  | { t: 'stray' };
+  | { t: 'late'; id: string; error: GuestError };
 
 /** Tuples, because in most runs, which are small, names would take most of the bytes. */
 export type OutputItem =
