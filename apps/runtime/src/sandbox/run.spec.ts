@@ -1164,7 +1164,7 @@ describe('running a component', () => {
   it('replaces the process of an account in which a component has broken what its runs share', async () => {
     const shared = await startTestSandbox({ blanks: 0, doubtfulAgeMs: 0 });
     try {
-      await shared.run(jobOf('export default { name: "n", run() { Promise.race = undefined } }'));
+      await shared.run(jobOf('export default { name: "n", run() { Object.entries = undefined; throw new Error("e") } }'));
       const innocent = () => shared.run(jobOf('export default { name: "innocent", run() {} }', { sourceId: 'dc_2' }));
       const statuses = [await innocent(), await innocent(), await innocent(), await innocent()].map(({ status }) => status);
       // the first of the three that failed is the one that broke it
@@ -1172,6 +1172,20 @@ describe('running a component', () => {
     } finally {
       await shared.close();
     }
+  });
+
+  it.each([
+    'Promise = undefined',
+    'Promise.race = undefined',
+    'JSON.parse = undefined',
+    'Object.assign = undefined',
+    'Buffer.from = undefined',
+  ])('runs the other sources of an account in which a component has set %s', async (broken) => {
+    const job = { accountId: `u_${broken}` };
+    await run(broken, job);
+    const event = JSON.stringify({ method: 'POST', headers: { 'content-type': 'text/plain' } });
+    const httpBody = Buffer.from('text').toString('base64');
+    expect(await run('', { ...job, sourceId: 'dc_2', event, httpBody })).toMatchObject({ status: 'ok' });
   });
 
   it('runs each account in a separate process', async () => {

@@ -7,9 +7,13 @@ import { putOptions } from './prop-options.js';
 import { currentRun, RunState } from './run-state.js';
 import { readHttpBody } from '../wire/http-body.js';
 
-// taken before any component could replace it
-const { setImmediate: soon } = globalThis;
+// taken before any component could replace them
+const { Promise, setImmediate: soon } = globalThis;
+const race = Promise.race.bind(Promise);
 const { now } = Date;
+const { parse } = JSON;
+const { assign } = Object;
+const bytesOf = Buffer.from.bind(Buffer);
 const activeResources = process.getActiveResourcesInfo.bind(process);
 const nextTurn = () => new Promise<void>((resolve) => soon(resolve));
 
@@ -34,10 +38,10 @@ export async function runComponent(
   try {
     await currentRun.run(run, async () => {
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
-      const component = await Promise.race([loader.load(job, job.variables), failed]);
-      await Promise.race([call(component, run), failed]);
+      const component = await race([loader.load(job, job.variables), failed]);
+      await race([call(component, run), failed]);
       // rejections that nobody awaits are reported one turn later
-      await Promise.race([nextTurn(), failed]);
+      await race([nextTurn(), failed]);
     });
   } catch (thrown) {
     uncaught = thrown;
@@ -59,7 +63,7 @@ function refusedCalls({ refused, refusedLeftOut }: RunState, uncaught: unknown):
 async function call(component: Component, run: RunState): Promise<void> {
   const self = componentContext(component, run);
   const { method, event } = run.job;
-  if (method === 'options') return putOptions(component, self, run, JSON.parse(event ?? '{}') as OptionsCall);
+  if (method === 'options') return putOptions(component, self, run, parse(event ?? '{}') as OptionsCall);
   const callee = method === 'run' ? component.run : (component.hooks as Component | undefined)?.[method];
   const value = eventOf(run.job);
   run.received = value;
@@ -69,8 +73,8 @@ async function call(component: Component, run: RunState): Promise<void> {
 
 /** A large body of a request is parsed here, because it could delay the other accounts in the parent. */
 function eventOf({ event, httpBody }: RunMessage): unknown {
-  const value: unknown = event === undefined ? undefined : JSON.parse(event);
+  const value: unknown = event === undefined ? undefined : parse(event);
   if (httpBody === undefined) return value;
   const { headers } = value as { headers: Record<string, string> };
-  return Object.assign(value as object, readHttpBody(headers['content-type'] ?? '', Buffer.from(httpBody, 'base64')));
+  return assign(value as object, readHttpBody(headers['content-type'] ?? '', bytesOf(httpBody, 'base64')));
 }
