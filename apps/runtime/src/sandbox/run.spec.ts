@@ -613,6 +613,37 @@ describe('running a component', () => {
       expect((await sandbox.run(jobOf(code))).logs.map(({ message }) => message)).toEqual(['a', 'b']);
     });
 
+    describe('of a client that a variable keeps between runs', () => {
+      const code = `const { EventEmitter } = require("events"); let client; module.exports = { name: "n", async run({ ms = 0 }) {
+        if (!client) { client = new EventEmitter(); client.on("data", (text) => console.log(text)); setInterval(() => client.emit("data", "got"), 20); return }
+        await new Promise((r) => setTimeout(r, ms));
+      } }`;
+      const runOf = (accountId: string, ms = 0, sourceId = 'dc_1') =>
+        sandbox.run(jobOf(code, { accountId, sourceId, event: JSON.stringify({ ms }) }));
+
+      it('belongs to the run in progress of the same source', async () => {
+        await runOf('u_kept');
+        const [{ logs }, other] = await Promise.all([
+          runOf('u_kept', 500),
+          run('await new Promise((r) => setTimeout(r, 500))', { accountId: 'u_kept' }),
+        ]);
+        expect(logs.length).toBeGreaterThan(0);
+        expect(new Set(logs.map(({ message }) => message.replace(/^\d.*/, 'omitted')))).toEqual(new Set(['got', 'omitted']));
+        expect(other.logs).toEqual([]);
+      });
+
+      it('belongs to none while several runs of the source are in progress', async () => {
+        await runOf('u_kept_twice');
+        const waiting = 'this.http.respond({}); await new Promise((r) => setTimeout(r, 600))';
+        const { promise: running, resolve: onRespond } = Promise.withResolvers<unknown>();
+        const long = run(waiting, { accountId: 'u_kept_twice', sourceId: 'dc_1', onRespond });
+        await running;
+        const { logs } = await runOf('u_kept_twice', 100);
+        expect(logs).toEqual([]);
+        expect((await long).status).toBe('ok');
+      });
+    });
+
     it('begins the counts of console.count at 1 in each run', async () => {
       for (let n = 0; n < 2; n++) expect((await run('console.count("a")')).logs).toMatchObject([{ message: 'a: 1' }]);
     });

@@ -3,7 +3,7 @@ import { format, inspect } from 'node:util';
 import { depthOf } from '../wire/json-text.js';
 import { forAuthor } from './author-lines.js';
 import { withoutCredentials } from './printed-request.js';
-import { currentRun, type RunState } from './run-state.js';
+import { printingRun, type RunState } from './run-state.js';
 
 // taken before any component could replace them
 const { now } = Date;
@@ -65,7 +65,7 @@ export function installConsole(): void {
 }
 
 function labels(): Labels {
-  const run = currentRun.getStore();
+  const run = printingRun();
   const known = run && labelsOfRuns.get(run);
   if (known) return known;
   const labels: Labels = { counts: new Map(), starts: new Map() };
@@ -74,8 +74,8 @@ function labels(): Labels {
 }
 
 function log(level: string, args: unknown[]): void {
-  const run = currentRun.getStore();
-  if (!run || run.done) return;
+  const run = printingRun();
+  if (!run) return;
   if (run.logs >= run.limits.logs) {
     run.logsLeftOut++;
     return;

@@ -48,9 +48,9 @@ export async function runComponent(
     error = guestError(thrown);
   }
   if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were omitted`, null], 0);
-  run.done = true;
+  const out = run.end();
   const leaves = --running === 0 && busyWith() > before ? true : undefined;
-  send({ t: 'done', id: job.id, out: run.takeLast(), error, refused: refusedCalls(run, uncaught), leaves });
+  send({ t: 'done', id: job.id, out, error, refused: refusedCalls(run, uncaught), leaves });
 }
 
 /** The errors of refused calls that the component has caught; undefined if there are none. */

@@ -26,7 +26,6 @@ export class RunState {
   /** The value with which `run` is called. */
   received: unknown;
   responded = false;
-  done = false;
   /** Whether code that it left running has thrown after its end, which is reported once. */
   late = false;
   /** The first errors of refused output, because a missing event must be visible even if the component has caught the error. */
@@ -58,6 +57,18 @@ export class RunState {
     private readonly send: (message: FromGuest) => void,
   ) {
     this.hasResultOnly = job.method === 'options';
+    inProgress.add(this);
+  }
+
+  get done(): boolean {
+    return !inProgress.has(this);
+  }
+
+  /** The unsent output, for the last message of the run. */
+  end(): OutputItem[] {
+    inProgress.delete(this);
+    const changes = Array.from(this.lastChanges, ([key, value]): OutputItem => ['db', key, value]);
+    return [...this.takeRest(), ...changes];
   }
 
   /** Read when it is used for the first time, because most runs may not need it. */
@@ -114,12 +125,6 @@ export class RunState {
     return error;
   }
 
-  /** The unsent output, for the last message of the run. */
-  takeLast(): OutputItem[] {
-    const changes = Array.from(this.lastChanges, ([key, value]): OutputItem => ['db', key, value]);
-    return [...this.takeRest(), ...changes];
-  }
-
   private takeRest(): OutputItem[] {
     const rest = this.out;
     for (const [, key, value] of this.waitingChanges.values()) this.changedBytes += key.length + (value?.length ?? 0);
@@ -159,9 +164,22 @@ export class RunState {
   }
 }
 
+const inProgress = new Set<RunState>();
+
 export function dbEntryBytes(key: string, value: string): number {
   return Buffer.byteLength(key) + Buffer.byteLength(value);
 }
 
 /** The run to which the executing code belongs. console, `process.env` and uncaught errors are shared by all runs, and find the run with it. */
 export const currentRun = new AsyncLocalStorage<RunState>();
+
+/**
+ * The run whose log has what the executing code prints. The callbacks of a client that a variable keeps have the context of the run that created it: when
+ * that run has ended, they belong to the run in progress of the same source, if it is the only one.
+ */
+export function printingRun(): RunState | undefined {
+  const run = currentRun.getStore();
+  if (!run?.done) return run;
+  const [next, another] = [...inProgress].filter(({ job }) => job.sourceId === run.job.sourceId);
+  return another ? undefined : next;
+}
