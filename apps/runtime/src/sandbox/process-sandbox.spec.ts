@@ -95,6 +95,26 @@ describe('ProcessSandbox', () => {
     await sandbox.close();
   });
 
+  it('counts what each attempt of a run costs the main thread', async () => {
+    const sandbox = await startTestSandbox({ blanks: 0 });
+    const writing = `export default { name: "n", props: { http: { type: "$.interface.http", customResponse: true } }, async run(waits) {
+      if (!globalThis.isFirst) return;
+      for (let n = 0; n < 7; n++) this.$emit([n, ...Array(2e5).fill("ab")]);
+      await new Promise(setImmediate);
+      this.http.respond({});
+      if (waits) await new Promise(() => {});
+    } }`;
+    await sandbox.run(jobOf('export default { name: "n", run() { globalThis.isFirst = true } }'));
+    const once = await sandbox.run(jobOf(writing, { event: 'false' }));
+    const { promise: written, resolve: onRespond } = Promise.withResolvers<unknown>();
+    const repeated = sandbox.run(jobOf(writing, { event: 'true', onRespond }));
+    await written;
+    await sandbox.run(jobOf('export default { name: "n", run() { require("fs").closeSync(3); return new Promise(() => {}) } }'));
+    expect([once.emits.length, (await repeated).emits.length]).toEqual([7, 0]);
+    expect((await repeated).mainMs).toBeGreaterThan(once.mainMs / 10);
+    await sandbox.close();
+  });
+
   it('fails runs for want of file descriptors, and repeats them later', async () => {
     const sandbox = await startTestSandbox({ blanks: 0 });
     const seen = new Set<string>();
