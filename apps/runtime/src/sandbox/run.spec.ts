@@ -279,6 +279,13 @@ describe('running a component', () => {
         { o: '{"a":1}' },
       ],
       ['undefined removes', 'this.db.set("n", undefined); this.$emit(typeof this.db.get("n"))', { n: '1' }, ['undefined'], { n: null }],
+      [
+        'what JSON does not have removes nothing',
+        'for (const value of [() => 1, Symbol("s"), { toJSON() {} }]) try { this.db.set("n", value) } catch (error) { this.$emit(error.message) }',
+        { n: '1' },
+        ['function', 'symbol', 'object'].map((type) => `db.set: a value of type ${type} is not JSON`),
+        {},
+      ],
       ['only the last change of a key comes back', 'for (let i = 0; i < 50_000; i++) this.db.set("a", i)', {}, [], { a: '49999' }],
       ['only changed keys come back', 'this.db.set("b", null)', { a: '1', b: '2' }, [], { b: 'null' }],
       [
@@ -417,7 +424,7 @@ describe('running a component', () => {
     it.each([
       ['too large', 'this.$emit("x".repeat(10_000))', 'the event has 10002 bytes of JSON; the limit is 10000'],
       ['larger in bytes than in characters', 'this.$emit("ä".repeat(5_000))', 'the event has 10002 bytes'],
-      ['no JSON', 'this.$emit(() => 1)', 'a function is not JSON'],
+      ['no JSON', 'this.$emit(() => 1)', 'a value of type function is not JSON'],
       ['circular', 'const o = {}; o.o = o; this.$emit(o)', 'circular'],
       ['a BigInt', 'this.$emit(1n)', 'BigInt'],
       ['too deep', 'let o = 1; for (let i = 0; i < 30; i++) o = [o]; this.$emit(o)', 'nested deeper than 20 levels'],

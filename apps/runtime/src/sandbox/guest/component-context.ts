@@ -92,10 +92,13 @@ function tooLarge(name: string, size: string, limit: number, run: RunState): Err
   return run.refuse(new RangeError(`db.set: with "${name.slice(0, 100)}" the source's db would have ${size}; the limit is ${limit}`));
 }
 
-/** Undefined for a value that JSON does not have, such as a function. */
+/** Undefined for undefined only: another value that JSON does not have, such as a function, must not delete a key. */
 function jsonOf(value: unknown, run: RunState): string | undefined {
+  if (value === undefined) return undefined;
   try {
-    return JSON.stringify(value);
+    const text = JSON.stringify(value);
+    if (text === undefined) throw new TypeError(`db.set: a value of type ${typeof value} is not JSON`);
+    return text;
   } catch (error) {
     throw run.refuse(error as Error);
   }

@@ -13,7 +13,7 @@ const longest = { id: 4096, name: 128, summary: 65_536 };
  */
 export function emitted(event: unknown, meta: unknown, limits: GuestLimits, received?: unknown): { item: OutputItem; bytes: number } {
   let text = JSON.stringify(event === undefined ? null : event);
-  if (text === undefined) throw new TypeError(`$emit: a ${typeof event} is not JSON`);
+  if (text === undefined) throw new TypeError(`$emit: a value of type ${typeof event} is not JSON`);
   let bytes = Buffer.byteLength(text);
   if (bytes > limits.eventBytes && event === received) {
     text = smallerRequest(event as HttpRequest, limits) ?? text;
