@@ -403,7 +403,11 @@ describe('running a component', () => {
       ['ts as a Date', `1, { ts: new Date(${ts}) }`, { ts }],
       ['ts as ISO text', '1, { ts: "2024-01-02T00:00:00Z" }', { ts }],
       ['ts as an RFC 2822 text', '1, { ts: "Tue, 02 Jan 2024 00:00:00 GMT" }', { ts }],
-      ['ts that is not a time', '1, { ts: new Date("x") }', {}],
+      ['ts as a BigInt', `1, { ts: ${ts}n }`, { ts }],
+      ['ts as an object that has the value of a time', `1, { ts: { valueOf: () => ${ts} } }`, { ts }],
+      ...['new Date("x")', 'false', 'true', '[]', '[5]', '{}', 'Object.create(null)', '" "', 'Symbol()'].map(
+        (value): [string, string, object] => [`ts that is not a time: ${value}`, `1, { ts: ${value} }`, {}],
+      ),
       ['ts in nanoseconds', '1, { ts: 1700000000000000000 }', {}],
       ['ts beyond all', '1, { ts: -1e300 }', {}],
       ['delivery_ts', `1, { delivery_ts: ${ts} }`, { deliveryTs: ts }],
@@ -442,7 +446,7 @@ describe('running a component', () => {
         '$emit: name m',
       ]),
       ['in two years', 'this.$emit(1, { delivery_ts: Date.now() + 2 * 366 * 864e5 })', 'more than a year ahead'],
-      ...['"tomorrow"', 'NaN', 'Infinity', '-1', 'new Date(NaN)', '{}'].map((value) => [
+      ...['"tomorrow"', 'NaN', 'Infinity', '-1', 'new Date(NaN)', '{}', 'false', 'true', '[]', '" "'].map((value) => [
         `delivered at ${value}`,
         `this.$emit(1, { delivery_ts: ${value} })`,
         'delivery_ts must be a Date',

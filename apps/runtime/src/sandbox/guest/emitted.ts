@@ -85,15 +85,26 @@ function textOf(field: keyof typeof longest, value: string | number | object | n
   return text;
 }
 
-/** A Date, an ISO text, or a number of seconds or milliseconds, as milliseconds. Anything else counts as absent: `new Date(item.missing)` is common. */
+/**
+ * A Date, an ISO text, or a number of seconds or milliseconds, as milliseconds. Anything else counts as absent: `new Date(item.missing)` is common, and so
+ * is `item.date && …`, which may be false.
+ */
 function timeOf(value: unknown): number | undefined {
-  if (value === undefined || value === null || value === '') return undefined;
-  const number = value instanceof Date ? value.getTime() : Number(value);
+  if (typeof value === 'object' && value !== null) return millisecondsOf(value);
+  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint') return undefined;
+  if (typeof value === 'string' && value.trim() === '') return undefined;
+  const number = Number(value);
   const ms = Number.isNaN(number) && typeof value === 'string' ? Date.parse(value) : number;
   if (!Number.isFinite(ms)) return undefined;
   // 1e11 seconds are the year 5138, 1e11 milliseconds the year 1973
-  const seconds = !(value instanceof Date) && !Number.isNaN(number) && Math.abs(ms) < 1e11;
+  const seconds = !Number.isNaN(number) && Math.abs(ms) < 1e11;
   return Math.round(seconds ? ms * 1000 : ms);
+}
+
+/** Of a Date, or of an object with the same meaning, such as those of dayjs, moment and luxon. */
+function millisecondsOf(date: object): number | undefined {
+  const ms: unknown = typeof date.valueOf === 'function' ? date.valueOf() : undefined;
+  return typeof ms === 'number' && Number.isFinite(ms) ? Math.round(ms) : undefined;
 }
 
 /** Unlike `ts`, anything else throws: the event would be emitted at once instead of later. */
