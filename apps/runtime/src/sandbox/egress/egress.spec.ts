@@ -246,4 +246,16 @@ describe('the connections of an account', () => {
     const other = await run('u_other', eight);
     expect(other.emits.map(({ event }) => event)).toEqual(Array.from({ length: 8 }, () => '"ok"'));
   }, 60_000);
+
+  it('are refused with one message, however many there are', async () => {
+    const code = `const net = require("net");
+      const outcome = (socket) => new Promise((resolve) => socket.on("connect", () => resolve("ok")).on("error", (error) => resolve(error.message)));
+      module.exports = { name: "n", async run({ port }) {
+        const sockets = Array.from({ length: 300 }, () => net.connect(port, "api.test"));
+        this.$emit([...new Set(await Promise.all(sockets.map(outcome)))].sort());
+      } }`;
+    const { http: port } = internet;
+    const { emits } = await sandbox.run(jobOf(code, { accountId: 'u_floods', event: JSON.stringify({ port }) }));
+    expect(JSON.parse(emits[0]!.event)).toEqual([`connect EMFILE api.test:${port}: too many connections`, 'ok']);
+  });
 });
