@@ -1236,6 +1236,19 @@ describe('running a component', () => {
     expect(events(await run('this.$emit(typeof globalThis.secret)', { accountId: 'u_b' }))).toEqual(['undefined']);
   });
 
+  it('knows the memory of its process', async () => {
+    const [{ rss, ...usage }, only] = events(
+      await run('globalThis.kept = Buffer.alloc(20e6, 1); this.$emit(process.memoryUsage()); this.$emit(process.memoryUsage.rss())', {
+        accountId: 'u_memory',
+      }),
+    ) as [NodeJS.MemoryUsage, number];
+    expect(usage).toEqual({ heapTotal: expect.any(Number), heapUsed: expect.any(Number), external: expect.any(Number), arrayBuffers: 0 });
+    expect(usage.heapTotal).toBeGreaterThanOrEqual(usage.heapUsed);
+    expect(usage.external).toBeGreaterThan(20e6);
+    expect(rss).toBeGreaterThan(20e6 + usage.heapUsed);
+    expect(only).toBeGreaterThanOrEqual(rss);
+  });
+
   it('measures time on the wall and on the CPU', async () => {
     const { wallMs, cpuMs } = await run(
       'const c = process.cpuUsage(); while (process.cpuUsage(c).user < 1e5); await new Promise((r) => setTimeout(r, 200))',

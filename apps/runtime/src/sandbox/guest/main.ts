@@ -11,7 +11,7 @@ import { guestError } from './guest-error.js';
 import { installConsole } from './guest-console.js';
 import { ComponentLoader, loadingError, NoComponent, outlineProgram } from './load-component.js';
 import { CuratedModules } from './modules.js';
-import { closeProcess, installEnvironment } from './process-surface.js';
+import { closeProcess, installEnvironment, installMemoryUsage } from './process-surface.js';
 import { installTracedFetch } from './traced-fetch.js';
 import { runComponent } from './run-component.js';
 import { currentRun } from './run-state.js';
@@ -49,6 +49,7 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   installConsole();
   installTracedFetch();
   installEnvironment();
+  installMemoryUsage();
   Object.assign(globalThis, { defineComponent: identity, defineSource: identity, defineAction: identity, defineApp: identity });
   process.on('uncaughtException', stray);
   process.on('unhandledRejection', stray);

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
 import { currentRun } from './run-state.js';
 
 const closed = [
@@ -33,6 +34,17 @@ export function closeProcess(): void {
       throw Object.assign(new Error(`process.${name}() is not available to a component`), { code: 'NOT_AVAILABLE' });
     };
   }
+}
+
+/** Node reads the resident memory from /proc, which the jail does not have. Here, it is the most so far. */
+export function installMemoryUsage(): void {
+  const resources = process.resourceUsage.bind(process);
+  const rss = (): number => resources().maxRSS * 1024;
+  const memoryUsage = (): NodeJS.MemoryUsage => {
+    const { total_heap_size: heapTotal, used_heap_size: heapUsed, external_memory: external } = getHeapStatistics();
+    return { rss: rss(), heapTotal, heapUsed, external, arrayBuffers: 0 };
+  };
+  process.memoryUsage = Object.assign(memoryUsage, { rss });
 }
 
 /** `process.env` contains only the id of the source whose run reads it. */
