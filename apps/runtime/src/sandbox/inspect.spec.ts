@@ -313,6 +313,25 @@ describe('inspecting a component', () => {
     ['loading that loops', 'for (;;);', 'The code blocked the event loop', null],
     ['loading that ends its process', 'process.exit(0)', 'process.exit() is not available to a component', 1],
     [
+      'a concurrency that is not a whole number',
+      'export default { name: "n", concurrency: 1e300 }',
+      '`concurrency` is 1e+300; it must be',
+      null,
+    ],
+    ['retries that are not a whole number', 'export default { name: "n", retries: 1e300 }', '`retries` is 1e+300; it must be', null],
+    [
+      'a BigInt in a prop',
+      'export default { name: "n", props: { a: { type: "integer", default: 1n } } }',
+      '`props` is not JSON: Do not know how to serialize a BigInt',
+      null,
+    ],
+    [
+      'a circle in a prop',
+      'const a = { type: "string" }; a.a = a; export default { name: "n", props: { a: { type: "string", b: a } } }',
+      '`props` is not JSON: Converting circular structure',
+      null,
+    ],
+    [
       'a getter that throws',
       'export default { get name() { throw new Error("g") } }',
       'The code threw an error while it was loaded: Error: g (line 1)',

@@ -2,6 +2,7 @@ import type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, Prop
 import { descriptionLimits as limits } from '../wire/description-limits.js';
 import { depthOf } from '../wire/json-text.js';
 import { isPropName, longestPropName } from '../wire/names.js';
+import { guestError } from './guest-error.js';
 import { NoComponent, type Component } from './load-component.js';
 
 const hooks: Hook[] = ['deploy', 'activate', 'deactivate'];
@@ -70,10 +71,18 @@ function propsOf(props: unknown): PropDefinition[] {
   if (names.length > limits.props) throw new NoComponent(`The component has ${names.length} props; the limit is ${limits.props}`);
   for (const name of names) checkName(name);
   const resolved = Object.entries(props).map(([name, definition]) => propOf(name, resolveProp(name, definition)));
-  const text = JSON.stringify(resolved);
+  const text = propsText(resolved);
   if (text.length > longestProps) throw new NoComponent(`\`props\` has ${text.length} characters of JSON; the limit is ${longestProps}`);
   if (depthOf(text) > deepestProps) throw new NoComponent(`\`props\` is nested deeper than ${deepestProps} levels`);
   return resolved;
+}
+
+function propsText(props: PropDefinition[]): string {
+  try {
+    return JSON.stringify(props);
+  } catch (error) {
+    throw new NoComponent(`\`props\` is not JSON: ${guestError(error).message}`);
+  }
 }
 
 function checkName(name: string): void {
@@ -101,7 +110,7 @@ function hooksOf(value: unknown): Hook[] {
 
 function concurrencyOf(value: unknown): number {
   if (!isGiven(value)) return 1;
-  if (!Number.isInteger(value) || (value as number) < 1)
+  if (!Number.isSafeInteger(value) || (value as number) < 1)
     throw new NoComponent(`\`concurrency\` is ${show(value)}; it must be a whole number of at least 1`);
   return value as number;
 }
@@ -109,7 +118,7 @@ function concurrencyOf(value: unknown): number {
 function retriesOf(value: unknown): Pick<ComponentDescription, 'retries'> {
   if (!isGiven(value) || value === false || value === 0) return {};
   if (value === true) return { retries: 'schedule' };
-  if (!Number.isInteger(value) || (value as number) < 1)
+  if (!Number.isSafeInteger(value) || (value as number) < 1)
     throw new NoComponent(`\`retries\` is ${show(value)}; it must be true, false or a whole number`);
   return { retries: value as number };
 }
