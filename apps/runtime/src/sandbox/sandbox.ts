@@ -34,7 +34,7 @@ export abstract class Sandbox {
 
   /**
    * The source was deleted or changed: if one of its runs has left code running, or is in progress and may do so, ends that process after the runs in
-   * progress. Such code does not outlive the source, nor keep its former props.
+   * progress. Such code does not outlive the source, nor keep its former props, unless the guest does not see it: see ADR 29.
    */
   abstract forget(accountId: string, sourceId: string): void;
 
