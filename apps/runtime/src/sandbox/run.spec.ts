@@ -1169,15 +1169,16 @@ describe('running a component', () => {
     }
   });
 
-  it('ends the process in which a source that is forgotten has left code running', async () => {
-    const alone = await startTestSandbox({ blanks: 0 });
+  it.each([
+    ['a timer', 'setInterval(() => {}, 10)'],
+    ['a timer that keeps nothing alive', 'setInterval(() => {}, 10).unref()'],
+    ['nothing that can be seen', ''],
+    ['a timer, although it failed', 'setInterval(() => {}, 10); throw new Error("e")'],
+  ])('ends the process in which a source that is forgotten has left %s', async (_, body) => {
+    const alone = await startTestSandbox({ blanks: 0, outdatedAgeMs: 0 });
     try {
-      await alone.run(jobOf('export default { name: "n", run() { setInterval(() => {}, 10) } }', { sourceId: 'dc_1' }));
-      await alone.run(
-        jobOf('export default { name: "n", async run() { await fetch("http://127.0.0.1:1").catch(() => {}) } }', { sourceId: 'dc_2' }),
-      );
+      await alone.run(jobOf(`export default { name: "n", run() { ${body} } }`, { sourceId: 'dc_1' }));
       alone.forget('u_test', 'dc_2');
-      alone.forget('u_test', 'dc_3');
       expect(alone.health().processes).toBe(1);
       alone.forget('u_test', 'dc_1');
       while (alone.health().processes > 0) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -1187,7 +1188,7 @@ describe('running a component', () => {
   });
 
   it('ends the process in which a source leaves code running that was forgotten during the run', async () => {
-    const alone = await startTestSandbox({ blanks: 0 });
+    const alone = await startTestSandbox({ blanks: 0, outdatedAgeMs: 0 });
     try {
       const { promise: running, resolve: onRespond } = Promise.withResolvers<unknown>();
       const code = `export default { name: "n", props: { http: { type: "$.interface.http", customResponse: true } }, async run() {

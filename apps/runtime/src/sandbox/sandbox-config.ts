@@ -114,6 +114,8 @@ export interface SandboxConfig {
   maxAgeMs: number;
   /** The same if its last runs have all failed: one of them may have changed what they share */
   doubtfulAgeMs: number;
+  /** The same if it has run a source that was deleted or changed */
+  outdatedAgeMs: number;
   /** A certificate authority (PEM) that components trust in addition to the public ones */
   trustedCa: string | null;
   /** false: components keep functions of `process` that only fail in the jail. For tests of the jail */
@@ -141,6 +143,7 @@ export const defaultSandboxConfig: Omit<SandboxConfig, 'dataDir'> = {
   maxCodeLength: 8 << 20,
   maxAgeMs: 15 * 60_000,
   doubtfulAgeMs: 60_000,
+  outdatedAgeMs: 10_000,
   trustedCa: null,
   hardened: true,
 };

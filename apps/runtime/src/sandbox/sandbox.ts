@@ -33,8 +33,8 @@ export abstract class Sandbox {
   abstract run(job: RunJob): Promise<RunOutcome>;
 
   /**
-   * The source was deleted or changed: if one of its runs has left code running, or is in progress and may do so, ends that process after the runs in
-   * progress. Such code does not outlive the source, nor keep its former props, unless the guest does not see it: see ADR 29.
+   * The source was deleted or changed: ends the process that has run it, after the runs in progress, and when the account has had it for ten seconds. Then
+   * nothing is left of code that a run has left running with its former props, nor of what it has changed for the other sources of the account.
    */
   abstract forget(accountId: string, sourceId: string): void;
 

@@ -14,14 +14,7 @@ const { now } = Date;
 const { parse } = JSON;
 const { assign } = Object;
 const bytesOf = Buffer.from.bind(Buffer);
-const activeResources = process.getActiveResourcesInfo.bind(process);
 const nextTurn = () => new Promise<void>((resolve) => soon(resolve));
-
-/** Runs in progress. */
-let running = 0;
-
-/** The number of timers, connections in use and other things that keep this process busy. Immediates may be the runner's. */
-const busyWith = (): number => activeResources().filter((kind) => kind !== 'Immediate').length;
 
 /** One run from its message to its `done`. Never rejects. */
 export async function runComponent(
@@ -31,8 +24,6 @@ export async function runComponent(
   send: (message: FromGuest) => void,
 ): Promise<void> {
   const run = new RunState(job, limits, send);
-  // what a run leaves is only known if no other one is in progress
-  const before = running++ === 0 ? busyWith() : Infinity;
   let error = null;
   let uncaught: unknown;
   try {
@@ -48,9 +39,7 @@ export async function runComponent(
     error = guestError(thrown);
   }
   if (run.logsLeftOut > 0) run.put(['log', 'warn', now(), `${run.logsLeftOut} more log lines of this run were omitted`, null], 0);
-  const out = run.end();
-  const leaves = --running === 0 && busyWith() > before ? true : undefined;
-  send({ t: 'done', id: job.id, out, error, refused: refusedCalls(run, uncaught), leaves });
+  send({ t: 'done', id: job.id, out: run.end(), error, refused: refusedCalls(run, uncaught) });
 }
 
 /** The errors of refused calls that the component has caught; undefined if there are none. */

@@ -10,7 +10,7 @@ export class FakeRunnerProcess implements PooledProcess {
   readonly ready = Promise.resolve();
   readonly ended: Promise<RunnerEnd>;
   readonly modules = new Set<string>();
-  readonly leftRunning = new Set<string>();
+  readonly sources = new Set<string>();
   codeLength = 0;
   startedAt = performance.now();
   failedInRow = 0;
@@ -23,7 +23,7 @@ export class FakeRunnerProcess implements PooledProcess {
   outputBytes = 0;
   /** Why it was stopped. */
   end: RunnerEnd | undefined;
-  private readonly open: { job: RunJob; end: () => void }[] = [];
+  private readonly open: (() => void)[] = [];
   private finish!: (end: RunnerEnd) => void;
 
   constructor() {
@@ -34,21 +34,18 @@ export class FakeRunnerProcess implements PooledProcess {
     return this.open.length;
   }
 
-  hasRunOf(sourceId: string): boolean {
-    return this.open.some(({ job }) => job.sourceId === sourceId);
-  }
-
   async run(job: RunJob): Promise<Attempt> {
     this.runs++;
+    this.sources.add(job.sourceId);
     this.modules.add(`${job.component.hash} ${job.sourceId}`);
-    await new Promise<void>((resolve) => this.open.push({ job, end: resolve }));
+    await new Promise<void>((resolve) => this.open.push(resolve));
     this.idleSince = performance.now();
     if (this.retiring) this.retire();
     return { outcome, again: false };
   }
 
   finishRun(): void {
-    this.open.shift()?.end();
+    this.open.shift()?.();
   }
 
   retire(): void {

@@ -15,6 +15,7 @@ const settings: PoolSettings = {
   maxCodeLength: 1000,
   maxAgeMs: 1_000_000,
   doubtfulAgeMs: 60_000,
+  outdatedAgeMs: 10_000,
   memoryMb: 256,
   heldOutputBytes: 256 << 20,
   freeMb: () => Infinity,
@@ -189,33 +190,37 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false]);
   });
 
-  it('ends the process in which a source that is forgotten has left something running, after its runs in progress', async () => {
-    open();
+  it('ends the process that has run a source which is forgotten, after its runs in progress', async () => {
+    open({ outdatedAgeMs: 0 });
     const first = run('a');
     await settle();
-    pool.forget('a', 'dc_1');
-    started[0]!.leftRunning.add('dc_1');
-    pool.forget('a', 'dc_2');
-    pool.forget('b', 'dc_1');
+    pool.forget('a', 'dc_other');
+    pool.forget('b', 'dc_test');
     expect(started.map(({ retiring }) => retiring)).toEqual([false]);
-    pool.forget('a', 'dc_1');
+    pool.forget('a', 'dc_test');
     expect([started[0]!.retiring, started[0]!.alive]).toEqual([true, true]);
     started[0]!.finishRun();
     await first;
     expect(alive()).toEqual([false]);
   });
 
-  it('ends the process in which a run of a forgotten source is in progress, after its runs in progress', async () => {
-    open();
-    const first = run('a');
-    await settle();
-    pool.forget('a', 'dc_other');
-    expect(started[0]!.retiring).toBe(false);
-    pool.forget('a', 'dc_test');
-    expect([started[0]!.retiring, started[0]!.alive]).toEqual([true, true]);
-    started[0]!.finishRun();
-    await first;
+  it('ends a process of forgotten sources when the tenant has had it for some time, so that many changes cost few processes', async () => {
+    open({ idleMs: 60_000 });
+    await runToEnd('a');
+    for (let second = 0; second < 9; second++) {
+      await runToEnd('a');
+      pool.forget('a', 'dc_test');
+      await jest.advanceTimersByTimeAsync(1000);
+    }
+    expect(alive()).toEqual([true]);
+    await jest.advanceTimersByTimeAsync(2000);
     expect(alive()).toEqual([false]);
+    // the next one has run nothing that was forgotten
+    await runToEnd('a');
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect(alive()).toEqual([false, true]);
+    pool.forget('a', 'dc_test');
+    expect(alive()).toEqual([false, false]);
   });
 
   it('starts a new process beside one that is being retired, whose runs continue', async () => {

@@ -21,8 +21,8 @@ export interface PooledProcess {
   readonly modules: ReadonlySet<string>;
   /** The code of these modules together, in characters. */
   readonly codeLength: number;
-  /** The sources whose runs have left something running, such as an interval. */
-  readonly leftRunning: ReadonlySet<string>;
+  /** The sources that it has run, or runs. */
+  readonly sources: ReadonlySet<string>;
   /** How many of its last runs have failed, one after another. */
   readonly failedInRow: number;
   readonly startedAt: number;
@@ -32,8 +32,6 @@ export interface PooledProcess {
   /** Written so far by its runs in progress. This service holds it in memory until they end. */
   readonly outputBytes: number;
   expectHeavy(): void;
-  /** Whether a run of the source is in progress. */
-  hasRunOf(sourceId: string): boolean;
   run(job: RunJob): Promise<Attempt>;
   retire(): void;
   stop(end: RunnerEnd): void;
@@ -41,7 +39,7 @@ export interface PooledProcess {
 }
 
 type Sizes = 'blanks' | 'maxProcesses' | 'maxStarting' | 'runsPerProcess';
-type Ages = 'idleMs' | 'maxRuns' | 'maxModules' | 'maxCodeLength' | 'maxAgeMs' | 'doubtfulAgeMs';
+type Ages = 'idleMs' | 'maxRuns' | 'maxModules' | 'maxCodeLength' | 'maxAgeMs' | 'doubtfulAgeMs' | 'outdatedAgeMs';
 
 export interface PoolSettings extends Pick<SandboxConfig, Sizes | Ages>, Pick<SandboxLimits, 'memoryMb' | 'heldOutputBytes'> {
   /** The memory that is left for all processes, in MB. */
@@ -51,6 +49,10 @@ export interface PoolSettings extends Pick<SandboxConfig, Sizes | Ages>, Pick<Sa
 /** The processes of one tenant: an account, or a source if each source has separate processes. */
 interface Tenant<P> {
   process: P | null;
+  /** When it got this process, in ms. */
+  since: number;
+  /** The process has run code that was deleted or changed. */
+  isOutdated: boolean;
   /** Runs that arrive together start one process */
   starting: Promise<P> | null;
   places: Slots;
@@ -156,10 +158,19 @@ export class RunnerPool<P extends PooledProcess> {
     }
   }
 
-  /** Retires the process of the tenant if a run of the source has left something running in it, or is in progress and may do so. */
+  /**
+   * Retires the process of the tenant if it has ever run the source: what its code left running, or has changed for all, cannot be found otherwise. A new
+   * process costs 0.3 s of CPU, so one that the tenant has had for a few seconds only is retired a little later: many sources may change one after another.
+   */
   forget(tenantKey: string, sourceId: string): void {
-    const process = this.tenants.get(tenantKey)?.process;
-    if (process?.alive && (process.leftRunning.has(sourceId) || process.hasRunOf(sourceId))) process.retire();
+    const tenant = this.tenants.get(tenantKey);
+    if (!tenant?.process?.sources.has(sourceId)) return;
+    tenant.isOutdated = true;
+    this.retireOutdated(tenant);
+  }
+
+  private retireOutdated({ process, since, isOutdated }: Tenant<P>): void {
+    if (isOutdated && performance.now() - since >= this.settings.outdatedAgeMs) process?.retire();
   }
 
   private isUsedUp({ runs, modules, codeLength, startedAt, failedInRow }: P): boolean {
@@ -244,6 +255,8 @@ export class RunnerPool<P extends PooledProcess> {
     if (!tenant) {
       tenant = {
         process: null,
+        since: 0,
+        isOutdated: false,
         starting: null,
         places: new Slots(this.settings.runsPerProcess),
         capacity: this.settings.runsPerProcess,
@@ -264,8 +277,9 @@ export class RunnerPool<P extends PooledProcess> {
     const { process } = tenant;
     if (process?.alive && !process.retiring) return process;
     tenant.starting ??= this.takeFor(key, accountId).finally(() => (tenant.starting = null));
-    tenant.process = await tenant.starting;
-    return tenant.process;
+    const taken = await tenant.starting;
+    if (tenant.process !== taken) Object.assign(tenant, { process: taken, since: performance.now(), isOutdated: false });
+    return taken;
   }
 
   private async takeFor(key: string, accountId: string): Promise<P> {
@@ -397,6 +411,7 @@ export class RunnerPool<P extends PooledProcess> {
     for (const [key, until] of this.heavyUntil) if (until < now) this.heavyUntil.delete(key);
     for (const [key, tenant] of this.tenants) {
       const { process, runs } = tenant;
+      this.retireOutdated(tenant);
       if (runs > 0) continue;
       if (process?.alive && process.running === 0 && now - process.idleSince > this.settings.idleMs) process.retire();
       if (!process?.alive) this.tenants.delete(key);

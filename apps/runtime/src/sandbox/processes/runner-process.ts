@@ -70,7 +70,7 @@ export class RunnerProcess {
   readonly ready: Promise<void>;
   readonly ended: Promise<RunnerEnd>;
   readonly modules = new Set<string>();
-  readonly leftRunning = new Set<string>();
+  readonly sources = new Set<string>();
   codeLength = 0;
   readonly startedAt = performance.now();
   runs = 0;
@@ -183,10 +183,6 @@ export class RunnerProcess {
     this.watch?.priority.expectHeavy();
   }
 
-  hasRunOf(sourceId: string): boolean {
-    return this.inFlight.all().some(({ job }) => job.sourceId === sourceId);
-  }
-
   /** Call it when `ready`. Never rejects. */
   async run(job: RunJob): Promise<Attempt> {
     const { limits } = this.settings;
@@ -195,6 +191,7 @@ export class RunnerProcess {
     if (this.end) return this.alreadyEnded(run, this.end);
     this.charge(job.accountId);
     this.runs++;
+    this.sources.add(job.sourceId);
     this.unsolicited = 0;
     this.watch?.enter(run.id);
     const wallMs = job.wallMs ?? (job.method === 'deactivate' ? limits.deactivateMs : limits.wallMs);
@@ -314,11 +311,10 @@ export class RunnerProcess {
     this.becomeReady();
   }
 
-  private takeEnd(run: RunInFlight | undefined, { out, error, refused, leaves }: Extract<FromGuest, { t: 'done' }>): void {
+  private takeEnd(run: RunInFlight | undefined, { out, error, refused }: Extract<FromGuest, { t: 'done' }>): void {
     if (!run) return;
     run.add(out);
     run.refused = refused;
-    if (leaves) this.leftRunning.add(run.job.sourceId);
     if (!error || !isOutOfMemory(error)) return this.settle(run, error ? 'threw' : 'ok', error);
     // V8 threw an error because of the limit; the next run would reach it, too
     this.retiring = true;

@@ -27,7 +27,6 @@ describe('a message of a runner process', () => {
     { t: 'done', id: 'a', out: [], error: null },
     { t: 'done', id: 'a', out: [], error },
     { t: 'done', id: 'a', out: [], error: null, refused: [error] },
-    { t: 'done', id: 'a', out: [], error: null, leaves: true },
     { t: 'late', id: 'a', error },
     { t: 'respond', id: 'a', status: 200, headers: { 'x-y': 'z' }, body: 'AA==' },
     { t: 'respond', id: 'a', status: 200, headers: { 'set-cookie': ['a=1', 'b=2'] }, body: '' },

@@ -65,7 +65,6 @@ export function readGuestMessage(frame: Buffer): FromGuest {
         out: outputItems(message.out),
         error: message.error === null ? null : guestError(message.error),
         ...(message.refused !== undefined && { refused: refusedCalls(message.refused) }),
-        ...(message.leaves === true && { leaves: true }),
       };
     case 'late':
       return { t: 'late', id: id(message.id), error: guestError(message.error) };

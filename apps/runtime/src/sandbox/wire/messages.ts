@@ -39,7 +39,7 @@ export type FromGuest =
   | { t: 'out'; id: string; out: OutputItem[] }
   | { t: 'respond'; id: string; status: number; headers: Record<string, string | string[]>; body: string }
   /** `refused`: the errors of refused calls that the component has caught; absent: none */
-  | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null; refused?: GuestError[]; leaves?: true }
+  | { t: 'done'; id: string; out: OutputItem[]; error: GuestError | null; refused?: GuestError[] }
   | { t: 'described'; id: string; description: unknown }
   | { t: 'missing'; id: string; imports: PackageImport[] }
   | { t: 'rejected'; id: string; message: string; line: number | null; file: string | null }
