@@ -7,7 +7,7 @@ import { Messages } from '#messaging';
 import { type Log, NestLog, withRequestId } from '#observability';
 import { closeUnreadConnections, dropUnreadBody, endConnectionsOnClose, handleInOrder, limitConnections } from '#http-server';
 import { AccountsService } from './accounts/accounts.service.js';
-import { authenticate } from './accounts/authenticate.js';
+import { authentication } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
@@ -44,7 +44,8 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
     withRequestId(request.id, done);
   });
   fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseWithoutOneHost(request, reply) ?? done()));
-  authenticate(fastify, app.get(AccountsService));
+  const authenticate = authentication(app.get(AccountsService));
+  fastify.addHook('onRequest', authenticate);
   fastify.addHook(
     'onRequest',
     (request, reply, done) => void (adapter.refuseExpectation(request, reply) ?? adapter.refuseTransferCoding(request, reply) ?? done()),
@@ -58,6 +59,8 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   takeTurns(fastify, pace);
   chargeReplies(app.get(Messages), pace);
   queueRequests(fastify);
+  // again, if the request has waited
+  fastify.addHook('preParsing', authenticate);
   enforceScopes(fastify);
   checkQueries(fastify);
   idempotentPosts(fastify, app.get(IdempotencyRepository));

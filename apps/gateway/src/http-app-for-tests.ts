@@ -51,6 +51,12 @@ export class HttpAppForTests {
   spent!: [account: string, units: number][];
   /** The ids of API keys. */
   issued!: string[];
+  /** The API keys that were looked up, and those that were revoked, or whose accounts were suspended. */
+  lookedUp!: string[];
+  revoked!: Set<string>;
+  suspended!: Set<string>;
+  /** How long an account is known, in ms. */
+  knownMs!: number;
   /** Refuses the requests of an account whose data fills its share. */
   refuseFull!: (id: string) => void;
   private variables: Record<string, string | undefined> = {};
@@ -60,6 +66,10 @@ export class HttpAppForTests {
     this.turns = [];
     this.spent = [];
     this.issued = [];
+    this.lookedUp = [];
+    this.revoked = new Set();
+    this.suspended = new Set(['suspended-key']);
+    this.knownMs = 60_000;
     this.refuseFull = () => {};
     this.messages = new FakeMessages()
       .replyTo(getSource, ({ id }: SourceReference) => ({ id, name: 'one', active: true }) as Source)
@@ -74,14 +84,16 @@ export class HttpAppForTests {
     this.variables = Object.fromEntries(Object.keys(changed).map((name) => [name, process.env[name]]));
     Object.assign(process.env, changed);
     const accounts = {
-      authenticate: async (key: string) =>
-        /^(my|other|read|neighbour|suspended)-key$/.test(key)
-          ? {
-              id: key === 'neighbour-key' ? NEIGHBOUR : ME,
-              scope: key === 'read-key' ? 'read' : 'write',
-              suspended_at: key === 'suspended-key' ? new Date() : null,
-            }
-          : undefined,
+      authenticate: async (key: string) => {
+        this.lookedUp.push(key);
+        if (!/^(my|other|read|neighbour|suspended)-key$/.test(key) || this.revoked.has(key)) return undefined;
+        return {
+          id: key === 'neighbour-key' ? NEIGHBOUR : ME,
+          scope: key === 'read-key' ? 'read' : 'write',
+          suspended_at: this.suspended.has(key) ? new Date() : null,
+          until: performance.now() + this.knownMs,
+        };
+      },
       issueKey: async (_: string, __: object, id: string) => {
         this.issued.push(id);
         throw new Unavailable('the connection was lost at COMMIT');

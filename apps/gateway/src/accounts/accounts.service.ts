@@ -17,12 +17,12 @@ import { Database } from '#database';
 import { within } from '#service';
 import { GatewayConfig } from '../gateway.config.js';
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
-import type { AccountRow, ApiKeyRow, KeyScope, OpenedAccount } from './account.entity.js';
+import type { AccountRow, ApiKeyRow, KeyScope } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
 import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-key.dto.js';
 import { KeyUses } from './key-uses.js';
-import { KnownAccounts } from './known-accounts.js';
+import { type KnownAccount, KnownAccounts } from './known-accounts.js';
 import { type User, userOf } from './user.dto.js';
 
 /** An account and one of its keys, at the only time at which the key is known. */
@@ -49,7 +49,7 @@ export class AccountsService {
   ) {}
 
   /** The account of a key; undefined if the key is malformed, unknown or revoked. Throws Unavailable if the database does not respond. */
-  async authenticate(key: string): Promise<OpenedAccount | undefined> {
+  async authenticate(key: string): Promise<KnownAccount | undefined> {
     const account = isMistypedKey(key) ? undefined : await within(FOUND_WITHIN_MS, this.accountOf(key), noDatabase);
     if (account) this.uses.note(account.key_id);
     return account;
@@ -171,7 +171,7 @@ export class AccountsService {
     return { id: first.id, email: first.email, api_key: works ? apiKey : null, created: false };
   }
 
-  private accountOf(key: string): Promise<OpenedAccount | undefined> {
+  private accountOf(key: string): Promise<KnownAccount | undefined> {
     return this.known.get(apiKeyHash(key).toString('hex'));
   }
 

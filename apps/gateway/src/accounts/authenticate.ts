@@ -1,23 +1,36 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { GuessDelay } from '#http-server';
 import type { AccountsService } from './accounts.service.js';
 import { sendProblem } from '../http/problem.js';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** As of KnownAccount. */
+    callerKnownUntil?: number;
+  }
+}
 
 const BEARER = /^bearer +(\S+) *$/i;
 
 /** Decided by the matched route, not by the path as sent: the router reads `/%761` as `/v1`. */
 const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:[/?]|$)/.test(routeOptions.url ?? url);
 
-/** Responds below `/v1` with 401, or 403 if the account is suspended, before anything else is checked, so that such a caller does not learn which paths exist. */
-export function authenticate(fastify: FastifyInstance, accounts: AccountsService): void {
+/**
+ * Returns a hook that responds below `/v1` with 401, or 403 if the account is suspended. It has two places: before anything else is checked, so that such a
+ * caller does not learn which paths exist, and behind everything that a request waits for. There it does nothing unless the account has to be read again:
+ * otherwise, a client that sends its body slowly could use a key, also to create another one, up to a minute after its revocation.
+ */
+export function authentication(accounts: AccountsService): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   const guesses = new GuessDelay();
-  fastify.addHook('onRequest', async (request, reply) => {
-    if (!isBelowApi(request)) return;
+  return async (request, reply) => {
+    const { callerKnownUntil = 0 } = request;
+    if (performance.now() < callerKnownUntil || !isBelowApi(request)) return;
     const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1];
     const account = apiKey === undefined ? undefined : await accounts.authenticate(apiKey);
     if (apiKey !== undefined && account) {
       if (account.suspended_at !== null) return sendProblem(reply, { status: 403, detail: 'this account is suspended' });
       request.caller = { account, apiKey, scope: account.scope };
+      request.callerKnownUntil = account.until;
       return;
     }
     await guesses.pass(request.raw.socket.remoteAddress);
@@ -27,5 +40,5 @@ export function authenticate(fastify: FastifyInstance, accounts: AccountsService
         ? 'an API key is required: send the header "Authorization: Bearer <API key>"'
         : 'this API key is malformed, unknown or revoked';
     return sendProblem(reply, { status: 401, detail: why });
-  });
+  };
 }
