@@ -28,5 +28,6 @@ export function typeProblem(request: FastifyRequest): string | null {
   const types = typesFor(request);
   if (!type) return `the header Content-Type is missing; it must be ${types.join(' or ')}`;
   if (!types.includes(mediaTypeOf(type))) return `the body must be ${types.join(' or ')}, not ${type}`;
-  return encoding === 'identity' ? null : `the content encoding ${encoding} is not supported`;
+  // case-insensitive (RFC 9110, 8.4.1); an empty list has no coding
+  return /^(identity)?$/i.test(encoding) ? null : `the content encoding ${encoding} is not supported`;
 }

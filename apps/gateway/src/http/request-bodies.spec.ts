@@ -32,6 +32,12 @@ describe('a body', () => {
     ['does not nest too deeply', 400, nested(250), {}],
     ['is not text', 415, 'x', { 'content-type': 'text/plain' }],
     ['is not compressed', 415, '{}', { 'content-encoding': 'gzip' }],
+    ...['identity', 'Identity', ''].map((coding): [string, number, unknown, object] => [
+      `may have the content coding "${coding}"`,
+      200,
+      { component_code: 'x' },
+      { 'content-encoding': coding },
+    ]),
     ['is not too large, regardless of its type', 413, 'x'.repeat(2001), { 'content-type': 'text/plain' }],
   ])('%s: %i', async (_, status, body, headers) => {
     const response = await http.send('POST', '/v1/sources', { body, headers });
