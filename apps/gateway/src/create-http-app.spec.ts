@@ -107,6 +107,18 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
     });
 
+    it.each([
+      [400, 'that is not JSON', 'application/json', '{'],
+      [415, 'of another type', 'text/plain', 'x'],
+    ])('keeps the connection of a client after %i to a body %s', async (status, _, type, body) => {
+      const client = await connected();
+      const head = 'host: x\r\nauthorization: Bearer my-key';
+      client.write(`POST /v1/sources HTTP/1.1\r\n${head}\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+      client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\n${head}\r\nconnection: close\r\n\r\n`);
+      const responses = Buffer.concat(await client.toArray()).toString();
+      expect([...responses.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, code]) => Number(code))).toEqual([status, 200]);
+    });
+
     const connected = async () => {
       if (!http.app.getHttpServer().listening) await http.app.listen(0, '127.0.0.1');
       const client = connect((http.app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');

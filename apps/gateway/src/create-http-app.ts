@@ -66,11 +66,8 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   idempotentPosts(fastify, app.get(IdempotencyRepository));
   logRequests(fastify, log);
   fastify.addHook('onSend', (request, reply, payload, done) => {
-    if (!request.raw.complete) {
-      // otherwise Fastify would close the connection
-      reply.removeHeader('connection');
-      dropUnreadBody(request.raw, reply.raw);
-    }
+    if (reply.hasHeader('connection')) keepConnection(reply);
+    dropUnreadBody(request.raw, reply.raw);
     done(null, isJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
   });
   readJsonBodies(fastify, (owner, ms) => pace.spend(owner, ms / MS_PER_UNIT));
@@ -79,6 +76,14 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   showDocsToBrowsers(fastify);
   serveDocs(app, fastify);
   return app;
+}
+
+/** Fastify closes it when it has not parsed a body, as if the rest of that could still arrive. The raw response has the header if the server is to close. */
+function keepConnection(reply: FastifyReply): void {
+  const ofServer = reply.raw.getHeader('connection');
+  // removes both
+  reply.removeHeader('connection');
+  if (ofServer !== undefined) reply.raw.setHeader('connection', ofServer);
 }
 
 const isJson = (reply: FastifyReply): boolean => /^application\/(problem\+)?json\b/.test(String(reply.getHeader('content-type')));
