@@ -19,7 +19,7 @@ import {
   updateWebhook,
 } from '#contracts';
 import { BYTES_PER_UNIT } from '#fairness';
-import { GuessDelay } from '#http-server';
+import { GuessDelay, letClientsLeave } from '#http-server';
 import { HttpAppForTests, KEY, ME, SOURCE } from './http-app-for-tests.js';
 
 const http = new HttpAppForTests();
@@ -107,18 +107,6 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
     });
 
-    it.each([
-      [400, 'that is not JSON', 'application/json', '{'],
-      [415, 'of another type', 'text/plain', 'x'],
-    ])('keeps the connection of a client after %i to a body %s', async (status, _, type, body) => {
-      const client = await connected();
-      const head = 'host: x\r\nauthorization: Bearer my-key';
-      client.write(`POST /v1/sources HTTP/1.1\r\n${head}\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
-      client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\n${head}\r\nconnection: close\r\n\r\n`);
-      const responses = Buffer.concat(await client.toArray()).toString();
-      expect([...responses.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, code]) => Number(code))).toEqual([status, 200]);
-    });
-
     const connected = async () => {
       if (!http.app.getHttpServer().listening) await http.app.listen(0, '127.0.0.1');
       const client = connect((http.app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');
@@ -135,6 +123,42 @@ describe('the HTTP side of the gateway', () => {
         body,
       };
     };
+
+    it.each([
+      [400, 'that is not JSON', 'application/json', '{'],
+      [415, 'of another type', 'text/plain', 'x'],
+    ])('keeps the connection of a client after %i to a body %s', async (status, _, type, body) => {
+      const client = await connected();
+      const head = 'host: x\r\nauthorization: Bearer my-key';
+      client.write(`POST /v1/sources HTTP/1.1\r\n${head}\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+      client.write(`GET /v1/sources/${SOURCE} HTTP/1.1\r\n${head}\r\nconnection: close\r\n\r\n`);
+      const responses = Buffer.concat(await client.toArray()).toString();
+      expect([...responses.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, code]) => Number(code))).toEqual([status, 200]);
+    });
+
+    it.each([
+      [200, '', '/v1/sources', 'my-key', 22],
+      [401, ' not', '/v1/sources', 'unknown', 22],
+      [404, ' not', '/v1/nothing', 'my-key', 22],
+      [413, ' not', '/v1/sources', 'my-key', 5_000_000],
+    ])('responds with %i, and does%s request the body before by 100 Continue', async (status, not, url, key, length) => {
+      const client = await connected();
+      const head = `host: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}`;
+      client.write(`POST ${url} HTTP/1.1\r\n${head}\r\nexpect: 100-continue\r\n\r\n`);
+      const [first] = (await once(client, 'data')) as [Buffer];
+      if (not) return expect(String(first)).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\nconnection: close\r\n`, 'i'));
+      expect(String(first)).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+      client.end('{"component_code":"x"}');
+      expect(await responseTo(client)).toMatchObject({ status });
+    });
+
+    it('closes the connection after such a body while clients are asked to leave', async () => {
+      const client = await connected();
+      const leaving = letClientsLeave(http.app.getHttpServer(), 10_000);
+      client.write('POST /v1/sources HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\ncontent-length: 1\r\n\r\n{');
+      expect(await responseTo(client)).toMatchObject({ status: 415, headers: { connection: 'close' } });
+      await leaving;
+    });
 
     it.each([
       [200, 'GET', `/v1/sources/${SOURCE}?x=http://other/`, 'my-key'],

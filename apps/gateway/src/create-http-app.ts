@@ -5,7 +5,14 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { type Log, NestLog, withRequestId } from '#observability';
-import { closeUnreadConnections, dropUnreadBody, endConnectionsOnClose, handleInOrder, limitConnections } from '#http-server';
+import {
+  closeUnreadConnections,
+  deferContinue,
+  dropUnreadBody,
+  endConnectionsOnClose,
+  handleInOrder,
+  limitConnections,
+} from '#http-server';
 import { AccountsService } from './accounts/accounts.service.js';
 import { authentication } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
@@ -39,6 +46,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   closeUnreadConnections(fastify.server);
   endConnectionsOnClose(fastify.server);
   handleInOrder(fastify.server);
+  deferContinue(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });
     withRequestId(request.id, done);

@@ -77,6 +77,25 @@ export function requestTarget({ url = '/', headers }: IncomingMessage): { path: 
   return { path: path?.startsWith('/') ? path : `/${path ?? ''}`, host };
 }
 
+/** The requests whose clients wait for 100 Continue before they send the body. */
+const awaitingContinue = new WeakSet<IncomingMessage>();
+
+/**
+ * Leaves `Expect: 100-continue` to the handler of requests: it calls `continueBody` before it reads the body, and `dropUnreadBody` if it refuses the
+ * request. Node would let each client send its body first. Call it after `handleInOrder`, which then orders these requests with the others.
+ */
+export function deferContinue(server: Server): void {
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    awaitingContinue.add(request);
+    server.emit('request', request, response);
+  });
+}
+
+/** Sends 100 Continue if the client waits for it. */
+export function continueBody(request: IncomingMessage, response: ServerResponse): void {
+  if (awaitingContinue.delete(request)) response.writeContinue();
+}
+
 /** How long a client may continue to send after the response, in ms. */
 const LINGER_MS = 5000;
 
@@ -84,12 +103,14 @@ const LINGER_MS = 5000;
  * Call it when a response is about to be sent before its request's body has been read. Closing the connection would reset it while the client is still
  * sending, and the client would see the reset instead of the response. So the rest is read and dropped, for a limited time.
  *
- * The connection is kept for further requests, unless the client has offered another protocol (`Upgrade: h2c`, as Java's HttpClient does): Node's parser
- * then stops at the end of the body, and drops a next request that arrives together with it.
+ * The connection is kept for further requests, with two exceptions. A client that has offered another protocol (`Upgrade: h2c`, as Java's HttpClient does):
+ * Node's parser then stops at the end of the body, and drops a next request that arrives together with it. A client that waits for 100 Continue: it may
+ * not send the body any more, and the next request would be read as the body.
  */
 export function dropUnreadBody(request: IncomingMessage, response: ServerResponse): void {
   if (request.complete) return;
-  if (request.headers.upgrade !== undefined && !response.headersSent) {
+  const isLast = request.headers.upgrade !== undefined || awaitingContinue.has(request);
+  if (isLast && !response.headersSent) {
     response.setHeader('connection', 'close');
     lingerAfterResponse(request.socket);
   }

@@ -5,6 +5,8 @@ export {
   CHECK_CONNECTIONS_MS,
   closeOf,
   closeUnreadConnections,
+  continueBody,
+  deferContinue,
   dropUnreadBody,
   endConnectionsOnClose,
   hasSeveralHosts,

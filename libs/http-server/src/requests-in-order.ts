@@ -16,7 +16,7 @@ interface Limits {
 /**
  * Handles the requests of each connection one after another, as RFC 9112, 9.3.2 demands unless all of them are safe. Node would handle pipelined requests
  * at once: a client that sends thousands in a packet would have as many turns of the event loop as thousands of others. Call it after the server has
- * its handlers.
+ * its handler of requests.
  *
  *   too many wait in all connections together ─► the connection that sends one more is closed
  */
@@ -24,20 +24,18 @@ export function handleInOrder(server: Server, limits: Limits = { ofConnection: M
   const connections = new Map<Socket, Turns>();
   let waiting = 0;
   const count = (change: number): number => (waiting += change);
-  for (const event of ['request', 'checkContinue']) {
-    const handlers = server.listeners(event) as Handler[];
-    server.removeAllListeners(event);
-    for (const handler of handlers) {
-      server.on(event, (request: IncomingMessage, response: ServerResponse) => {
-        const { socket } = request;
-        let turns = connections.get(socket);
-        if (!turns) {
-          connections.set(socket, (turns = new Turns(socket, limits, count)));
-          socket.once('close', () => connections.delete(socket));
-        }
-        turns.take(response, () => handler.call(server, request, response));
-      });
-    }
+  const handlers = server.listeners('request') as Handler[];
+  server.removeAllListeners('request');
+  for (const handler of handlers) {
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      const { socket } = request;
+      let turns = connections.get(socket);
+      if (!turns) {
+        connections.set(socket, (turns = new Turns(socket, limits, count)));
+        socket.once('close', () => connections.delete(socket));
+      }
+      turns.take(response, () => handler.call(server, request, response));
+    });
   }
 }
 

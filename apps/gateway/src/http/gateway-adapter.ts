@@ -64,7 +64,7 @@ export class GatewayAdapter extends FastifyAdapter {
     return sendProblem(reply, { status: 400, detail: 'the header Host is required' });
   }
 
-  /** RFC 9110, 10.1.1: the only expectation is `100-continue`, which Node meets. */
+  /** RFC 9110, 10.1.1: the only expectation is `100-continue`; see `receiveBodies`. */
   refuseExpectation(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
     const { expect } = request.headers;
     if (expect === undefined || /^100-continue$/i.test(expect)) return undefined;

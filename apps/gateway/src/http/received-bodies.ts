@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
-import { BodyBuffer, BytesPerKey, memoryBytes } from '#http-server';
+import { BodyBuffer, BytesPerKey, continueBody, memoryBytes } from '#http-server';
 import { endOf } from './work-in-progress.js';
 
 declare module 'fastify' {
@@ -47,6 +47,7 @@ export function receiveBodies(
     }
     const limit = Number(declared ?? maxBytes);
     if (!(limit <= maxBytes)) return done(tooLarge());
+    continueBody(request.raw, reply.raw);
     const owner = caller.account.id;
     const body = new BodyBuffer(limit);
     void endOf(request, reply).then(() => inUse.add(owner, -body.capacity));

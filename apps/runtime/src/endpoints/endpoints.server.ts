@@ -13,6 +13,8 @@ import {
   CHECK_CONNECTIONS_MS,
   closeUnreadConnections,
   closeOf,
+  continueBody,
+  deferContinue,
   dropUnreadBody,
   endConnectionsOnClose,
   GuessDelay,
@@ -97,12 +99,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     limitConnections(this.server);
     closeUnreadConnections(this.server);
     endConnectionsOnClose(this.server);
-    // `Expect: 100-continue` in HTTP/1.1; `handle` sends 100 Continue if it reads the body
-    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-      awaitingContinue.add(request);
-      handle(request, response);
-    });
     handleInOrder(this.server);
+    deferContinue(this.server);
     this.server.on('clientError', (error, socket: Socket) =>
       respondToClientError(error, socket, (_, detail) => ({ headers: HEADERS, body: bodyOf(detail) })),
     );
@@ -166,7 +164,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       throw error;
     }
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
-    if (awaitingContinue.delete(request)) response.writeContinue();
+    continueBody(request, response);
     const reply = await this.accept(request, deployment, { path: path || '/', search, host }, closed);
     if (reply === 'queued') return respond(response, 200, null);
     if (reply === 'busy') {
@@ -283,14 +281,9 @@ const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-option
 /** Of the server's own responses. */
 const HEADERS = { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' };
 
-/** The requests whose clients wait for 100 Continue before they send the body. */
-const awaitingContinue = new WeakSet<IncomingMessage>();
-
 /** Responds before the body has been read. */
 function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
-  // a client that waits for 100 Continue has not sent the body; if it does later, the body would be parsed as the next request
-  if (!awaitingContinue.has(request)) dropUnreadBody(request, response);
-  else if (!response.headersSent) response.setHeader('connection', 'close');
+  dropUnreadBody(request, response);
   respond(response, status, message);
 }
 
