@@ -375,6 +375,29 @@ describe('the HTTP side of the gateway', () => {
       expect(http.messages.requests).toEqual([]);
     });
 
+    it.each<['GET' | 'POST' | 'PUT' | 'PATCH', string, unknown, object]>([
+      ['POST', '/v1/webhooks/x/recover?since=x', undefined, {}],
+      ['POST', '/v1/webhooks/x/recover', {}, {}],
+      ['PUT', '/v1/sources/x', {}, {}],
+      ['PUT', '/v1/sources/x', undefined, {}],
+      ['PATCH', '/v1/sources/x', { component_id: null }, {}],
+      ['POST', '/v1/components/%00/props/x/options', { page: -1 }, {}],
+      ['GET', '/v1/sources/x/sse', undefined, { 'last-event-id': 'x' }],
+    ])('returns 400, not 404, to %s %s with %j and %j, although the id is malformed, too', async (method, url, body, headers) => {
+      expect((await http.send(method, url, { body, headers })).status).toBe(400);
+    });
+
+    it.each<['GET' | 'POST' | 'PUT' | 'PATCH', string, unknown]>([
+      ['POST', '/v1/webhooks/x/recover?since=1', undefined],
+      ['PUT', '/v1/sources/x', { key: 'x' }],
+      ['PATCH', '/v1/sources/x', undefined],
+      ['POST', '/v1/components/%00/props/x/options', undefined],
+      ['GET', '/v1/components/%00', undefined],
+      ['GET', '/v1/sources/x/sse', undefined],
+    ])('returns 404 to %s %s with %j, because of the id alone', async (method, url, body) => {
+      expect((await http.send(method, url, { body })).status).toBe(404);
+    });
+
     it('names the list when GET is sent to the route that creates its items', async () => {
       expect((await http.send('GET', '/v1/sources/')).body.detail).toContain('/v1/users/me/sources');
     });

@@ -30,9 +30,12 @@ import { FieldsInterceptor } from './http/fields.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
+import { LiveController } from './live/live.controller.js';
+import { LiveStreamsService } from './live/live-streams.service.js';
 import { ReplaysController } from './replays/replays.controller.js';
 import { PropOptionsController } from './sources/prop-options.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
+import { DeliveriesController } from './webhooks/deliveries.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 
 export const ME = 'u_000000000000000001';
@@ -107,7 +110,9 @@ export class HttpAppForTests {
       controllers: [
         ComponentsController,
         ConnectionsController,
+        DeliveriesController,
         KeysController,
+        LiveController,
         PropOptionsController,
         ReplaysController,
         SourcesController,
@@ -118,6 +123,7 @@ export class HttpAppForTests {
         { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
         { provide: AccountsService, useValue: accounts },
         { provide: IdempotencyRepository, useValue: new IdempotencyInMemory() },
+        { provide: LiveStreamsService, useValue: {} },
         { provide: Messages, useValue: this.messages },
         { provide: LOG, useValue: silent },
         { provide: AccountPace, useValue: pace },

@@ -1,6 +1,7 @@
 import { IsBoolean, IsInt, isObject, IsOptional, IsString, ValidateBy } from 'class-validator';
 import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
+import { Invalid } from './errors.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
 import { ChoosesComponent, IsExternalId, IsText, MayBeAbsent, SelectsExternalId, SOURCE_NAME_LENGTH } from './values.js';
@@ -105,6 +106,28 @@ export class PatchSource extends SourcePatch {
   @IsId('component') new_component_id!: ComponentId;
 }
 export const patchSource = command<Source>()('catalog.source.patch', PatchSource, { secret: true });
+
+const COMPONENT_FIELDS = ['component_id', 'component_code', 'component_url', 'key'] as const;
+
+/** null counts as absent. */
+export const givesComponent = (choice: ComponentChoice): boolean =>
+  COMPONENT_FIELDS.some((field) => choice[field] !== undefined && choice[field] !== null);
+
+/** For what creates or replaces a source. Throws Invalid. Checked before anything is looked up: a malformed request is always 400. */
+export function requireComponent(choice: ComponentChoice): void {
+  if (givesComponent(choice)) return;
+  throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
+}
+
+/** In a merge patch, null removes a field, but a source cannot be without a component. Throws Invalid. */
+export function requireKeptComponent(patch: ComponentChoice): void {
+  if (givesComponent(patch)) return;
+  const problems = COMPONENT_FIELDS.filter((field) => patch[field] === null).map((field) => ({
+    field,
+    message: `${field} must not be null: a source always has a component`,
+  }));
+  if (problems.length > 0) throw new Invalid(problems);
+}
 
 /** One source of an owner. */
 export class SourceReference {

@@ -9,6 +9,7 @@ import {
   type EmitterState,
   idOfCursor,
   Invalid,
+  givesComponent,
   type GetSource,
   type ListSources,
   NotFound,
@@ -17,6 +18,8 @@ import {
   type PatchSource,
   propsContext,
   randomText,
+  requireComponent,
+  requireKeptComponent,
   type Schedule,
   type Source,
   type SourceId,
@@ -318,22 +321,3 @@ export class SourcesService {
 
 /** null counts as absent. */
 const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
-
-const COMPONENT_FIELDS = ['component_id', 'component_code', 'component_url', 'key'] as const;
-const givesComponent = (choice: ComponentChoice): boolean => COMPONENT_FIELDS.some((field) => isGiven(choice[field]));
-
-/** Checked before anything is looked up: a malformed request is always 400. */
-function requireComponent(choice: ComponentChoice): void {
-  if (givesComponent(choice)) return;
-  throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);
-}
-
-/** In a merge patch, null removes a field, but a source cannot be without a component. */
-function requireKeptComponent(patch: ComponentChoice): void {
-  if (givesComponent(patch)) return;
-  const problems = COMPONENT_FIELDS.filter((field) => patch[field] === null).map((field) => ({
-    field,
-    message: `${field} must not be null: a source always has a component`,
-  }));
-  if (problems.length > 0) throw new Invalid(problems);
-}

@@ -5,6 +5,7 @@ import { type ComponentId, createComponent, getComponent, getRegisteredComponent
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { Documented, Problems, RespondsWith, Takes } from '../http/api-docs.js';
+import { rejectLast } from '../http/id.pipe.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
 import { NewId } from '../idempotency/new-ids.js';
 import { SLOW } from '../limits/request-queues.js';
@@ -13,8 +14,8 @@ import { CodeSource, Component } from './component.dto.js';
 /** A component key or id in a path. One with a NUL character does not exist: PostgreSQL cannot store it, nor compare with it. */
 @Injectable()
 export class KeyPipe implements PipeTransform<string> {
-  transform(value: string): string {
-    if (value.includes('\0')) throw new NotFound('component', value);
+  async transform(value: string): Promise<string> {
+    if (value.includes('\0')) await rejectLast(new NotFound('component', value));
     return value;
   }
 }

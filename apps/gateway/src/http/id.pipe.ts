@@ -11,9 +11,13 @@ export class IdPipe implements PipeTransform<string> {
   constructor(private readonly kind: IdKind) {}
 
   async transform(value: string): Promise<string> {
-    if (isId(this.kind, value)) return value;
-    // let the pipes of the other parameters, which run concurrently, throw first: 400 takes precedence over 404
-    await setImmediate();
-    throw new NotFound(NAMES[this.kind] ?? this.kind, value);
+    if (!isId(this.kind, value)) await rejectLast(new NotFound(NAMES[this.kind] ?? this.kind, value));
+    return value;
   }
+}
+
+/** Lets the pipes of the other parameters, which run concurrently, throw first: 400 takes precedence over 404. */
+export async function rejectLast(error: NotFound): Promise<never> {
+  await setImmediate();
+  throw error;
 }

@@ -1,4 +1,4 @@
-import { type ArgumentMetadata, createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import { type ArgumentMetadata, createParamDecorator, type ExecutionContext, type PipeTransform } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { type FieldProblem, Invalid, isTypo, unknownField } from '#contracts';
 import { fieldsOf, PayloadPipe } from '#messaging';
@@ -62,6 +62,14 @@ function unknownNames(
     .slice(0, MOST_PROBLEMS)
     .map((name) => ({ field: name.slice(0, 100), message: unknownField(name, known, kind) }));
 }
+
+/** A pipe for a body whose fields depend on each other: the service that checks it, too, would see it only if the id in the path is well-formed. */
+export const checkedBy = <T extends object>(check: (body: T) => void): PipeTransform<T, T> => ({
+  transform: (body) => {
+    check(body);
+    return body;
+  },
+});
 
 /**
  * Parameters that come in the query string and are accepted in a JSON body too: the query wins. Unknown names are refused in the body. In the

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Invalid } from '#contracts';
-import { resumePlace } from './live-query.js';
+import { lastEventIdOf, resumePlace } from './live-query.js';
 
 describe('the place after which a stream is resumed', () => {
   it.each([
@@ -13,14 +13,13 @@ describe('the place after which a stream is resumed', () => {
     ['3-4', 'not looked at', { ms: 3, seq: 4 }],
     [`${Date.now() + 600_000}-0`, '1-2', null],
   ])('Last-Event-ID %j and after %j: %j', (header, after, place) => expect(resumePlace(header, after)).toEqual(place));
+});
 
-  it.each([
-    ['x', undefined, 'Last-Event-ID'],
-    ['x', '1-2', 'Last-Event-ID'],
-    [undefined, '1-2-3', 'after'],
-    [undefined, '1-99999999999999999', 'after'],
-  ])('Last-Event-ID %j and after %j: refused, naming %s', (header, after, field) => {
-    expect(() => resumePlace(header, after)).toThrow(Invalid);
-    expect(() => resumePlace(header, after)).toThrow(field);
+describe('the header Last-Event-ID', () => {
+  it.each([undefined, '', '1-2'])('may be %j', (header) => expect(lastEventIdOf(header)).toBe(header));
+
+  it.each(['x', '1-2-3', '1-99999999999999999', '1-2, 3-4'])('cannot be %j', (header) => {
+    const message = 'Last-Event-ID must be an event id, <milliseconds>-<sequence>';
+    expect(() => lastEventIdOf(header)).toThrow(new Invalid([{ field: 'Last-Event-ID', message }]));
   });
 });

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiPropertyOptional, PickType } from '@nestjs/swagger';
 import { IsOptional } from 'class-validator';
 import { Invalid } from '#contracts';
@@ -16,17 +18,25 @@ export class LiveQuery extends PickType(EventPageQuery, ['expand', 'event_name']
   after?: string;
 }
 
+/** The event id in the header Last-Event-ID, which may be empty. Throws Invalid. */
+export function lastEventIdOf(header: string | undefined): string | undefined {
+  if (!header || parseEventId(header)) return header;
+  throw new Invalid([{ field: 'Last-Event-ID', message: 'Last-Event-ID must be an event id, <milliseconds>-<sequence>' }]);
+}
+
+/** The header Last-Event-ID. It is checked here, because in the handler, a malformed id in the path would take precedence. */
+export const LastEventId = createParamDecorator((_: unknown, context: ExecutionContext): string | undefined =>
+  lastEventIdOf(context.switchToHttp().getRequest<IncomingMessage>().headers['last-event-id'] as string | undefined),
+);
+
 /** How far the clocks of the brokers may be ahead. */
 const SKEW_MS = 5 * 60_000;
 
 /**
  * The event after which a stream resumes; null: start with new events. The header takes precedence: a client that reconnects automatically sends it
- * with its original URL. An empty value counts as absent, and so does one in the future, which would hide all events until then. Throws Invalid.
+ * with its original URL. An empty value counts as absent, and so does one in the future, which would hide all events until then.
  */
 export function resumePlace(lastEventId: string | undefined, after: string | undefined): EventPlace | null {
-  const [field, id] = lastEventId ? ['Last-Event-ID', lastEventId] : ['after', after];
-  if (!id) return null;
-  const place = parseEventId(id);
-  if (!place) throw new Invalid([{ field: field ?? '', message: `${field} must be an event id, <milliseconds>-<sequence>` }]);
-  return place.ms > Date.now() + SKEW_MS ? null : place;
+  const place = parseEventId(lastEventId || after || '');
+  return place && place.ms <= Date.now() + SKEW_MS ? place : null;
 }

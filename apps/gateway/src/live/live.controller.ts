@@ -1,4 +1,4 @@
-import { applyDecorators, Controller, Get, Headers, Param, Query, Res } from '@nestjs/common';
+import { applyDecorators, Controller, Get, Param, Query, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiHeader, ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
@@ -7,7 +7,7 @@ import { type Caller, Me } from '../accounts/account.decorator.js';
 import { Documented, Problems } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { UNQUEUED } from '../limits/request-queues.js';
-import { LiveQuery, resumePlace } from './live-query.js';
+import { LastEventId, LiveQuery, resumePlace } from './live-query.js';
 import { LiveStreamsService } from './live-streams.service.js';
 
 const EXAMPLE = `id: 1763715600123-40960
@@ -53,7 +53,7 @@ export class LiveController {
     @Me() caller: Caller,
     @Param('id', new IdPipe('source')) id: SourceId,
     @Query() query: LiveQuery,
-    @Headers('last-event-id') lastEventId: string | undefined,
+    @LastEventId() lastEventId: string | undefined,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     return this.streams.stream(caller, id, query, resumePlace(lastEventId, query.after), reply);
@@ -66,7 +66,7 @@ export class LiveController {
     @Me() caller: Caller,
     @Param('id', new IdPipe('workflow')) id: WorkflowId,
     @Query() query: LiveQuery,
-    @Headers('last-event-id') lastEventId: string | undefined,
+    @LastEventId() lastEventId: string | undefined,
     @Res() reply: FastifyReply,
   ): Promise<void> {
     return this.streams.stream(caller, id, query, resumePlace(lastEventId, query.after), reply);

@@ -11,6 +11,8 @@ import {
   newId,
   type Page,
   patchSource,
+  requireComponent,
+  requireKeptComponent,
   SluiceError,
   type SourceId,
   updateSource,
@@ -33,6 +35,7 @@ import { ExternalIdQuery } from '../http/page.dto.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/content-types.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
+import { checkedBy } from '../http/request.pipe.js';
 import { SLOW } from '../limits/request-queues.js';
 import { NewId, NewKsuid } from '../idempotency/new-ids.js';
 import { CreateSourceBody, PatchSourceBody, RunSourceBody, Source, UpdateSourceBody } from './source.dto.js';
@@ -123,7 +126,7 @@ export class SourcesController {
   async update(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
-    @Body() body: UpdateSourceBody,
+    @Body(checkedBy(requireComponent)) body: UpdateSourceBody,
   ): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id, new_component_id: newId('component') };
     return { data: await this.messages.request(updateSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
@@ -144,7 +147,7 @@ export class SourcesController {
   async patch(
     @OwnerId() owner_id: UserId,
     @Param('id', new IdPipe('source')) id: SourceId,
-    @Body() body: PatchSourceBody,
+    @Body(checkedBy(requireKeptComponent)) body: PatchSourceBody,
   ): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id, new_component_id: newId('component') };
     return { data: await this.messages.request(patchSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };

@@ -1,7 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { Allow } from 'class-validator';
+import { ValidateBy } from 'class-validator';
 import type * as contracts from '#contracts';
-import { Invalid } from '#contracts';
 import { timeOf } from '../http/time-of.js';
 
 /** One attempt of a delivery. */
@@ -30,17 +29,28 @@ export class WebhookDelivery implements contracts.WebhookDelivery {
   @ApiProperty({ type: [DeliveryAttempt], description: 'The last twenty attempts, oldest first.' }) attempts!: DeliveryAttempt[];
 }
 
+/** A time: ISO 8601, or Unix seconds as text or as a number. */
+const IsTime = (): PropertyDecorator =>
+  ValidateBy({
+    name: 'isTime',
+    validator: {
+      validate: (value: unknown) => msOf(value) !== undefined,
+      defaultMessage: (args) => {
+        const { value, property } = args as { value: unknown; property: string };
+        if (value === undefined || value === null) return `${property} is required: ISO 8601 or Unix seconds`;
+        return `${property} must be ISO 8601 or Unix seconds, not ${JSON.stringify(value).slice(0, 100)}`;
+      },
+    },
+  });
+
+const msOf = (value: unknown): number | undefined =>
+  typeof value === 'string' || typeof value === 'number' ? timeOf(String(value)) : undefined;
+
 export class RecoverParameters {
   @ApiProperty({ type: String, description: 'ISO 8601 (UTC without a zone), or Unix seconds.', example: '2026-01-31T12:00:00Z' })
-  @Allow()
+  @IsTime()
   since!: string | number;
 }
 
-/** The time since which deliveries are recovered, in ms. Throws Invalid if the parameters name none. */
-export function recoveredSince({ since }: RecoverParameters): number {
-  const bad = (problem: string) => new Invalid([{ field: 'since', message: `since ${problem}` }]);
-  if (since === undefined || since === null) throw bad('is required: ISO 8601 or Unix seconds');
-  const ms = typeof since === 'string' || typeof since === 'number' ? timeOf(String(since)) : undefined;
-  if (ms === undefined) throw bad(`must be ISO 8601 or Unix seconds, not ${JSON.stringify(since).slice(0, 100)}`);
-  return ms;
-}
+/** The time since which deliveries are recovered, in ms. */
+export const recoveredSince = ({ since }: RecoverParameters): number => msOf(since)!;
