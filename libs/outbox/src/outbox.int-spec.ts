@@ -4,7 +4,7 @@ import { schemaOf } from '#database';
 import type { OutgoingRecord, Publisher } from '#messaging';
 import { createLog, type Log, metrics } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
-import { addToOutbox, OutboxRelay, outboxSchema, SEND_REFUSED_AGAIN } from './outbox.js';
+import { addedToOutbox, addToOutbox, OutboxRelay, outboxSchema, SEND_REFUSED_AGAIN } from './outbox.js';
 
 let db: FreshDatabase;
 beforeAll(async () => {
@@ -87,6 +87,23 @@ it('a record is sent early although 10 000 of another account are before it, and
   await relay.beforeApplicationShutdown();
   expect(sent.indexOf('other')).toBeLessThan(1000);
   expect(sent.filter((value) => value !== 'other')).toEqual(Array.from({ length: 10_000 }, (_, n) => String(n + 1)));
+});
+
+it('knows the size of headers without reading them: they are not compressed, also if they were in the table from which they come', async () => {
+  const headers = { ce_summary: '\u0001'.repeat(65_536) };
+  await db.database.query(
+    `TRUNCATE outbox; CREATE TABLE origin AS SELECT 'events' AS topic, 'dc_1' AS key, 'u_1' AS account_id,
+       jsonb_build_object('ce_summary', repeat(chr(1), 65536)) AS headers, '1'::bytea AS value, 1 AS n`,
+  );
+  await db.database.transaction((transaction) =>
+    addToOutbox(transaction, [{ topic: 'events', key: 'dc_1', value: '1', headers, account: 'u_1' }]),
+  );
+  await db.database.query(addedToOutbox('origin'));
+  const sizes = (table: string) =>
+    db.database.query<{ size: number; headers: unknown }>(`SELECT pg_column_size(headers) AS size, headers FROM ${table}`);
+  expect((await sizes('origin')).rows[0]!.size).toBeLessThan(2000);
+  expect((await sizes('outbox')).rows).toEqual(Array.from({ length: 2 }, () => ({ size: expect.any(Number), headers })));
+  for (const { size } of (await sizes('outbox')).rows) expect(size).toBeGreaterThan(65_536);
 });
 
 it.each([

@@ -25,6 +25,7 @@ import { WaitingSince1796947200012 } from './migrations/0011-waiting-since.js';
 import { RequestedAttempts1796947200013 } from './migrations/0012-requested-attempts.js';
 import { NameAccountsOfTimers1798732800020 } from './migrations/0013-name-accounts-of-timers.js';
 import { IndexQueuedHooks1798732800021 } from './migrations/0014-index-queued-hooks.js';
+import { StoreHeadersOfEmitsUncompressed1798992000004 } from './migrations/0015-store-headers-uncompressed.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -57,5 +58,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     RequestedAttempts1796947200013,
     NameAccountsOfTimers1798732800020,
     IndexQueuedHooks1798732800021,
+    StoreHeadersOfEmitsUncompressed1798992000004,
   ],
 });

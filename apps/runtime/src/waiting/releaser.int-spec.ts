@@ -110,9 +110,12 @@ describe('emits that wait', () => {
     expect(await emitted()).toEqual(Array.from({ length: 500 }, (_, n) => `e${n}`));
   });
 
-  it('are few at a time if they are large', async () => {
+  it.each([
+    ['values', "value = convert_to(repeat('x', 900000), 'UTF8')"],
+    ['headers', "headers = jsonb_build_object('ce_summary', repeat('x', 900000))"],
+  ])('are few at a time if their %s are large', async (_, large) => {
     await wait(['a', 'b', 'c']);
-    await fresh.database.query("UPDATE waiting_emit SET value = convert_to(repeat('x', 900000), 'UTF8')");
+    await fresh.database.query(`UPDATE waiting_emit SET ${large}`);
     expect([await replica().handleDue(), await replica().handleDue()]).toEqual([2, 1]);
     expect(await left()).toEqual([]);
   });

@@ -22,6 +22,7 @@ export class WaitingEmit {
   @Column('timestamptz')
   due_at!: Date;
 
+  /** Not compressed, so that their size is known without reading them. */
   @Column('jsonb')
   headers!: Record<string, string>;
 
@@ -61,7 +62,7 @@ export class WaitingEmitsRepository extends DueRows {
     columns: KEY,
     key: 'emit_id',
     order: 'due_at',
-    bytes: 'octet_length(value)',
+    bytes: 'octet_length(value) + pg_column_size(headers)',
     due: 'due_at <= now()',
   });
 
