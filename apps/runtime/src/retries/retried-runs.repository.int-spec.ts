@@ -90,6 +90,16 @@ describe('a failed run', () => {
     expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('retried_run_requested');
   });
 
+  it('is found in one look at each request, although the planner does not know how many there are', async () => {
+    await fresh.database.query(
+      `INSERT INTO retried_run (first_run_id, source_id, due_at, requested_at, request)
+       SELECT 'r' || n, 'dc_1', now() + interval '1 hour', now(), jsonb_build_object('run_id', 'r' || n, 'due_at_ms', 0) FROM generate_series(1, 500) AS n`,
+    );
+    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${REPEAT_LOST.replaceAll('$1', '60')}`);
+    // the subquery of a join may be executed once for each row
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('InitPlan');
+  });
+
   it('is pending until an attempt succeeds or is the last one', async () => {
     await fail('r1');
     await fail('r2');
@@ -117,6 +127,14 @@ describe('a failed run', () => {
     );
     await fail('r1');
     expect(await retried.release()).toBeLessThan(1000);
+    expect((await requested()).map(({ run_id }) => run_id)).toContain('r1~2');
+  });
+
+  it('is requested before the second megabyte of another account, also if its requests take few bytes on disk', async () => {
+    const event = JSON.stringify('x'.repeat(900_000));
+    for (let n = 0; n < 5; n++) await fail(`busy${n}`, { ...next(`busy${n}`, 2, -60), owner_id: 'u_busy', event });
+    await fail('r1');
+    expect(await retried.release()).toBe(3);
     expect((await requested()).map(({ run_id }) => run_id)).toContain('r1~2');
   });
 

@@ -56,11 +56,11 @@ export interface EndedAttempt {
  * @param $1 seconds which have to pass after a request
  */
 export const REPEAT_LOST = `
-  UPDATE retried_run SET due_at = greatest(now(), requested_at + make_interval(secs => $1)) WHERE first_run_id IN (
+  UPDATE retried_run SET due_at = greatest(now(), requested_at + make_interval(secs => $1)) WHERE first_run_id = ANY (ARRAY(
     SELECT first_run_id FROM retried_run
     WHERE requested_at IS NOT NULL AND due_at > greatest(now(), requested_at + make_interval(secs => $1)) AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
       AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')
-    FOR UPDATE SKIP LOCKED)`;
+    FOR UPDATE SKIP LOCKED))`;
 
 /**
  * The only writer of the table `retried_run`: runs that failed and will be repeated. Prepared SQL, for the database's clock, and because due attempts
@@ -74,7 +74,7 @@ export class RetriedRunsRepository extends DueRows {
     columns: 'first_run_id',
     key: 'first_run_id',
     order: 'due_at',
-    bytes: 'pg_column_size(request)',
+    bytes: 'bytes',
     due: 'due_at <= now()',
   });
 
