@@ -111,10 +111,12 @@ describe('a postponed event', () => {
     expect(await next({})).toEqual([1, 2, 3, 9, 4]);
     expect(await next({}, everything.slice(0, 1))).toEqual([1, 2, 3, 4]);
     expect(await next({ limit: 2 })).toEqual([1, 2]);
-    expect(await next({ bytes: 201 })).toEqual([1, 2, 3]);
+    expect(await next({ bytes: 221 })).toEqual([1, 2, 3]);
     expect(await next({ bytes: 1 })).toEqual([1]);
     const except = [eventPlace(postponed({ offset: 1 }).record).seq] as never[];
     expect(await next({ except })).toEqual([2, 3, 9, 4]);
+    await repository.add([postponed({ offset: 0, headers: { ce_summary: 's'.repeat(1000) } })]);
+    expect(await next({ bytes: 1000 })).toEqual([0]);
     expect(await repository.accounts()).toEqual(['u_1', 'u_2']);
     expect(await repository.has('u_1', [1], [])).toBe(true);
     expect(await repository.has('u_2', [1], [])).toBe(false);

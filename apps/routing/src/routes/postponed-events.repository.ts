@@ -65,10 +65,12 @@ type Row = Pick<PostponedEventRow, 'ms' | 'seq' | 'emitter_id' | 'headers' | 'va
 const IN_PARTITION = `seq % ${PARTITIONS}, ms, seq`;
 /** The columns of a `LogPosition`, to be compared with these. */
 const POSITION = `(partition, clock, "offset" * ${PARTITIONS} + partition)`;
+/** Of a record. The headers of an event with a long summary may be much larger than its value. */
+const BYTES = '(octet_length(value) + octet_length(headers))';
 /** SQL: of each partition, no events are read but those that may be returned. */
 export const NEXT = `
   SELECT ms::float8 AS ms, seq::float8 AS seq, emitter_id, headers, value FROM (
-    SELECT *, sum(length(value)) OVER (ORDER BY ms, seq) - length(value) AS before FROM (
+    SELECT *, sum(${BYTES}) OVER (ORDER BY ms, seq) - ${BYTES} AS before FROM (
       SELECT event.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS position (partition, clock, "offset") CROSS JOIN LATERAL (
         (SELECT ms, seq, emitter_id, headers, value FROM postponed_event
          WHERE owner_id = $1 AND (${IN_PARTITION}) >= (partition, 0, 0) AND (${IN_PARTITION}) < ${POSITION} AND seq <> ALL ($2::bigint[])
