@@ -1,5 +1,5 @@
 import { isAttributeName } from './cloud-event.js';
-import { CODE, decoded, skipSpace } from './json-scan.js';
+import { CODE, decoded, endOfValue, skipSpace } from './json-scan.js';
 import { checkEnd, endOfJson, endOfString, NotJson, startOfValue, TooMuchJson } from './json-text.js';
 
 /** A CloudEvent in structured mode. Its members are found by scanning: parsing its data can take a hundred times as long. */
@@ -29,12 +29,12 @@ export function structuredEvent(json: Buffer): StructuredEvent | null {
 /** Whether a JSON text can only be an array. */
 export const beginsArray = (json: Buffer): boolean => json[skipSpace(json, 0)] === CODE.openArray;
 
-/** Reads the elements of a JSON array, each when it is needed: null if it is not an object. @throws NotJson */
-export function* eventsOfBatch(json: Buffer): Generator<StructuredEvent | null, void> {
+/** Reads the elements of a JSON array, each when it is needed: null if it is not an object, an error if it is skipped. @throws NotJson */
+export function* eventsOfBatch(json: Buffer): Generator<StructuredEvent | TooMuchJson | null, void> {
   let at = skipSpace(json, skipSpace(json, 0) + 1);
   if (json[at] !== CODE.closeArray) {
     for (;;) {
-      const { event, end } = eventAt(json, at);
+      const { event, end } = elementAt(json, at);
       yield event;
       at = skipSpace(json, end);
       if (json[at] !== CODE.comma) break;
@@ -43,6 +43,17 @@ export function* eventsOfBatch(json: Buffer): Generator<StructuredEvent | null, 
   }
   if (json[at] !== CODE.closeArray) throw new NotJson(`a comma is missing at byte ${at}`);
   checkEnd(json, at + 1);
+}
+
+/** An element that is not read is skipped, so that the later ones are checked. */
+function elementAt(json: Buffer, start: number): { event: StructuredEvent | TooMuchJson | null; end: number } {
+  try {
+    return eventAt(json, start);
+  } catch (error) {
+    const end = error instanceof TooMuchJson ? endOfValue(json, start, json.length - start) : null;
+    if (end === null) throw error;
+    return { event: error as TooMuchJson, end };
+  }
 }
 
 function eventAt(json: Buffer, start: number): { event: StructuredEvent | null; end: number } {

@@ -302,6 +302,23 @@ it('a structured CloudEvent or a batch with a million levels is refused', () => 
   ]);
 });
 
+it.each([
+  ['is nested too deeply', '200 levels', { data: JSON.parse(`${'['.repeat(300)}"]}\\""${']'.repeat(300)}`) }],
+  ['has too many members', '128 members', Object.fromEntries(Array.from({ length: 129 }, (_, n) => [`x${n}`, null]))],
+])('an event of a batch that %s does not hide the problems of the later ones', (_, most, members) => {
+  const { errors } = problemsOf({ headers: batch, body: [{ ...EVENT, id: '' }, { ...EVENT, ...members }, EVENT, { ...EVENT, time: 'x' }] });
+  expect(errors).toEqual([
+    { index: 0, field: '[0].id', message: expect.any(String) },
+    { index: 1, field: '[1]', message: expect.stringContaining(most) },
+    { index: 3, field: '[3].time', message: expect.any(String) },
+  ]);
+});
+
+it.each(['', '}', ',{}', ']}]'])('a batch that is broken off behind too many levels is refused: %j', (rest) => {
+  const bytes = Buffer.from(`[{"data":${'['.repeat(300)}${rest}`);
+  expect(() => publish({ headers: batch, bytes })).toThrow(Invalid);
+});
+
 describe('a body that takes long to parse', () => {
   const names = `{${Array.from({ length: 85_000 }, (_, n) => `"k${n}":0`).join()}}`;
   const deep = `${'['.repeat(900_000)}${']'.repeat(900_000)}`;

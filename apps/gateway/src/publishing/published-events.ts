@@ -134,7 +134,7 @@ class EventReader {
     this.index = 0;
     for (const event of eventsOfBatch(json)) {
       if (events.length === MAX_EVENTS) throw new Invalid(`the body has more than ${MAX_EVENTS} events`);
-      attributes += event?.members.size ?? 0;
+      if (!(event instanceof TooMuchJson)) attributes += event?.members.size ?? 0;
       if (attributes > MAX_BATCH_ATTRIBUTES) throw new Invalid(`the events have more than ${MAX_BATCH_ATTRIBUTES} attributes together`);
       events.push(this.cloudEvent(event));
       this.index = events.length;
@@ -151,7 +151,11 @@ class EventReader {
     else this.problems.push({ index, field: `[${index}]${field && `.${field}`}`, message: `[${index}] ${message}` });
   }
 
-  private cloudEvent(event: StructuredEvent | null): PublishedEvent {
+  private cloudEvent(event: StructuredEvent | TooMuchJson | null): PublishedEvent {
+    if (event instanceof TooMuchJson) {
+      this.problem('', event.message);
+      return EMPTY;
+    }
     if (event === null) {
       this.problem('', `${this.index === undefined ? 'the body ' : ''}must be a CloudEvent: a JSON object`);
       return EMPTY;
