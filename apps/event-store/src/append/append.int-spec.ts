@@ -454,6 +454,16 @@ describe('the store', () => {
     ]);
   });
 
+  it('shows the next event of a stream that was quiet for the last five minutes of a clock that was ten minutes ahead', async () => {
+    const [now, minute] = [Date.now(), 60_000];
+    const at = (ms: number, offset: number) => ({ place: { ms, seq: offset * 4096 + PARTITION } });
+    const early = Array.from({ length: 100 }, (_, n) => event(`a${n}`, at(now + 2 * minute + n, n)));
+    const late = event('b', { ...at(now + 10 * minute, 100), emitterId: 'dc_2' });
+    await service.append(PARTITION, [...early, late], { offset: 0, clock: 0 }, { offset: 101, clock: now + 10 * minute });
+    await service.append(PARTITION, [event('c', at(now, 101))], { offset: 101, clock: now + 10 * minute }, { offset: 102, clock: now });
+    expect((await kept()).at(-1)).toBe('c');
+  });
+
   it('stores another log from its beginning, and its events are the newest', async () => {
     const now = Date.now();
     const at = (ms: number, offset: number) => ({ place: { ms, seq: offset * 4096 + PARTITION } });

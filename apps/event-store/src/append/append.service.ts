@@ -198,14 +198,15 @@ function plainBatch(batch: PartitionBatch): PlainBatch | undefined {
 
 /**
  * The stored events that would be newer than the next one, which is at `ms`: the clock has stepped back, because it was wrong or the log was replaced.
- * A log that was restored from a backup begins long before, with events that are stored already: then no event has to move.
+ * A log that was restored from a backup begins long before, with events that are stored already: then no event has to move but those of the future.
  */
 export function lateEvents(before: Position, first: EventPlace, now: number): { from: number; to: number } | undefined {
   const [{ clock }, { ms }] = [before, first];
   const isAnotherLog = logPlaceOf(first).offset < before.offset;
   if (clock < ms || (clock === ms && !isAnotherLog)) return undefined;
-  if (clock > now + AHEAD_MS) return { from: now + AHEAD_MS, to: ms };
-  return clock <= ms + AHEAD_MS ? { from: ms, to: ms } : undefined;
+  const isRestored = isAnotherLog && ms < Math.min(clock, now) - AHEAD_MS;
+  if (!isRestored) return { from: ms, to: ms };
+  return clock > now + AHEAD_MS ? { from: now + AHEAD_MS, to: ms } : undefined;
 }
 
 /** The place of the first event, or of the last record if none is an event. */

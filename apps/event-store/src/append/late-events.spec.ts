@@ -23,10 +23,28 @@ it.each([
     undefined,
   ],
   [
-    'the events of the future, when the clock was wrong',
+    'the events behind the next one, when the clock was wrong',
     { offset: 7, clock: FUTURE },
     { offset: 7, clock: NOW },
-    { from: NOW + 5 * MINUTE_MS, to: NOW },
+    { from: NOW, to: NOW },
+  ],
+  [
+    'the events behind the next one, when the clock has become plausible since the next one was read',
+    { offset: 7, clock: NOW + 5 * MINUTE_MS },
+    { offset: 7, clock: NOW - 1 },
+    { from: NOW - 1, to: NOW - 1 },
+  ],
+  [
+    'the events behind the next one, when another log begins after the clock was wrong',
+    { offset: 7, clock: FUTURE },
+    { offset: 0, clock: NOW },
+    { from: NOW, to: NOW },
+  ],
+  [
+    'the events of the future, when a log was restored after the clock was wrong',
+    { offset: 7, clock: FUTURE },
+    { offset: 0, clock: NOW - 60 * MINUTE_MS },
+    { from: NOW + 5 * MINUTE_MS, to: NOW - 60 * MINUTE_MS },
   ],
 ])('selects the events that have to move back: %s', (_, before, first, expected) =>
   expect(lateEvents(before, eventPlace({ ...first, partition: 3 }), NOW)).toEqual(expected),

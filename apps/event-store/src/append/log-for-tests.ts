@@ -1,7 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
-import type { EmitterId } from '#contracts';
+import { type EmitterId, OUTBOX_HEADER } from '#contracts';
 import { deletionRecord, eventIdOf, eventPlace, type EventPlace, eventRecord, type EventToProduce, readEventRecord } from '#events';
-import { LogRecord } from '#messaging';
+import { AHEAD_MS, LogRecord } from '#messaging';
 import { SecretBox } from '#secrets';
 import type { Random } from '#testing';
 import type { Operation } from './replay.js';
@@ -15,22 +15,33 @@ interface Produced {
 /** By partition. */
 export const EMITTERS: EmitterId[][] = [['dc_a'], ['dc_b', 'dc_c']];
 const STREAMS = ['', '', '', 'x'];
+/** The time of all machines. That of the log deviates from it by less than a minute or two. */
+export const NOW = 1_700_000_000_000;
+/** How far the clock of a broker is ahead, in ms: it is right, within what readers accept, or beyond. */
+const AHEAD = [0, 0, 0.4 * AHEAD_MS, 2 * AHEAD_MS];
 /** Signs the deletions. */
 export const BOX = new SecretBox([Buffer.alloc(32)]);
 
+/** Only a run emits events that wait. */
+function fromOutbox(event: Parameters<typeof eventRecord>[0]): EventToProduce {
+  const { headers, ...record } = eventRecord(event);
+  return { ...record, headers: { ...headers, [OUTBOX_HEADER]: '1' } };
+}
+
 /**
- * A log of two partitions that contains everything: repeated emits, floods, every kind of deletion, waiting events, a clock that steps back, and
- * partitions that lose their records.
+ * A log of two partitions that contains everything: repeated emits, floods, every kind of deletion, waiting events, a clock that steps back or is ahead
+ * for some time, and partitions that lose their records.
  */
 export class TestLog {
   readonly partitions: Produced[][] = EMITTERS.map(() => []);
   private readonly clocks = EMITTERS.map(() => 0);
+  private readonly ahead = EMITTERS.map(() => 0);
   private readonly places = new Map<EmitterId, EventPlace[]>();
   private readonly emitted = new Map<string, string[]>();
   /** The earlier logs of each partition, which were lost. */
   readonly lost: Produced[][][] = EMITTERS.map(() => []);
   private readonly stamps = new Set<string>();
-  private now = 1_700_000_000_000;
+  private now = NOW;
   private count = 0;
 
   constructor(private readonly random: Random) {}
@@ -60,6 +71,11 @@ export class TestLog {
     if (this.random() < 0.5) while (records.length <= lost.length) this.produce(partition);
   }
 
+  /** The clock of the broker of a partition is set, rightly or wrongly. */
+  setClock(): void {
+    this.ahead[this.anyPartition()] = this.pick(AHEAD) ?? 0;
+  }
+
   private anyPartition(): number {
     return this.random() < 0.6 ? 0 : 1;
   }
@@ -76,7 +92,7 @@ export class TestLog {
   private newEvent(emitterId: EmitterId, stream: string): EventToProduce {
     const emitId = `e${this.count++}`;
     this.emits(emitterId, stream).push(emitId);
-    return eventRecord({ emitterId, stream, emitId, json: Buffer.from('{}'), dueAt: stream === '$in' ? this.now : undefined });
+    return fromOutbox({ emitterId, stream, emitId, json: Buffer.from('{}'), dueAt: stream === '$in' ? this.now : undefined });
   }
 
   private repeat(emitterId: EmitterId): EventToProduce {
@@ -87,7 +103,7 @@ export class TestLog {
 
   private due(emitterId: EmitterId): EventToProduce {
     const emitId = this.pick(this.emits(emitterId, '$in').slice(-20)) ?? 'e';
-    return eventRecord({ emitterId, stream: this.pick(STREAMS) ?? '', emitId, json: Buffer.from('{}'), dueAt: this.now });
+    return fromOutbox({ emitterId, stream: this.pick(STREAMS) ?? '', emitId, json: Buffer.from('{}'), dueAt: this.now });
   }
 
   private deletion(emitterId: EmitterId): EventToProduce {
@@ -104,15 +120,17 @@ export class TestLog {
     const records = this.partitions[partition] ?? [];
     const offset = records.length;
     // a log is identified by the timestamp of one of its records
-    while (this.stamps.has(`${partition} ${offset} ${this.now}`)) this.now += 1;
-    this.stamps.add(`${partition} ${offset} ${this.now}`);
-    const clock = (this.clocks[partition] = Math.max(this.clocks[partition] ?? 0, this.now));
+    const timestamp = () => this.now + (this.ahead[partition] ?? 0);
+    while (this.stamps.has(`${partition} ${offset} ${timestamp()}`)) this.now += 1;
+    this.stamps.add(`${partition} ${offset} ${timestamp()}`);
+    const before = this.clocks[partition] ?? 0;
+    const clock = (this.clocks[partition] = before > NOW + AHEAD_MS ? timestamp() : Math.max(before, timestamp()));
     const message: KafkaMessage = {
       key: Buffer.from(key),
       value,
       headers,
       offset: String(offset),
-      timestamp: String(this.now),
+      timestamp: String(timestamp()),
       attributes: 0,
     };
     const operation = readEventRecord(new LogRecord('events', partition, message, clock));

@@ -12,7 +12,7 @@ import {
   WAITING_STREAM,
 } from '#events';
 import { type Transaction, UNIQUE_VIOLATION } from '#database';
-import type { Position } from '#messaging';
+import { AHEAD_MS, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
 import { type KeptEvent, streamKey } from './replay.js';
 
@@ -64,6 +64,7 @@ export type Mutant =
   | 'clock not kept'
   | 'log not identified'
   | 'late events not moved'
+  | 'only events of the future moved'
   | 'withdrawn before the commit'
   | 'surplus of $in withdrawn';
 
@@ -140,9 +141,10 @@ export class MemoryAppendRepository extends AppendRepository {
   override async moveBack(handle: Transaction, partition: number, { from, to }: { from: number; to: number }): Promise<void> {
     await this.step('move back');
     if (this.mutant === 'late events not moved') return;
+    const first = this.mutant === 'only events of the future moved' ? Math.max(from, Date.now() + AHEAD_MS) : from;
     const transaction = memory(handle);
     const own = [...transaction.rows.values()].filter(({ place }) => logPlaceOf(place).partition === partition);
-    const late = new Set(own.filter(({ place }) => place.ms >= from).map(({ emitterId, stream }) => `${emitterId} ${stream}`));
+    const late = new Set(own.filter(({ place }) => place.ms >= first).map(({ emitterId, stream }) => `${emitterId} ${stream}`));
     for (const stream of late) {
       const rows = own.filter((row) => `${row.emitterId} ${row.stream}` === stream).sort((a, b) => comparePlaces(b.place, a.place));
       for (const [index, row] of rows.entries()) {

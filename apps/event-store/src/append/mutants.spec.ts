@@ -21,6 +21,7 @@ const MUTANTS: [mutant: Mutant, detectedBy: number][] = [
   ['clock not kept', 1],
   ['log not identified', 5],
   ['late events not moved', 1],
+  ['only events of the future moved', 15],
   ['silence ignored', 11],
   ['withdrawn before the commit', 1],
   ['surplus of $in withdrawn', 32],
