@@ -150,6 +150,18 @@ describe('a record of the topic events', () => {
       });
     },
   );
+  it('waits, or has waited, only if it comes from an outbox', () => {
+    const of = (headers: Record<string, string>) => read({ key: 'dc_1', value: '1', headers: { ...headers, ce_sluicedueat: '5' } });
+    const waits = { stream: '', dueAt: undefined, waited: false };
+    expect(of({ ce_type: '$in' })).toMatchObject({ ...waits, context: { attributes: { type: '$in' } } });
+    expect(of({ ce_type: 'x' })).toMatchObject({ ...waits, stream: 'x' });
+    expect(of({ ce_type: '$in', 'sluice-outbox': '1' })).toMatchObject({ stream: '$in', dueAt: 5, waited: false });
+    expect(of({ ce_type: 'x', 'sluice-outbox': '1' })).toMatchObject({ stream: 'x', dueAt: undefined, waited: true });
+  });
+  it('passes on the time of an item with the digits of its producer', () => {
+    const event = read({ key: 'dc_1', value: '1', headers: { ce_itemts: '0012' } }) as EmittedEvent;
+    expect([event.itemTs, eventRecord(event).headers.ce_itemts]).toEqual([12, '0012']);
+  });
   it.each([
     [{ ce_type: 'order.created', ce_sluicestream: 'orders' }, 'orders'],
     [{ ce_type: 'order.created', ce_sluicestream: 'default' }, ''],
@@ -202,6 +214,10 @@ describe('a record of the topic events', () => {
     ['-1', 0],
     ['-9007199254740991', 0],
     ['1e308', 0],
+    ['0x10', 0],
+    [' 16 ', 0],
+    ['1e1', 0],
+    ['1.0', 0],
     ['17', 17],
   ])('whose ce_hops are %s has %d hops', (ce_hops, hops) => {
     expect(read({ key: 'dc_1', value: '1', headers: { ce_hops } })).toMatchObject({ kind: 'event', hops });

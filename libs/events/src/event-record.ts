@@ -121,7 +121,8 @@ export function eventRecord(event: Omit<EmittedEvent, 'kind' | 'place' | 'hops'>
   if (event.time !== undefined) headers.ce_time = event.time;
   if (event.summary !== undefined) headers.ce_summary = storableText(event.summary);
   if (event.itemId !== undefined) headers.ce_itemid = storableText(event.itemId);
-  if (event.itemTs !== undefined) headers.ce_itemts = String(event.itemTs);
+  // the digits of its producer, if it is an attribute
+  if (event.itemTs !== undefined) headers.ce_itemts ??= String(event.itemTs);
   if (event.hops) headers.ce_hops = String(event.hops);
   if (event.cause) {
     headers.ce_sluiceroot = event.cause.root;
@@ -242,7 +243,9 @@ function lengthProblem(attributes: Attributes): string | null {
 
 /** A string is the reason why the record is malformed. */
 function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: Buffer, attributes: Attributes): EmittedEvent | string {
-  const due = integer(attributes.sluicedueat);
+  const isFromOutbox = record.header(OUTBOX_HEADER) !== undefined;
+  // a run emits these, through the outbox
+  const due = isFromOutbox ? integer(attributes.sluicedueat) : undefined;
   const stream = streamOfEvent(attributes[STREAM_ATTRIBUTE], attributes.type, due !== undefined);
   if (stream === undefined) return `ce_${STREAM_ATTRIBUTE} names no stream`;
   const producers = producersAttributes(attributes, { emitterId, stream, made: record.header(MADE_HEADER) });
@@ -267,7 +270,7 @@ function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: B
     dueAt,
     dueStream: dueAt === undefined ? undefined : streamOf(attributes.sluiceduestream),
     waited: due !== undefined && stream !== WAITING_STREAM,
-    ...(record.header(OUTBOX_HEADER) !== undefined && { fromOutbox: true }),
+    ...(isFromOutbox && { fromOutbox: true }),
   };
 }
 
@@ -393,7 +396,10 @@ function streamOfEvent(named: string | undefined, type: string | undefined, wait
   return named === undefined ? DEFAULT_STREAM : undefined;
 }
 
+/** As CloudEvents writes an integer in a header; `Number` also reads `1e3`, `0x10` and ` 12 `. */
+const INTEGER = /^-?\d+$/;
+
 function integer(text: string | undefined): number | undefined {
-  const number = text === undefined || text === '' ? NaN : Number(text);
+  const number = text !== undefined && INTEGER.test(text) ? Number(text) : NaN;
   return Number.isSafeInteger(number) ? number : undefined;
 }

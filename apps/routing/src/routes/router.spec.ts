@@ -340,7 +340,10 @@ describe('an event goes', () => {
   it('nowhere when nobody listens, and when it waits', async () => {
     listeners.dc_1 = [];
     listeners.dc_2 = ['wh_1'];
-    const plans = await router.plan([record('dc_1', '1'), record('dc_2', '1', { ce_type: '$in', ce_sluicedueat: '5' })]);
+    const plans = await router.plan([
+      record('dc_1', '1'),
+      record('dc_2', '1', { ce_type: '$in', ce_sluicedueat: '5', 'sluice-outbox': '8' }),
+    ]);
     expect(plans).toEqual([[], []]);
   });
 
