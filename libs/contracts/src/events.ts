@@ -16,7 +16,7 @@ export interface EventPage {
   page_info: PageInfo;
   /** The JSON text of each event summary. */
   items: string[];
-  /** There are fewer items than requested only because more would not fit into one message: continue from the cursor. */
+  /** There are fewer items than requested only because more would not fit into one reply: continue from the cursor. */
   cut?: boolean;
 }
 export const listEvents = query<EventPage>()('event-store.event.list', ListEvents);

@@ -23,7 +23,10 @@ import { EmitterDirectory } from '#emitters';
 import { StoreProgress } from '../append/store-progress.js';
 import { EventPagesRepository, type PageWindow } from './event-pages.repository.js';
 
-/** A reply is one message, in which a JSON text can grow to twice its size; it has to stay below the topic's limit. */
+/**
+ * The most data of the events in one reply, unless it is a single event. As JSON within JSON it can be seven times as much, because a control character of a
+ * summary takes 7 bytes. A reply may have 16 MiB, which the gateway holds in memory for one request.
+ */
 const PAGE_BYTES = 1024 * 1024;
 /** In one reply: about 8 MiB. */
 const MOST_DELETIONS = 50_000;

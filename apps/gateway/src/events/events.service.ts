@@ -19,7 +19,7 @@ export class EventsService {
     return page!;
   }
 
-  /** A page of a stream, in its order and in parts: the store returns at most what fits into one message. There is at least one, perhaps empty. */
+  /** A page of a stream, in its order and in parts: the store returns at most what fits into one reply. There is at least one, perhaps empty. */
   async *chunks(
     ownerId: UserId,
     emitterId: EmitterId,
