@@ -93,18 +93,20 @@ export class RetriedRunsRepository extends DueRows {
       });
     }
     if (failed.length === 0) return;
+    const requests = failed.map(({ next }) => JSON.stringify(next));
     await session.query({
       name: 'retries-put',
       // a source that was deleted or deactivated while it ran has no further attempts
       text: `INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request, bytes)
-             SELECT r.first_run_id, r.source_id, r.request->>'owner_id', to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request, octet_length(r.request::text)
-             FROM unnest($1::text[], $2::text[], $3::jsonb[]) AS r (first_run_id, source_id, request)
+             SELECT r.first_run_id, r.source_id, r.request->>'owner_id', to_timestamp((r.request->>'due_at_ms')::float8 / 1000), r.request, r.bytes
+             FROM unnest($1::text[], $2::text[], $3::jsonb[], $4::int[]) AS r (first_run_id, source_id, request, bytes)
              WHERE EXISTS (SELECT FROM deployment d WHERE d.source_id = r.source_id AND d.active) ORDER BY first_run_id
              ON CONFLICT (first_run_id) DO UPDATE SET due_at = excluded.due_at, requested_at = NULL, request = excluded.request, bytes = excluded.bytes`,
       values: [
         failed.map(({ firstRunId }) => firstRunId),
         failed.map(({ sourceId }) => sourceId),
-        failed.map(({ next }) => JSON.stringify(next)),
+        requests,
+        requests.map((request) => Buffer.byteLength(request)),
       ],
     });
     this.scheduled(session, Math.min(...failed.map(({ next }) => next!.due_at_ms)) - Date.now());
