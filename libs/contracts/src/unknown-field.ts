@@ -5,7 +5,7 @@ export function unknownField(name: string, known: readonly string[], kind: 'fiel
   return `unknown ${kind} ${JSON.stringify(name.slice(0, 100))}; ${hint}`;
 }
 
-/** Whether a name that is not among the known ones is almost certainly one of them, mistyped: then it is refused even where unknown names are ignored. */
+/** Whether a name that is not among the known ones is probably one of them, mistyped: then it is refused even where unknown names are ignored. */
 export const isTypo = (name: string, known: readonly string[]): boolean => nearestName(name, known, TYPO) !== undefined;
 
 /** If the edits exceed this share of the length, the names are different words: a suggestion would only confuse. */

@@ -4,6 +4,8 @@ import { NameLookup, type NameSources } from './name-lookup.js';
 const unknown = (code = 'ENOTFOUND') => Promise.reject(Object.assign(new Error(code), { code }));
 
 describe('NameLookup', () => {
+  afterEach(() => void jest.useRealTimers());
+
   const asked: string[] = [];
   const hosts: Record<string, string[]> = { localhost: ['127.0.0.1', '::1'], 'intranet.corp': ['10.1.2.3'] };
   const open = (sources: Partial<NameSources>) => {
@@ -35,7 +37,7 @@ describe('NameLookup', () => {
   it.each([
     ['resolve4', 'resolve6'],
     ['resolve6', 'resolve4'],
-  ] as const)('waits a moment only for %s if %s has succeeded', async (silent, responding) => {
+  ] as const)('waits at most 2.5 s for %s when %s has succeeded', async (silent, responding) => {
     jest.useFakeTimers();
     const found = jest.fn();
     const lookup = open({ [silent]: () => new Promise(() => {}), [responding]: async () => ['1.1.1.1'] });
@@ -44,7 +46,6 @@ describe('NameLookup', () => {
     expect(found).not.toHaveBeenCalled();
     await jest.advanceTimersByTimeAsync(1000);
     expect(found).toHaveBeenCalledWith(['1.1.1.1']);
-    jest.useRealTimers();
   });
 
   it.each([
@@ -132,8 +133,6 @@ describe('NameLookup', () => {
   });
 
   describe('for a name that does not exist', () => {
-    afterEach(() => void jest.useRealTimers());
-
     it('fails at once for five seconds, and then looks it up again', async () => {
       jest.useFakeTimers();
       const lookup = open({ system: (name) => (asked.push(name), unknown()) });

@@ -60,6 +60,13 @@ describe('a client', () => {
   ])('throws TypeError if the url or the key is missing or malformed: %j', (options, message) => {
     expect(() => new SluiceClient(options as SluiceOptions)).toThrow(new TypeError(message));
   });
+
+  it('has methods that a test can replace', async () => {
+    const client = new SluiceClient({ url: 'http://localhost:3000', key: 'slk_1' });
+    const source = { data: { id: 'dc_1' } };
+    Object.assign(client, { getSource: async () => source });
+    expect(await client.getSource({ path: { id: 'dc_1' } })).toBe(source);
+  });
 });
 
 describe('the key', () => {

@@ -64,10 +64,11 @@ export class SluiceClient extends Operations {
 
   static {
     // a caller without types may pass nothing, which the generated methods would read
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Operations.prototype))) {
+    for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(Operations.prototype))) {
       if (name === 'constructor') continue;
-      const operation = value as (this: SluiceClient, options: object) => unknown;
+      const operation = descriptor.value as (this: SluiceClient, options: object) => unknown;
       Object.defineProperty(this.prototype, name, {
+        ...descriptor,
         value(this: SluiceClient, options: object | null | undefined) {
           return operation.call(this, options ?? {});
         },

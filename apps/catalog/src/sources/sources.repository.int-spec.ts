@@ -157,7 +157,7 @@ describe('the sources', () => {
     const before = await facts();
     // a request that was in progress
     await expect(sources.update(owner, first.id, () => change({ slug: 'a', name: 'New' }))).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'unavailable',
       message: 'this account is suspended',
     });
     expect(await sources.update(owner, first.id, () => null)).toMatchObject({ active: true, suspended: true });
@@ -180,7 +180,7 @@ describe('the sources', () => {
     const before = await facts();
     for (const [more, most] of [[{}], [{ slug: 'taken' }], [{ uses: [connection] }], [{}, 5]] as const) {
       const creating = sources.create(owner, newId('source'), change({ slug: 'new', ...more, uses: [...(more.uses ?? [])] }), most);
-      await expect(creating).rejects.toMatchObject({ code: 'conflict', message: 'this account is suspended' });
+      await expect(creating).rejects.toMatchObject({ code: 'unavailable', message: 'this account is suspended' });
     }
     expect(await facts()).toEqual(before);
     expect(await create({ slug: 'taken' }, id)).toMatchObject({ id, suspended: true });
@@ -532,6 +532,24 @@ describe('the sources', () => {
       await expect(repeated()).rejects.toMatchObject({ code: 'conflict', message: `the source ${id} has been deleted` });
     expect(await facts()).toEqual(before);
     expect(await sources.states(deleted.map(({ id }) => id))).toEqual([]);
+  });
+
+  it('are not created again by a repeated command while they are being deleted', async () => {
+    const { id } = await create();
+    const { promise: deleted, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
+    const deletion = db.database.transaction(async (transaction) => {
+      await transaction.query('DELETE FROM source WHERE id = $1', [id]);
+      await transaction.query("INSERT INTO deleted_source (id, state) VALUES ($1, '{}')", [id]);
+      lock();
+      await deleted;
+    });
+    await locked;
+    // it sees the source, and does not wait
+    expect(await create({}, id)).toMatchObject({ id });
+    commit();
+    await deletion;
+    expect(await sources.states([id])).toEqual([]);
   });
 
   it('are known as deleted until Kafka has no events of them any more, without their names', async () => {

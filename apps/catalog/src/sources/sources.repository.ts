@@ -13,6 +13,7 @@ import {
   NotFound,
   SluiceError,
   type SourceId,
+  Unavailable,
   type UserId,
 } from '#contracts';
 import {
@@ -367,7 +368,6 @@ export class SourcesRepository {
       );
       const existing = await versionsOf(transaction.rows(SourceRow), ids);
       const missing = states.filter(({ emitter_id, deleted }) => !deleted && !existing.has(emitter_id));
-      // the next version, not the time: a source that is created again under this id meanwhile is newer
       for (const { suspended: _, ...state } of missing)
         await this.publishDeleted(transaction, { ...state, active: false, deleted: true, version: state.version + 1 });
       return { published: length + missing.length, deleted: missing.length };
@@ -455,8 +455,8 @@ export class SourcesRepository {
   }
 
   /**
-   * Throws a conflict if the source was deleted: after a crash, the command that created it may be handled again, but not the one that deleted it, which
-   * has less time. Also if its account is suspended: a source can take a minute to create, and its hooks would run.
+   * Throws a conflict if the source was deleted: after a crash, the command that created it may be handled again, but not the command that deleted it, which
+   * expires sooner. Throws Unavailable if its account is suspended: a source can take a minute to create, and its hooks would run.
    */
   private async requireCreatable(transaction: Transaction, ownerId: UserId, id: SourceId): Promise<void> {
     if (await transaction.rows(DeletedSourceRow).existsBy({ id })) throw new SluiceError('conflict', `the source ${id} has been deleted`);
@@ -610,12 +610,13 @@ export class SourcesRepository {
 
 /**
  * The row is missing if its id, slug or external id is taken, and in two cases that `requireCreatable` explains: if the source was deleted, or its account is
- * suspended.
+ * suspended. While the source is being deleted, the statement still sees it. Without that condition, it would wait for the deletion, and then insert the row.
  */
 const INSERT = `
   INSERT INTO source (id, owner_id, component_id, name, name_slug, configured_props, schedules, endpoint_key, active, external_id)
   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
-  WHERE NOT EXISTS (SELECT FROM deleted_source WHERE id = $1) AND NOT EXISTS (SELECT FROM suspended_account WHERE owner_id = $2)
+  WHERE NOT EXISTS (SELECT FROM source WHERE id = $1) AND NOT EXISTS (SELECT FROM deleted_source WHERE id = $1)
+    AND NOT EXISTS (SELECT FROM suspended_account WHERE owner_id = $2)
   ON CONFLICT DO NOTHING RETURNING *`;
 
 /** SQL: what `Date.getTime` returns for a row that was read. */
@@ -653,7 +654,8 @@ const inShort = ({ hooks, dedupe, concurrency, configurable_props }: ComponentDe
 /** A change of connections was decided without holding them. */
 class NeedsConnections extends Error {}
 
-const accountSuspended = (): SluiceError => new SluiceError('conflict', 'this account is suspended');
+/** Not a final response, which would be returned again under an `Idempotency-Key` when the account is resumed. */
+const accountSuspended = (): Unavailable => new Unavailable('this account is suspended');
 
 const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your sources has this external_id');
 

@@ -55,7 +55,10 @@ export class CodeSource extends contracts.CodeSource {
   @ApiPropertyOptional({ minLength: 1, description: 'The full component code.' })
   override component_code?: string;
 
-  @ApiPropertyOptional({ minLength: 1, description: 'The http or https URL of the code.' })
+  @ApiPropertyOptional({
+    minLength: 1,
+    description: 'The http or https URL of the code, at most 2048 characters. It is stored without a user name and password.',
+  })
   override component_url?: string;
 }
 

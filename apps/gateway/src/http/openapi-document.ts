@@ -4,7 +4,7 @@ import { problemResponse, REPLAYED, SELECTED_FIELDS } from './api-docs.js';
 
 const DESCRIPTION = `Sluice routes events: sources, workflows and Kafka producers emit them; webhooks, sources and workflows receive them.
 
-Every path accepts a trailing slash. A body with an unknown field is 400. In a query, unknown parameters are ignored, with two exceptions that are 400: on POST, a name that seems to be a mistyped parameter; on DELETE with parameters, every unknown one. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients. Every request can also return 417 if its header \`Expect\` is not \`100-continue\`, and 431 if its URL and headers are too large.
+Every path accepts a trailing slash. A body with an unknown field is 400. In a query, unknown parameters are ignored, with two exceptions that are 400: on a POST with parameters, a name that seems to be mistyped; on a DELETE with parameters, every unknown name. Lists are newest first. Errors are RFC 9457 problems; \`error\` repeats \`detail\` for older clients. Every request can also return 417 if its header \`Expect\` is not \`100-continue\`, and 431 if its URL and headers are too large.
 A POST that is repeated with the same \`Idempotency-Key\` within 24 hours returns the first response and has no further effect. While the first one is in progress, it is 409 with \`Retry-After\`. After a 400, a 429 or a 5xx, the key can be used again, also with a corrected request. A response that is returned again has the header \`Idempotency-Replayed: true\`.
 If the operator limits the requests of an account per minute, every response has the headers \`RateLimit\`, \`RateLimit-Policy\`, \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset\`.`;
 

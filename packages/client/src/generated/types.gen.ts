@@ -92,7 +92,7 @@ export type CodeSource = {
      */
     component_code?: string;
     /**
-     * The http or https URL of the code.
+     * The http or https URL of the code, at most 2048 characters. It is stored without a user name and password.
      */
     component_url?: string;
     /**
