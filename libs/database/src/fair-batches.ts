@@ -24,8 +24,8 @@ export interface WaitingRows<Row> {
   /** The column of the order. The table has an index on it, and one on account_id and this column. */
   order: string;
   /**
-   * The size of a row. It must not read values, because a batch of a few rows needs the sizes of 500: `octet_length` reads no text or bytea, but to decompress
-   * and print a jsonb can take 50 ms. `pg_column_size` reads nothing, but it is the size of the compressed value, unless the storage of the column is EXTERNAL.
+   * The size of a row. It must not read values, because a batch of a few rows needs the sizes of 500: `octet_length` reads no text or bytea, but decompressing
+   * and printing a jsonb value can take 50 ms. `pg_column_size` reads nothing, but it is the size of the compressed value, unless the storage of the column is EXTERNAL.
    */
   bytes: string;
   /** Which rows are in the index on account_id; absent: all. */

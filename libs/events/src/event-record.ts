@@ -244,7 +244,7 @@ function lengthProblem(attributes: Attributes): string | null {
 /** A string is the reason why the record is malformed. */
 function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: Buffer, attributes: Attributes): EmittedEvent | string {
   const isFromOutbox = record.header(OUTBOX_HEADER) !== undefined;
-  // a run emits these, through the outbox
+  // only a run emits these, through the outbox; a producer that imitates it is not recognised
   const due = isFromOutbox ? integer(attributes.sluicedueat) : undefined;
   const stream = streamOfEvent(attributes[STREAM_ATTRIBUTE], attributes.type, due !== undefined);
   if (stream === undefined) return `ce_${STREAM_ATTRIBUTE} names no stream`;

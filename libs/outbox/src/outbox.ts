@@ -29,7 +29,7 @@ export interface AccountRecord extends OutgoingRecord {
 
 /**
  * SQL that adds the records of `from`, with the columns topic, key, account_id, headers (text or jsonb), value and n, in the order of n; a part of a
- * larger statement. Headers that are compressed in another table would be copied as they are: to add nothing to them makes a new value.
+ * larger statement. PostgreSQL would copy compressed headers of another table as they are; `|| '{}'` makes a new, uncompressed value.
  */
 export const addedToOutbox = (from: string): string =>
   `INSERT INTO outbox (topic, key, account_id, headers, value) SELECT topic, key, account_id, headers::jsonb || '{}', value FROM ${from} ORDER BY n`;
@@ -87,7 +87,7 @@ export class OutboxRecord {
   @Column('text')
   key!: string;
 
-  /** Not compressed: see {@link StoreHeadersUncompressed1798992000003}. */
+  /** Not compressed, except by versions before {@link StoreHeadersUncompressed1798992000003}. */
   @Column('jsonb')
   headers!: Record<string, string>;
 

@@ -198,7 +198,7 @@ function plainBatch(batch: PartitionBatch): PlainBatch | undefined {
 
 /**
  * The stored events that would be newer than the next one, which is at `ms`: the clock has stepped back, because it was wrong or the log was replaced.
- * A log that was restored from a backup begins long before, with events that are stored already: then no event has to move but those of the future.
+ * A log that was restored from a backup begins long before, with events that are stored already: then only events of the future have to move.
  */
 export function lateEvents(before: Position, first: EventPlace, now: number): { from: number; to: number } | undefined {
   const [{ clock }, { ms }] = [before, first];

@@ -24,7 +24,7 @@ import { StoreProgress } from '../append/store-progress.js';
 import { EventPagesRepository, type PageWindow } from './event-pages.repository.js';
 
 /**
- * The most data of the events in one reply, unless it is a single event. As JSON within JSON it can be seven times as much, because a control character of a
+ * The maximum size of the events in one reply; a single event may be larger. As JSON within JSON it can be seven times as much, because a control character of a
  * summary takes 7 bytes. A reply may have 16 MiB, which the gateway holds in memory for one request.
  */
 const PAGE_BYTES = 1024 * 1024;

@@ -113,8 +113,8 @@ describe('changes of several sources in one transaction', () => {
     expect((await timers()).map(({ source_id }) => source_id)).toEqual(['dc_1', 'dc_3', 'dc_5']);
     expect((await timers())[1]).toEqual(third);
     expect(signalled).toContain(OWNER);
-    // what their runs left running
-    expect(forgotten).toEqual(['u_1 dc_1', 'u_1 dc_2', 'u_1 dc_3', 'u_1 dc_4']);
+    // what the runs of changed ones left running
+    expect(forgotten.sort()).toEqual(['u_1 dc_1', 'u_1 dc_2', 'u_1 dc_4']);
   });
 
   it.each([

@@ -15,7 +15,7 @@ import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import type { DeploymentRow } from './deployment.entity.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
-import { type DeployedState, hookRuns } from './hook-runs.js';
+import { type DeployedState, hookRuns, isOutdated } from './hook-runs.js';
 import { comparedProps } from './opened-props.js';
 
 /** A change of a source that remains. */
@@ -42,6 +42,8 @@ export class DeploymentsService extends EmitterChangeHandler {
   ) {
     super();
   }
+
+  private readonly propsOf = ({ source_id, deployment }: DeployedState) => comparedProps(this.box, source_id, deployment);
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
     const known = changes.filter(({ state, first }) => state.kind === 'source' && !first).map(({ state }) => state.emitter_id);
@@ -82,10 +84,10 @@ export class DeploymentsService extends EmitterChangeHandler {
     if (state.kind !== 'source') return undefined;
     const sourceId = state.emitter_id as SourceId;
     const before = row && deployedState(row);
-    if (before) transaction.afterCommit(async () => this.sandbox.forget(before.owner_id, sourceId));
     if (state.deleted || !state.active) await this.retried.deleteOfSource(transaction, sourceId);
     if (state.deleted) {
       await this.deployments.remove(transaction, sourceId);
+      this.forgetOutdated(transaction, before, undefined);
       const runs = await this.runHooks(transaction, before, undefined);
       // otherwise the last hook still reads the state, and deletes it at its end
       if (runs === 0) await this.state.delete(transaction, sourceId);
@@ -109,12 +111,18 @@ export class DeploymentsService extends EmitterChangeHandler {
     const schedules = active ? deployment.schedules : {};
     if ([schedules, before?.deployment.schedules ?? {}].some((each) => Object.keys(each).length > 0))
       await this.timers.put(transaction, after, schedules, (prop, schedule, now) => firstTick(schedule, phaseOf(sourceId, prop), now));
+    this.forgetOutdated(transaction, before, after);
     await this.runHooks(transaction, before, after);
+  }
+
+  private forgetOutdated(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): void {
+    if (!before || !isOutdated(before, after, this.propsOf)) return;
+    transaction.afterCommit(async () => this.sandbox.forget(before.owner_id, before.source_id));
   }
 
   /** Queues the runs of the hooks: runs that are requested after the change was applied wait behind them in the table. Returns how many there are. */
   private async runHooks(transaction: Transaction, before: DeployedState | undefined, after: DeployedState | undefined): Promise<number> {
-    const runs = hookRuns(before, after, ({ source_id, deployment }) => comparedProps(this.box, source_id, deployment));
+    const runs = hookRuns(before, after, this.propsOf);
     const [first] = runs;
     if (!first) return 0;
     await this.queue.add(runs, { session: transaction });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Hook } from '#contracts';
-import { type DeployedState, hookRuns } from './hook-runs.js';
+import { type DeployedState, hookRuns, isOutdated } from './hook-runs.js';
 
 const state = (
   version: number,
@@ -19,6 +19,10 @@ const state = (
   version,
   deployment: { code_hash: code, configured_props: props, schedules: {}, endpoint_key: null, name_slug: `n${version}`, hooks },
 });
+const withCredentials = (cn_1: string): DeployedState => {
+  const { deployment, ...rest } = state(1);
+  return { ...rest, deployment: { ...deployment, credentials: { cn_1 } } };
+};
 const SUSPENDED = { active: false, suspended: true };
 const propsOf = ({ deployment }: DeployedState) => deployment.configured_props as Record<string, unknown>;
 const hooks = (before?: DeployedState, after?: DeployedState) =>
@@ -50,6 +54,21 @@ describe('the hooks of a change', () => {
     ['deleted', state(1), undefined, ['deactivate 1']],
     ['deleted while off', state(1, { active: false }), undefined, []],
   ])('%s', (_, before, after, expected) => expect(hooks(before, after)).toEqual(expected));
+
+  it.each<[string, DeployedState, DeployedState | undefined, boolean]>([
+    ['renamed', state(1), state(2), false],
+    ['changed: new code', state(1), state(2, { code: 'b' }), true],
+    ['changed: new props', state(1), state(2, { props: { a: 1 } }), true],
+    ['changed: new credentials of a connection', withCredentials('old'), withCredentials('new'), true],
+    ['renamed with the same credentials', withCredentials('old'), withCredentials('old'), false],
+    ['switched off', state(1), state(2, { active: false }), true],
+    ['switched on', state(1, { active: false }), state(2), false],
+    ['suspended with its account', state(1), state(2, SUSPENDED), true],
+    ['continued with its account', state(1, SUSPENDED), state(2), false],
+    ['deleted', state(1), undefined, true],
+  ])('make earlier runs of a source outdated, or not, that is %s', (_, before, after, expected) => {
+    expect(isOutdated(before, after, propsOf)).toBe(expected);
+  });
 
   it('are final when the source is deleted, and have an id of the change', () => {
     expect(hookRuns(state(3), undefined, propsOf)).toMatchObject([{ run_id: 'dc_1.3.deleted.deactivate', hook: { final: true } }]);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Deployment, Hook, RunRequest, SourceId, UserId } from '#contracts';
 
 /** The state of a source that determines the hooks of a change. */
@@ -37,6 +38,12 @@ export function hookRuns(before: DeployedState | undefined, after: DeployedState
       hook: { method, version: state.version, deployment: state.deployment, final: !after },
     }));
 }
+
+/** Whether what the source has run so far must not continue: it is deleted or inactive, or has other code, props, credentials or schedules. */
+export const isOutdated = (before: DeployedState, after: DeployedState | undefined, propsOf: PropsOf): boolean =>
+  !after?.active ||
+  !isDeepStrictEqual(before.deployment.credentials ?? null, after.deployment.credentials ?? null) ||
+  !sameDeployment(before, after, propsOf);
 
 /** Each hook, with the state of the source for its run. */
 function dueHooks(before: DeployedState | undefined, after: DeployedState | undefined, propsOf: PropsOf): [Hook, DeployedState][] {

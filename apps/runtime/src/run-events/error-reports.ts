@@ -11,7 +11,7 @@ const QUOTA_EXCEEDED = plainError('QuotaExceeded', "the account's daily quota is
 /**
  * The event on `$errors` of a run that was skipped because of the account's quota.
  *
- * @param isRefused the request for it was: it is not listed as skipped
+ * @param isRefused the request was refused, so the run is not listed as skipped
  */
 export const overQuota = (run: DueRun, version: number, { isRefused = false } = {}): AccountRecord =>
   report(run, QUOTA_EXCEEDED, { version, isRefused });

@@ -90,7 +90,7 @@ interface OfError {
   /** The event of the run: see {@link originalOf}. */
   original?: unknown;
   emitId?: string;
-  /** There will be no run, which could be found in the list of the source. */
+  /** No run was created, so the list of runs does not contain it. */
   isRefused?: boolean;
 }
 

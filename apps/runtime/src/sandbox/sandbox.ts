@@ -33,8 +33,8 @@ export abstract class Sandbox {
   abstract run(job: RunJob): Promise<RunOutcome>;
 
   /**
-   * The source was deleted or changed: ends the process that has run it, after the runs in progress, and when the account has had it for ten seconds. Then
-   * nothing is left of code that a run has left running with its former props, nor of what it has changed for the other sources of the account.
+   * The source was deleted or changed. Ends the process that has run it, after the runs in progress, but not before the account has had it for ten seconds.
+   * This also ends code that a run left running with the former props, and undoes changes to what the account's sources share.
    */
   abstract forget(accountId: string, sourceId: string): void;
 

@@ -22,7 +22,7 @@ export class WaitingEmit {
   @Column('timestamptz')
   due_at!: Date;
 
-  /** Not compressed, so that their size is known without reading them. */
+  /** Not compressed, except by earlier versions, so that their size is known without reading them. */
   @Column('jsonb')
   headers!: Record<string, string>;
 

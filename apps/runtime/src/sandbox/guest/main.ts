@@ -93,7 +93,7 @@ function bounded(imports: PackageImport[]): PackageImport[] {
 function stray(error: unknown): void {
   const run = currentRun.getStore();
   if (run && !run.done) return run.fail(error);
-  // further ones are neither shown nor sent: the parent would end a process that throws in a short interval
+  // later ones are dropped: the parent would end a process that sends a message for each
   if (!run || run.late) return;
   run.late = true;
   send({ t: 'late', id: run.job.id, error: guestError(error) });

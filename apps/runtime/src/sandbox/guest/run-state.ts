@@ -174,7 +174,7 @@ export function dbEntryBytes(key: string, value: string): number {
 export const currentRun = new AsyncLocalStorage<RunState>();
 
 /**
- * The run whose log has what the executing code prints. The callbacks of a client that a variable keeps have the context of the run that created it: when
+ * The run whose log gets what the executing code prints. The callbacks of a client that a variable keeps have the context of the run that created it: when
  * that run has ended, they belong to the run in progress of the same source, if it is the only one.
  */
 export function printingRun(): RunState | undefined {

@@ -204,6 +204,15 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false]);
   });
 
+  it('ends the process that has run the hook deactivate of a source, which is requested by its change', async () => {
+    open({ outdatedAgeMs: 0 });
+    const run = pool.run('a', jobOf('c', { accountId: 'a', method: 'deactivate' }));
+    await settle();
+    started[0]!.finishRun();
+    await run;
+    expect(alive()).toEqual([false]);
+  });
+
   it('ends a process of forgotten sources when the tenant has had it for some time, so that many changes cost few processes', async () => {
     open({ idleMs: 60_000 });
     await runToEnd('a');

@@ -147,6 +147,8 @@ export class RunnerPool<P extends PooledProcess> {
         const process = await this.processOf(tenantKey, tenant, job.accountId);
         const attempt = await process.run(job);
         if (this.isUsedUp(process)) process.retire();
+        // the last run of the source as it was: it is requested by the change for which `forget` was called
+        if (job.method === 'deactivate') this.forget(tenantKey, job.sourceId);
         return attempt;
       } finally {
         tenant.places.give();
@@ -160,7 +162,7 @@ export class RunnerPool<P extends PooledProcess> {
 
   /**
    * Retires the process of the tenant if it has ever run the source: what its code left running, or has changed for all, cannot be found otherwise. A new
-   * process costs 0.3 s of CPU, so one that the tenant has had for a few seconds only is retired a little later: many sources may change one after another.
+   * process costs 0.3 s of CPU, so a process that the tenant got a few seconds ago is retired later: many sources may change one after another.
    */
   forget(tenantKey: string, sourceId: string): void {
     const tenant = this.tenants.get(tenantKey);
@@ -278,7 +280,11 @@ export class RunnerPool<P extends PooledProcess> {
     if (process?.alive && !process.retiring) return process;
     tenant.starting ??= this.takeFor(key, accountId).finally(() => (tenant.starting = null));
     const taken = await tenant.starting;
-    if (tenant.process !== taken) Object.assign(tenant, { process: taken, since: performance.now(), isOutdated: false });
+    if (tenant.process !== taken) {
+      tenant.process = taken;
+      tenant.since = performance.now();
+      tenant.isOutdated = false;
+    }
     return taken;
   }
 
