@@ -92,11 +92,16 @@ export async function findAmong<T extends { id: string }>(
   const remedy = item ? `if you mean ${kind?.names(item)[0] ?? item.id}, give its whole name` : where;
   if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${remedy}`, EXIT.notFound);
   if (matches.length > 1)
-    throw usageError(
-      `the ${kindNames} ${text} is ambiguous: ${matches.map(({ kind, item }) => `${kind.names(item)[0] ?? kind.name} (${item.id})`).join(', ')}; give its id`,
+    throw ambiguous(
+      kindNames,
+      text,
+      matches.map(({ kind, item }) => ({ id: item.id, name: kind.names(item)[0] ?? kind.name })),
     );
   return first;
 }
+
+export const ambiguous = (kind: string, text: string, items: Named[]): CliError =>
+  usageError(`the ${kind} ${text} is ambiguous: ${items.map(({ id, name }) => `${name} (${id})`).join(', ')}; give its id`);
 
 /** Whether no id or key can be this text: in the path of a request, it would lead to another resource. */
 export const isNoId = (text: string): boolean => ['', '.', '..'].includes(text);

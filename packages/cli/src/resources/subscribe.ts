@@ -1,7 +1,7 @@
 import type { SluiceClient, Subscription, Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
-import { findEmitterOrAccount, findListener, type FindOptions, type Named } from './find.js';
+import { ambiguous, findEmitterOrAccount, findListener, type FindOptions, type Named } from './find.js';
 import { WEBHOOKS } from './kinds.js';
 
 interface SubscriptionOptions {
@@ -71,8 +71,10 @@ async function listenerOf(
   const listeners = data.filter((each) => each.emitter_id === emitter_id && each.event_name === event_name).map((each) => each.listener_id);
   const subscribed = webhooks.filter(({ id }) => listeners.includes(id));
   if (subscribed.length > 1)
-    throw usageError(
-      `the webhook ${text} is ambiguous: ${subscribed.map(({ id, name }) => `${name ?? 'webhook'} (${id})`).join(', ')}; give its id`,
+    throw ambiguous(
+      'webhook',
+      text,
+      subscribed.map(({ id, name }) => ({ id, name: name ?? 'webhook' })),
     );
   return (subscribed[0] ?? oldest).id;
 }
