@@ -1,6 +1,13 @@
 const UNIX_SECONDS = /^\d{1,12}(?:\.\d+)?$/;
 const ISO_8601 = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?)?$/;
 
+/** The form of a time, for messages. */
+export const TIME = 'a time in ISO 8601 or Unix seconds';
+
+/** The problem of a field whose value must be `form`: the end of its message. */
+export const problemWith = (value: unknown, form: string): string =>
+  value === undefined || value === null ? `is required: ${form}` : `must be ${form}, not ${JSON.stringify(value).slice(0, 100)}`;
+
 /** The time in ms: of Unix seconds, or of ISO 8601, which is in UTC unless it names another zone. Undefined if the text is neither. */
 export function timeOf(text: string): number | undefined {
   if (UNIX_SECONDS.test(text)) return Math.floor(Number(text) * 1000);

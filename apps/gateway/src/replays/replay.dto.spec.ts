@@ -29,7 +29,7 @@ describe('the part of the log that a replay reads', () => {
     expect(() => part({ from: undefined, to: null })).toThrow(
       'from is required: an event id, or a time in ISO 8601 or Unix seconds; to is required: an event id, or a time in ISO 8601 or Unix seconds',
     );
-    expect(() => part({ from: 'yesterday' })).toThrow('from must be an event id, or a time in ISO 8601 or Unix seconds');
+    expect(() => part({ from: 'yesterday' })).toThrow('from must be an event id, or a time in ISO 8601 or Unix seconds, not "yesterday"');
   });
 
   it.each([

@@ -12,7 +12,7 @@ import {
 } from '#contracts';
 import { DEFAULT_STREAM, EVERY_STREAM, emittedStreamProblem, parseEventId, comparePlaces, type Stream, streamOf } from '#events';
 import { EVENT_NAME } from '../http/api-docs.js';
-import { timeOf } from '../http/time-of.js';
+import { problemWith, TIME, timeOf } from '../http/time-of.js';
 
 const END =
   'An event id, or a time: ISO 8601 (UTC without a zone) or Unix seconds. Inclusive: a time without a fraction includes its whole second.';
@@ -66,7 +66,7 @@ export class Replay implements ReplayProgress {
   failed!: number;
 }
 
-const EVENT_OR_TIME = 'an event id, or a time in ISO 8601 or Unix seconds';
+const EVENT_OR_TIME = `an event id, or ${TIME}`;
 
 /** A replay as a body requests it. */
 export interface RequestedReplay {
@@ -93,8 +93,7 @@ export function requestedReplay(body: CreateReplayBody): RequestedReplay {
   const [from_id, to_id] = (['from', 'to'] as const).map((end) => {
     const value: unknown = body[end];
     const id = eventIdAt(end, value);
-    if (value === undefined || value === null) bad(end, `is required: ${EVENT_OR_TIME}`);
-    else if (id === undefined) bad(end, `must be ${EVENT_OR_TIME}`);
+    if (id === undefined) bad(end, problemWith(value, EVENT_OR_TIME));
     return id ?? '';
   }) as [string, string];
   const dry_run: unknown = body.dry_run ?? false;

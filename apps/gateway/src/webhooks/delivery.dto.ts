@@ -1,7 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { ValidateBy } from 'class-validator';
 import type * as contracts from '#contracts';
-import { timeOf } from '../http/time-of.js';
+import { problemWith, TIME, timeOf } from '../http/time-of.js';
 
 /** One attempt of a delivery. */
 export class DeliveryAttempt implements contracts.DeliveryAttempt {
@@ -37,8 +37,7 @@ const IsTime = (): PropertyDecorator =>
       validate: (value: unknown) => msOf(value) !== undefined,
       defaultMessage: (args) => {
         const { value, property } = args as { value: unknown; property: string };
-        if (value === undefined || value === null) return `${property} is required: ISO 8601 or Unix seconds`;
-        return `${property} must be ISO 8601 or Unix seconds, not ${JSON.stringify(value).slice(0, 100)}`;
+        return `${property} ${problemWith(value, TIME)}`;
       },
     },
   });
