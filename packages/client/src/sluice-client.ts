@@ -42,11 +42,12 @@ function sendable(key: string): string {
   return trimmed;
 }
 
-function isWorkflow(emitterId: string): boolean {
-  // also for callers without types
+/** For callers without types. */
+function requireEmitter(emitterId: unknown): void {
   if (typeof emitterId !== 'string') throw new TypeError('the id of a source or workflow is required');
-  return emitterId.startsWith('p_');
 }
+
+const isWorkflow = (emitterId: string): boolean => emitterId.startsWith('p_');
 
 const notSluice = (url: string): UnreachableError =>
   new UnreachableError(`${url} did not return a response of Sluice: the URL may be wrong`);
@@ -128,6 +129,7 @@ export class SluiceClient extends Operations {
    *     for await (const { id, event } of sluice.events(sourceId)) …
    */
   events(emitterId: string, options: EventsOptions = {}): AsyncGenerator<EventSummary> {
+    requireEmitter(emitterId);
     const { eventName: event_name, expand = true } = options;
     const path = { id: emitterId };
     const isOfWorkflow = isWorkflow(emitterId);
@@ -159,6 +161,7 @@ export class SluiceClient extends Operations {
    * @param event any JSON value
    */
   async publish(emitterId: string, event: unknown, options: PublishOptions = {}): Promise<string> {
+    requireEmitter(emitterId);
     const { eventName } = options;
     // an empty id counts as absent
     const id = options.id || crypto.randomUUID();

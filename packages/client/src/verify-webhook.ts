@@ -68,8 +68,7 @@ function headerOf(headers: Headers, name: string): string | undefined {
 
 async function keyOf(secret: unknown) {
   const bytes = typeof secret === 'string' && secret.startsWith(PREFIX) ? bytesOf(secret.slice(PREFIX.length)) : null;
-  if (!bytes || bytes.length === 0)
-    throw new TypeError('the secret must be whsec_ followed by base64: is the variable set that it comes from?');
+  if (!bytes || bytes.length === 0) throw new TypeError('the secret must be whsec_ followed by base64; is its environment variable set?');
   return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
 }
 
