@@ -137,22 +137,22 @@ describe('the HTTP side of the gateway', () => {
     });
 
     it.each([
-      [200, '', '/v1/sources', 'my-key', 22],
-      [401, ' not', '/v1/sources', 'unknown', 22],
-      [404, ' not', '/v1/nothing', 'my-key', 22],
-      [413, ' not', '/v1/sources', 'my-key', 5_000_000],
-    ])('responds with %i, and does%s request the body before by 100 Continue', async (status, not, url, key, length) => {
+      ['100 Continue', 200, '/v1/sources', 'my-key', 22],
+      ['nothing', 401, '/v1/sources', 'unknown', 22],
+      ['nothing', 404, '/v1/nothing', 'my-key', 22],
+      ['nothing', 413, '/v1/sources', 'my-key', 5_000_000],
+    ])('sends %s before %i to a client that expects 100 Continue', async (before, status, url, key, length) => {
       const client = await connected();
       const head = `host: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}`;
       client.write(`POST ${url} HTTP/1.1\r\n${head}\r\nexpect: 100-continue\r\n\r\n`);
       const [first] = (await once(client, 'data')) as [Buffer];
-      if (not) return expect(String(first)).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\nconnection: close\r\n`, 'i'));
+      if (before === 'nothing') return expect(String(first)).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\nconnection: close\r\n`, 'i'));
       expect(String(first)).toBe('HTTP/1.1 100 Continue\r\n\r\n');
       client.end('{"component_code":"x"}');
       expect(await responseTo(client)).toMatchObject({ status });
     });
 
-    it('closes the connection after such a body while clients are asked to leave', async () => {
+    it('closes the connection after a body of the wrong type while clients are asked to leave', async () => {
       const client = await connected();
       const leaving = letClientsLeave(http.app.getHttpServer(), 10_000);
       client.write('POST /v1/sources HTTP/1.1\r\nhost: x\r\nauthorization: Bearer my-key\r\ncontent-length: 1\r\n\r\n{');
@@ -383,7 +383,7 @@ describe('the HTTP side of the gateway', () => {
       ['PATCH', '/v1/sources/x', { component_id: null }, {}],
       ['POST', '/v1/components/%00/props/x/options', { page: -1 }, {}],
       ['GET', '/v1/sources/x/sse', undefined, { 'last-event-id': 'x' }],
-    ])('returns 400, not 404, to %s %s with %j and %j, although the id is malformed, too', async (method, url, body, headers) => {
+    ])('returns 400 before 404 to %s %s with the body %j and the headers %j', async (method, url, body, headers) => {
       expect((await http.send(method, url, { body, headers })).status).toBe(400);
     });
 

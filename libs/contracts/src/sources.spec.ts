@@ -7,18 +7,18 @@ import { CreateSource, PatchSource, UpdateSource } from './sources.js';
 const manyConnections = Object.fromEntries(Array.from({ length: 1500 }, (_, n) => [`p${n}`, { authProvisionId: newId('connection') }]));
 const [tooLarge, notAnObject] = ['configured_props must be at most 65536 bytes of JSON', 'configured_props must be an object'];
 
-describe.each([CreateSource, UpdateSource, PatchSource])('the configured props in %p', (contract) => {
+describe.each([CreateSource, UpdateSource, PatchSource])('%p', (contract) => {
   it.each<[string, unknown, string | undefined]>([
     ['absent', undefined, undefined],
     ['empty', {}, undefined],
     ['64 KiB of JSON', { p: 'x'.repeat(65_528) }, undefined],
-    ['a byte more', { p: 'x'.repeat(65_529) }, tooLarge],
-    ['a byte more in UTF-8', { p: `${'x'.repeat(65_527)}ä` }, tooLarge],
+    ['64 KiB and a byte', { p: 'x'.repeat(65_529) }, tooLarge],
+    ['64 KiB and a byte in UTF-8', { p: `${'x'.repeat(65_527)}ä` }, tooLarge],
     ['the ids of very many connections', manyConnections, tooLarge],
     ['a list', [], notAnObject],
     ['a text', 'x', notAnObject],
     ['null', null, contract === PatchSource ? notAnObject : undefined],
-  ])('may be, or are refused as, %s', (_, configured_props, problem) => {
+  ])('validates configured props: %s', (_, configured_props, problem) => {
     const ids = { id: newId('source'), owner_id: newId('user'), new_component_id: newId('component') };
     const errors = validateSync(plainToInstance<object, object>(contract, { ...ids, configured_props }));
     expect(errors.flatMap(({ constraints }) => Object.values(constraints ?? {}))).toEqual(problem === undefined ? [] : [problem]);

@@ -89,7 +89,7 @@ describe('the URL of a webhook', () => {
 });
 
 it.each(['http://example.com:99999', 'http://example.com:99999/x', 'https://a:b@[::1]:65536?x', 'http://example.com:0'])(
-  'names the port of %s as the problem',
+  'refuses the webhook URL %s because of its port',
   (url) => {
     expect(webhookUrlProblem(url)).toBe('url must contain a port from 1 to 65535, or none');
   },

@@ -104,14 +104,14 @@ describe('test', () => {
     [attempt(1, 500), 'failed: 500, 7 ms\n', 'the receiver returned 500: out of paper'],
     [attempt(1, 301), 'failed: 301, 7 ms\n', 'the receiver returned 301'],
     [attempt(1, null, 'ECONNREFUSED'), 'failed: ECONNREFUSED, 7 ms\n', 'the receiver did not respond: ECONNREFUSED'],
-  ])('fails if the receiver does: %j', async (data, line, message) => {
+  ])('exits with 1 if the receiver fails: %j', async (data, line, message) => {
     const { session, printed } = terminal({ lists: [[]] });
     Object.assign(session.sluice, { testWebhook: async () => ({ data }) });
     await expect(test(session, 'inbox')).rejects.toMatchObject({ message, code: 1 });
     expect(printed).toEqual([line]);
   });
 
-  it('has the attempt for programs', async () => {
+  it('prints the attempt as JSON with -o json', async () => {
     const { session, items } = terminal({ lists: [[]], format: 'json' });
     Object.assign(session.sluice, { testWebhook: async () => ({ data: attempt(1, 204) }) });
     await test(session, 'inbox');

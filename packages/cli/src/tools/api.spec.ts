@@ -25,7 +25,8 @@ it('sends and shows numbers as they are written', async () => {
   expect([sent, printed]).toEqual([[text], ['{\n  "id": 12345678901234567890,\n  "huge": 1e400\n}\n']]);
 });
 
-it('accepts the whole name of a resource instead of its id', async () => {
+/** An account with the source `orders`, whose API has one operation, `getSource`. */
+function terminalWithSource() {
   const paths: string[] = [];
   const get = { operationId: 'getSource', parameters: [{ name: 'id', in: 'path', required: true }] };
   const session = {
@@ -40,12 +41,25 @@ it('accepts the whole name of a resource instead of its id', async () => {
       paths.push(path);
       return new Response('{}');
     },
-  } as unknown as Session;
+  };
+  return { session: session as unknown as Session, paths };
+}
+
+it('accepts the whole name of a resource instead of its id', async () => {
+  const { session, paths } = terminalWithSource();
   await api(session, 'getSource', ['id=orders'], {});
   await api(session, 'getSource', ['id=dc_2'], {});
   expect(paths).toEqual(['/v1/sources/dc_1/runs', '/v1/sources/dc_2/runs']);
-  await expect(api(session, 'getSource', ['id=none', 'idd=2'], {})).rejects.toThrow('getSource has no parameter idd');
+});
+
+it('does not accept the beginning of a name', async () => {
+  const { session } = terminalWithSource();
   await expect(api(session, 'getSource', ['id=order'], {})).rejects.toThrow('if you mean orders, give its whole name');
+});
+
+it('reports wrong usage before it looks a name up', async () => {
+  const { session } = terminalWithSource();
+  await expect(api(session, 'getSource', ['id=none', 'idd=2'], {})).rejects.toThrow('getSource has no parameter idd');
 });
 
 it('fails with one line if a stream breaks off', async () => {
