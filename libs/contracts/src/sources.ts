@@ -113,7 +113,10 @@ const COMPONENT_FIELDS = ['component_id', 'component_code', 'component_url', 'ke
 export const givesComponent = (choice: ComponentChoice): boolean =>
   COMPONENT_FIELDS.some((field) => choice[field] !== undefined && choice[field] !== null);
 
-/** For what creates or replaces a source. Throws Invalid. Checked before anything is looked up: a malformed request is always 400. */
+/**
+ * For what creates or replaces a source. Throws Invalid. A malformed request is always 400, so this is validated before anything is looked up, and by the
+ * gateway, too: it would otherwise report a malformed id first, as 404.
+ */
 export function requireComponent(choice: ComponentChoice): void {
   if (givesComponent(choice)) return;
   throw new Invalid([{ field: 'component_id', message: 'one of component_id, component_code, component_url and key is required' }]);

@@ -170,7 +170,8 @@ export class EmitterDirectory {
 
   /**
    * The given emitters that exist or have existed, by id. Looks up missing ones in the catalog, many with one query, and workflows that were removed, because
-   * they may have returned. Sources that were deleted many days ago may be missing. While the catalog does not respond, their facts are enough, also those that another replica has read.
+   * they may have returned. Sources that were deleted more than eight days ago may be missing. While the catalog does not respond, their facts are enough, also
+   * those that another replica has read.
    */
   async find(ids: string[]): Promise<Map<string, Emitter>> {
     const wanted = [...new Set(ids)];

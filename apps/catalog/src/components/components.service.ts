@@ -116,7 +116,10 @@ export class ComponentsService {
 
 const notRegistered = (key: string): NotFound => new NotFound('registered component', key, 'GET /v1/registry lists them');
 
-/** Beside code, the URL is not validated: anything that is not a URL, or is a longer one, counts as absent. It is not encrypted, so it has no password. */
+/**
+ * Beside code, the URL is not validated: anything but a URL of at most 2048 characters counts as absent. The column is not encrypted, so user name and password
+ * are removed.
+ */
 function storedUrl({ component_url }: CodeSource): string | null {
   if (!isText(component_url) || component_url.length > MAX_URL_LENGTH || !URL.canParse(component_url)) return null;
   const url = new URL(component_url);

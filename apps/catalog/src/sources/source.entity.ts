@@ -152,7 +152,9 @@ export class SuspendedAccountRow {
   owner_id!: UserId;
 }
 
-/** A source that was deleted within the last days: a service may read its events before it has learnt that the source existed, and a repeated command must not create it again. */
+/**
+ * A source that was deleted in the last days. A service may read its events before the fact that it existed; a repeated command must not create it again.
+ */
 @Entity('deleted_source')
 export class DeletedSourceRow {
   @PrimaryColumn(BYTEWISE_TEXT)

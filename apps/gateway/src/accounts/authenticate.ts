@@ -16,9 +16,9 @@ const BEARER = /^bearer +(\S+) *$/i;
 const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:[/?]|$)/.test(routeOptions.url ?? url);
 
 /**
- * Returns a hook that responds below `/v1` with 401, or 403 if the account is suspended. It has two places: before anything else is checked, so that such a
- * caller does not learn which paths exist, and behind everything that a request waits for. There it does nothing unless the account has to be read again:
- * otherwise, a client that sends its body slowly could use a key, also to create another one, up to a minute after its revocation.
+ * Returns a hook that responds below `/v1` with 401, or 403 if the account is suspended. It runs twice: before anything else is checked, so that such a
+ * caller does not learn which paths exist, and after everything that a request waits for. The second time, it does nothing unless the account has to be read
+ * again. Without this second check, a client that sends its body slowly could use a revoked key for up to a minute, for example to create another one.
  */
 export function authentication(accounts: AccountsService): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   const guesses = new GuessDelay();

@@ -60,7 +60,7 @@ export class KeysController {
     operationId: 'deleteKey',
     summary: 'Revoke an API key',
     description:
-      'It stops working at once, also if it is the one that authenticates this request: a request whose body is still arriving returns 401. Live streams that it has opened end within 30 seconds, by default within 15.',
+      'It stops working at once, even if it authenticates this request. Other requests with this key whose bodies are still arriving return 401. Live streams that it has opened end within 30 seconds, by default within 15.',
   })
   @RespondsNoContent(204, 'The key has been revoked.')
   @Problems(404)

@@ -63,7 +63,7 @@ function unknownNames(
     .map((name) => ({ field: name.slice(0, 100), message: unknownField(name, known, kind) }));
 }
 
-/** A pipe for a body whose fields depend on each other: the service that checks it, too, would see it only if the id in the path is well-formed. */
+/** Validates fields that depend on each other. The service validates them, too, but a malformed id in the path would be reported first. */
 export const checkedBy = <T extends object>(check: (body: T) => void): PipeTransform<T, T> => ({
   transform: (body) => {
     check(body);

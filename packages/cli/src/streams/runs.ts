@@ -50,7 +50,7 @@ export async function runs(session: Session, text: string, { number = '20' }: { 
   session.list(data, [
     ['ID', (each) => each.id],
     ['STARTED', ({ started_at }) => time(started_at)],
-    // the name of a hook says more than that it was one
+    // which hook it was is more useful than `hook`
     ['TRIGGER', ({ trigger, method }) => (trigger === 'hook' ? method : trigger)],
     ['STATUS', ({ status }) => status],
     ['EMITTED', ({ emitted }) => emitted],

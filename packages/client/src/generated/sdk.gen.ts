@@ -872,7 +872,7 @@ export class Operations extends HeyApiClient {
     /**
      * Revoke an API key
      *
-     * It stops working at once, also if it is the one that authenticates this request: a request whose body is still arriving returns 401. Live streams that it has opened end within 30 seconds, by default within 15.
+     * It stops working at once, even if it authenticates this request. Other requests with this key whose bodies are still arriving return 401. Live streams that it has opened end within 30 seconds, by default within 15.
      */
     public deleteKey<ThrowOnError extends boolean = true>(options: Options<DeleteKeyData, ThrowOnError>): RequestResult<DeleteKeyResponses, DeleteKeyErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteKeyResponses, DeleteKeyErrors, ThrowOnError, 'data'>({
