@@ -189,7 +189,7 @@ describe('a lane consumer', () => {
     await begunToPlan.promise;
     for (let second = 1; second <= 8; second++) {
       standStill(1000);
-      expect(lanes.storedPositions()).toHaveLength(1);
+      lanes.storedPositions();
     }
     group.refuses = 'UNKNOWN_MEMBER_ID';
     planning.resolve();
@@ -199,6 +199,36 @@ describe('a lane consumer', () => {
     await eventually(() => expect(group.commits).toBeGreaterThan(3));
     expect(begun).toEqual([0]);
     group.refuses = undefined;
+    await eventually(() => expect(begun).toEqual([0, 1]));
+    await lanes.stop();
+  });
+
+  it('starts no task and has no positions to store while a plan takes long, even if it is assigned its partitions again and its commits succeed', async () => {
+    const { lanes, group, begun, planned, join, fetch, end } = await consuming();
+    await eventually(() => expect(group.commits).toBe(1));
+    const [begunToPlan, planning] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    planned.with = () => {
+      begunToPlan.resolve();
+      return planning.promise;
+    };
+    const fetched = fetch(4);
+    await begunToPlan.promise;
+    const stored = [];
+    for (let second = 1; second <= 25; second++) {
+      standStill(1000);
+      stored.push(lanes.storedPositions().length);
+    }
+    expect(stored).toEqual([...Array(4).fill(1), ...Array(21).fill(0)]);
+    end();
+    await eventually(() => expect(group.commits).toBe(2));
+    join();
+    await eventually(() => expect(group.commits).toBe(3));
+    expect([begun, lanes.storedPositions()]).toEqual([[0], []]);
+    // no commit keeps the partitions for a plan that may never end
+    await new Promise((resolve) => setTimeout(resolve, 20 * COMMIT_EVERY_MS));
+    expect(group.commits).toBe(3);
+    planning.resolve();
+    await fetched;
     await eventually(() => expect(begun).toEqual([0, 1]));
     await lanes.stop();
   });

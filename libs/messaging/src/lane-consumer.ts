@@ -38,8 +38,8 @@ const ASSIGNED_IN_MS = 2000;
 /** This many consecutive failed commits are worth a log line. */
 const MANY_FAILURES = 100;
 /**
- * A pause of the process, or a plan, after which the group may have removed the member, in ms: kafkajs sends no heartbeats meanwhile, and the last one may have
- * been some seconds before.
+ * In ms. If the process stands still or a plan takes longer than this, the group may have removed the member: kafkajs sends no heartbeats meanwhile, and the
+ * last one may be some seconds old.
  */
 const LONG_PAUSE_MS = SESSION_MS / 2;
 /** Records that the intake gets together; it may plan them in several parts. */
@@ -80,7 +80,7 @@ export class LaneConsumer {
   private taking = 0;
   /** The next pause of each partition whose records could not be planned, in ms. */
   private readonly pauses = new Map<string, number>();
-  /** Whether it has no work, and ticks once per second: less than a session, in which the process may have stood still. */
+  /** Whether it has no work, and ticks once per second, which is less than LONG_PAUSE_MS. */
   private isResting = false;
   private committing: Promise<void> = Promise.resolve();
   /** In progress, or waiting for the one before. */
@@ -287,13 +287,16 @@ export class LaneConsumer {
     }
   }
 
-  /** During a long call another process may get the partitions, and handle the records. Heartbeats would keep them, although this process may never continue. */
+  /**
+   * While a plan takes long, the group may assign the partitions to another process, which handles the records. Heartbeats during the plan would keep them
+   * here, even if the plan never ends.
+   */
   private async plan(records: LogRecord[]): Promise<Task[][]> {
-    const begunAt = performance.now();
+    this.membership.planning();
     try {
       return await this.options.plan(records);
     } finally {
-      if (performance.now() - begunAt > LONG_PAUSE_MS) this.membership.unconfirmed();
+      this.membership.planned();
     }
   }
 

@@ -75,6 +75,49 @@ describe('the membership of a consumer group', () => {
       false,
     ],
     [
+      'is not in doubt during a short plan',
+      (member) => {
+        member.planning();
+        member.tick(PAUSE_MS);
+      },
+      false,
+    ],
+    [
+      'stays in doubt during a long plan, whatever the group accepts and assigns',
+      (member) => {
+        member.planning();
+        member.tick(PAUSE_MS / 2);
+        member.tick(PAUSE_MS + 1);
+        member.confirmed(member.newestDoubt);
+        member.rebalancing();
+        member.assigned(member.newestDoubt);
+      },
+      true,
+    ],
+    [
+      'stays in doubt after a long plan, also after a commit that began during the plan',
+      (member) => {
+        member.planning();
+        member.tick(PAUSE_MS / 2);
+        member.tick(PAUSE_MS + 1);
+        const { newestDoubt } = member;
+        member.planned();
+        member.confirmed(newestDoubt);
+      },
+      true,
+    ],
+    [
+      'is certain after a commit that began after a long plan',
+      (member) => {
+        member.planning();
+        member.tick(PAUSE_MS / 2);
+        member.tick(PAUSE_MS + 1);
+        member.planned();
+        member.confirmed(member.newestDoubt);
+      },
+      false,
+    ],
+    [
       'stays in doubt if the next rebalance begins before the assignment is complete',
       (member) => {
         member.rebalancing();
@@ -118,8 +161,16 @@ describe('the membership of a consumer group', () => {
     expect(state.suspended).toBe(false);
   });
 
-  it('is certain after the next assignment and a commit, whatever has happened', () => {
-    const step = fc.constantFrom('tick', 'rebalancing', 'unconfirmed', 'left', 'confirmed', 'assigned');
+  it('is in doubt after a long plan that ends before the next tick', () => {
+    const { member, state } = membership();
+    member.planning();
+    now += PAUSE_MS + 1;
+    member.planned();
+    expect(state.suspended).toBe(true);
+  });
+
+  it('is certain after the end of a plan and the next assignment, whatever has happened', () => {
+    const step = fc.constantFrom('tick', 'planning', 'planned', 'rebalancing', 'unconfirmed', 'left', 'confirmed', 'assigned');
     fc.assert(
       fc.property(fc.array(fc.tuple(step, fc.nat(20_000), fc.nat(2))), (steps) => {
         const { member, state } = membership();
@@ -129,6 +180,7 @@ describe('the membership of a consumer group', () => {
           else if (name === 'confirmed' || name === 'assigned') member[name](member.newestDoubt - age);
           else member[name]();
         }
+        member.planned();
         member.assigned(member.newestDoubt);
         expect(state.suspended).toBe(false);
         member.close();

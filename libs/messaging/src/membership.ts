@@ -1,5 +1,5 @@
 /** Why the tasks are suspended. */
-type Doubt = 'rebalancing' | 'unconfirmed' | 'left';
+type Doubt = 'rebalancing' | 'unconfirmed' | 'planning' | 'left';
 
 /** How long a rebalance may delay tasks, which another process may have to run. */
 const REBALANCING_MS = 20_000;
@@ -13,13 +13,14 @@ export interface Suspendable {
  * Suspends the tasks while this process may not be the owner of its partitions:
  *
  *   member ──► rebalancing: the group is about to assign the partitions ───────► a new assignment, or 20 s
- *     ├──────► unconfirmed: there may have been no heartbeat for a session,
- *     │                     or the group has refused a commit ─────────────────► a new assignment, or a commit that succeeds
+ *     ├──────► unconfirmed: after a pause of half a session, or a plan as long,
+ *     │                     or because the group has refused a commit ─────────► a new assignment, or a commit that succeeds
+ *     ├──────► planning: there has been no heartbeat during a long plan ───────► the end of the plan, after which it is unconfirmed
  *     └──────► left: the process is about to join the group again ─────────────► a new assignment
  *
  * A process stands still when it is stopped (SIGSTOP) or when its event loop is blocked. It cannot know whether the group has given its partitions to another
  * process meanwhile, until the group responds to a request that it sent afterwards. So only an assignment or a commit that began after a doubt ends it: each
- * doubt has a number. A machine that is suspended, and a virtual machine that is paused, stop the clock, too: the process notices that only when the group
+ * doubt has a number. Neither ends `planning`: the next heartbeat follows the plan. A machine that is suspended, and a virtual machine that is paused, stop the clock, too: the process notices that only when the group
  * refuses a commit.
  */
 export class Membership {
@@ -28,8 +29,10 @@ export class Membership {
   private rebalance: NodeJS.Timeout | undefined;
   /** undefined until the consumer has started, which may take longer than any pause. */
   private tickedAt: number | undefined;
+  /** When the plan in progress began. */
+  private planningSince: number | undefined;
 
-  /** pauseMs: if the process stands still for longer, the group may have removed it. */
+  /** pauseMs: if the process stands still or plans for longer, the group may have removed it. */
   constructor(
     private readonly tasks: Suspendable,
     private readonly pauseMs: number,
@@ -52,11 +55,24 @@ export class Membership {
 
   /** Call it often. Returns how long the process has stood still, in ms, if that was so long that the group may have removed it. */
   tick(nowMs = performance.now()): number | undefined {
+    this.noticeLongPlan(nowMs);
     const stoodStillMs = nowMs - (this.tickedAt ?? nowMs);
     this.tickedAt = nowMs;
     if (stoodStillMs <= this.pauseMs) return undefined;
     this.doubt('unconfirmed');
     return stoodStillMs;
+  }
+
+  /** A plan begins: there is no heartbeat until `planned`. One is in progress at a time. */
+  planning(): void {
+    this.planningSince = performance.now();
+  }
+
+  planned(): void {
+    // no tick may have noticed it yet
+    this.noticeLongPlan(performance.now());
+    this.planningSince = undefined;
+    if (this.doubts.delete('planning')) this.doubt('unconfirmed');
   }
 
   rebalancing(): void {
@@ -92,6 +108,10 @@ export class Membership {
   close(): void {
     clearTimeout(this.rebalance);
     this.rebalance = undefined;
+  }
+
+  private noticeLongPlan(nowMs: number): void {
+    if (nowMs - (this.planningSince ?? nowMs) > this.pauseMs) this.doubt('planning');
   }
 
   private doubt(doubt: Doubt): void {
