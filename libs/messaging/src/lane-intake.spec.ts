@@ -668,13 +668,14 @@ describe('a lane intake that is closed', () => {
     expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 0, ended: [{ from: 1, to: 2 }] }]);
   });
 
-  it('releases tasks that wait for the end of a rebalance', async () => {
+  it('releases tasks that wait for the end of a rebalance, also of one that begins later', async () => {
     const { intake, dropped, end } = await begun();
     intake.suspend();
     end(0).succeed();
     end(1).succeed();
     await settle();
     intake.close();
+    intake.suspend();
     await intake.lanes.waitUntilBelow(1);
     expect(dropped).toEqual([2, 3]);
   });

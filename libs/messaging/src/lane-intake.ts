@@ -134,7 +134,8 @@ export class LaneIntake {
 
   /** Starts no task of a record. Tasks in progress continue, and so do tasks that are put into the lanes directly. */
   suspend(): void {
-    this.suspended ??= Promise.withResolvers();
+    // waiting tasks leave, whatever happens
+    if (!this.closed) this.suspended ??= Promise.withResolvers();
   }
 
   resume(): void {
@@ -149,6 +150,7 @@ export class LaneIntake {
   close(): void {
     this.closed = true;
     this.resume();
+    this.lanes.endPauses();
   }
 
   /** The group has assigned exactly these partitions to us; `assign` delivers their committed progress. */
@@ -398,10 +400,11 @@ export class LaneIntake {
     task.isOwn = () => begun || (!this.suspended && !this.closed && assigned.isDue(offset));
     const run = async (release: () => void) => {
       while (!begun && this.suspended) await this.suspended.promise;
-      // it has failed if it has begun
       if (this.closed) left = true;
-      if (begun && left) return;
-      if (!begun && (left || !assigned.isDue(offset))) return task.drop?.();
+      // a task that runs a second time has failed
+      if (begun) {
+        if (left) return;
+      } else if (left || !assigned.isDue(offset)) return task.drop?.();
       begun = true;
       try {
         await task.run(release);

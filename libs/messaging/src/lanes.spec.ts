@@ -205,6 +205,20 @@ describe('Lanes', () => {
     expect(running).toEqual(['b1']);
   });
 
+  it('retry a task that has failed at once when the pauses end', async () => {
+    const lanes = new Lanes({ concurrency: 1 });
+    let tries = 0;
+    const run = async () => {
+      tries += 1;
+      throw new Error('it fails');
+    };
+    lanes.push({ lane: 'a', run }, () => {});
+    await settle();
+    lanes.endPauses();
+    await settle();
+    expect(tries).toBe(2);
+  });
+
   it('retry a task that throws, and report each failure', async () => {
     const failures: unknown[] = [];
     const lanes = new Lanes({ concurrency: 1, onFailure: (error) => failures.push(error) });

@@ -71,6 +71,8 @@ export class Lanes {
   private readonly ready: Lane[] = [];
   private running = 0;
   private count = 0;
+  /** The pauses of failed tasks: each ends when its function is called. */
+  private readonly pauses = new Set<() => void>();
   private waiters: { below: number; resolve: () => void }[] = [];
 
   constructor(private readonly options: LanesOptions) {}
@@ -102,6 +104,11 @@ export class Lanes {
   /** Carries out work in its turn. Unlike a task, it is not retried: if it fails, its caller gets the error. */
   execute<T>(lane: string, work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => this.push({ lane, run: () => work().then(resolve, reject) }, () => {}));
+  }
+
+  /** Repeats at once the tasks that have failed. */
+  endPauses(): void {
+    for (const end of this.pauses) end();
   }
 
   /** Resolves when fewer than `below` tasks are outstanding. */
@@ -175,7 +182,7 @@ export class Lanes {
       } catch (error) {
         this.options.onFailure?.(error, lane.key);
         // a task in a lane is never dropped here: code that wants another outcome decides so inside `run`
-        await new Promise((resolve) => setTimeout(resolve, pause));
+        await this.pause(pause);
       }
     }
     lane.running = false;
@@ -183,6 +190,18 @@ export class Lanes {
     if (lane.group.tenant) lane.group.tenant.outstanding -= 1;
     task.ended();
     this.next(lane, isReleased);
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.pauses.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      this.pauses.add(end);
+    });
   }
 
   /** A task of the group does not count any more; the next lanes that wait for it are ready. */
