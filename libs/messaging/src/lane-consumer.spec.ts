@@ -23,13 +23,20 @@ const eventually = async (expected: () => void): Promise<void> => {
 };
 
 /** A consumer in a group that accepts or refuses its commits. Its tasks run one at a time, until the test ends them. */
-async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO_RESTORES } = {}) {
+async function consuming({
+  maxOutstanding = 100,
+  partitions = [0],
+  restores = NO_RESTORES,
+  drainMs = 100,
+  beforeFetch = (_: LaneConsumer) => {},
+} = {}) {
   const emitter = new EventEmitter();
   const group = { refuses: undefined as string | undefined, hangs: undefined as Promise<void> | undefined, commits: 0 };
   const begun: number[] = [];
+  const heartbeats = { sent: 0 };
   const ends: (() => void)[] = [];
   /** Called for the records that are planned. */
-  const planned = { with: (_: number[]): void | Promise<void> => {} };
+  const planned = { with: (_: number[]): void | Promise<void> => {}, most: Infinity };
   let run: ConsumerRunConfig = {};
   /** Whether kafkajs fetches nothing from partition 0. */
   let isPaused = false;
@@ -40,7 +47,10 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
     on: (name: string, listener: () => void) => emitter.on(name, listener),
     connect: async () => {},
     subscribe: async () => {},
-    run: async (config: ConsumerRunConfig) => void (run = config),
+    run: async (config: ConsumerRunConfig) => {
+      beforeFetch(lanes);
+      run = config;
+    },
     pause: () => void (isPaused = true),
     seek: () => void (isStale = true),
     disconnect: async () => {},
@@ -53,7 +63,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
   const admin = {
     fetchOffsets: async () => [{ topic: TOPIC, partitions: partitions.map((partition) => ({ partition, offset: '0', metadata: null })) }],
   };
-  const kafka = { watchedConsumer: () => consumer, drainMs: 100, withAdmin: async (work: (given: unknown) => unknown) => work(admin) };
+  const kafka = { watchedConsumer: () => consumer, drainMs, withAdmin: async (work: (given: unknown) => unknown) => work(admin) };
   const lanes = new LaneConsumer(kafka as unknown as KafkaClient, createLog('test', 'silent'), {
     group: 'test.group',
     topics: [TOPIC],
@@ -63,7 +73,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
     restores,
     plan: async (records) => {
       await planned.with(records.map(({ offset }) => offset));
-      return records.map(({ offset }) => [
+      return records.slice(0, planned.most).map(({ offset }) => [
         {
           lane: 'one',
           run: () => {
@@ -75,7 +85,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
     },
   });
   await lanes.start();
-  const join = () => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { [TOPIC]: partitions } } });
+  const join = (given = partitions) => emitter.emit('GROUP_JOIN', { payload: { memberAssignment: { [TOPIC]: given } } });
   join();
   const fetch = async (...offsets: number[]) => {
     isStale = false;
@@ -97,7 +107,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
     };
     const resolved: string[] = [];
     await run.eachBatch?.({
-      ...{ batch, heartbeat: async () => {}, isRunning: () => true, isStale: () => isStale },
+      ...{ batch, heartbeat: async () => void (heartbeats.sent += 1), isRunning: () => true, isStale: () => isStale },
       resolveOffset: (offset: string) => void resolved.push(offset),
       pause: () => {
         isPaused = true;
@@ -113,6 +123,7 @@ async function consuming({ maxOutstanding = 100, partitions = [0], restores = NO
     group,
     begun,
     planned,
+    heartbeats,
     join,
     fetch,
     isPaused: () => isPaused,
@@ -230,6 +241,71 @@ describe('a lane consumer', () => {
     planning.resolve();
     await fetched;
     await eventually(() => expect(begun).toEqual([0, 1]));
+    await lanes.stop();
+  });
+
+  it('sends a heartbeat after each plan, of all records of a fetch or of some, and none during one', async () => {
+    const { lanes, planned, heartbeats, fetch } = await consuming({ maxOutstanding: 10_000 });
+    const sent: number[] = [];
+    planned.with = async () => {
+      const before = heartbeats.sent;
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      expect(heartbeats.sent).toBe(before);
+      sent.push(before);
+    };
+    planned.most = 400;
+    await fetch(...Array.from({ length: 2000 }, (_, n) => n + 4));
+    expect(sent.length).toBeGreaterThan(4);
+    expect(new Set(sent).size).toBe(sent.length);
+    await lanes.stop();
+  });
+
+  it('leaves the waiting tasks when it stops, although a long plan ends during the stop and the group refuses its commits', async () => {
+    const drainMs = 5000;
+    const { lanes, group, begun, planned, fetch, end } = await consuming({ drainMs });
+    const [begunToPlan, planning] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    planned.with = () => {
+      begunToPlan.resolve();
+      return planning.promise;
+    };
+    const fetched = fetch(4);
+    await begunToPlan.promise;
+    standStill(8000);
+    group.refuses = 'UNKNOWN_MEMBER_ID';
+    const start = Date.now();
+    const stopped = lanes.stop();
+    planning.resolve();
+    await fetched;
+    end();
+    await stopped;
+    expect(Date.now() - start).toBeLessThan(drainMs / 2);
+    expect(begun).toEqual([0]);
+  });
+
+  it('does not wake the process for commits without partitions, although it stood still for long', async () => {
+    const { lanes, join, end } = await consuming();
+    end();
+    join([]);
+    const pauses = jest.spyOn(globalThis, 'setTimeout');
+    const ticks = () => pauses.mock.calls.filter(([, ms]) => ms === COMMIT_EVERY_MS).length;
+    standStill(15_000);
+    let [seen, unchanged] = [0, 0];
+    await eventually(() => {
+      unchanged = ticks() === seen ? unchanged + 1 : 0;
+      seen = ticks();
+      expect(unchanged).toBe(10);
+    });
+    await lanes.stop();
+  });
+
+  it('is not in doubt about its partitions because it starts slowly', async () => {
+    const { lanes } = await consuming({
+      beforeFetch: (starting) => {
+        starting.storedPositions();
+        standStill(15_000);
+      },
+    });
+    expect(lanes.storedPositions()).toHaveLength(1);
     await lanes.stop();
   });
 

@@ -177,6 +177,7 @@ export class LaneConsumer {
       eachBatchAutoResolve: false,
       eachBatch: withEmptyBatches((payload) => this.eachBatch(payload)),
     });
+    this.membership.started();
     this.stopResting = eachSecond(() => {
       if (this.isResting) this.tickAndSchedule();
     });
@@ -326,6 +327,8 @@ export class LaneConsumer {
     for (let start = 0; start < batch.messages.length; start += CHUNK) {
       const chunk = batch.messages.slice(start, start + CHUNK);
       for (;;) {
+        // the plan before was progress: several short ones must not be like a long one
+        await heartbeat();
         while (!this.intake.hasCapacity && !isTurnOver()) {
           await sleep(LOOK_MS);
           await heartbeat();
@@ -409,7 +412,11 @@ export class LaneConsumer {
     const { databaseMs } = this.restores;
     const { isUnconfirmed, newestDoubt } = this.membership;
     const uncommitted = this.intake.uncommitted(databaseMs, isUnconfirmed);
-    if (uncommitted.length === 0) return;
+    if (uncommitted.length === 0) {
+      // another process cannot have got partitions of a member that has none
+      if (this.intake.isAssigned && this.intake.assigned === 0) this.membership.confirmed(newestDoubt);
+      return;
+    }
     try {
       await this.consumer.commitOffsets(
         uncommitted.map((progress) => ({

@@ -9,7 +9,7 @@ function membership() {
   const state = { suspended: false };
   const tasks = { suspend: () => void (state.suspended = true), resume: () => void (state.suspended = false) };
   const member = new Membership(tasks, PAUSE_MS);
-  member.tick();
+  member.started();
   return { member, state };
 }
 
@@ -133,9 +133,11 @@ describe('the membership of a consumer group', () => {
     expect(state.suspended).toBe(suspended);
   });
 
-  it('is certain when the first tick comes late, because the consumer starts slowly', () => {
+  it('is certain when the consumer has started slowly, although it was looked at before', () => {
     const member = new Membership({ suspend() {}, resume() {} }, PAUSE_MS);
+    member.tick();
     now += 60_000;
+    member.started();
     expect([member.tick(), member.isCertain]).toEqual([undefined, true]);
     now += PAUSE_MS + 1;
     expect([member.tick(), member.isCertain]).toEqual([PAUSE_MS + 1, false]);

@@ -53,10 +53,16 @@ export class Membership {
     return this.doubts.size === 0;
   }
 
+  /** The consumer has started. */
+  started(): void {
+    this.tickedAt = performance.now();
+  }
+
   /** Call it often. Returns how long the process has stood still, in ms, if that was so long that the group may have removed it. */
   tick(nowMs = performance.now()): number | undefined {
     this.noticeLongPlan(nowMs);
-    const stoodStillMs = nowMs - (this.tickedAt ?? nowMs);
+    if (this.tickedAt === undefined) return undefined;
+    const stoodStillMs = nowMs - this.tickedAt;
     this.tickedAt = nowMs;
     if (stoodStillMs <= this.pauseMs) return undefined;
     this.doubt('unconfirmed');
