@@ -44,6 +44,15 @@ it.each([
 });
 
 it.each([
+  // of the first address; those of connections to several addresses have no system call together
+  ['EMFILE', 'connect', true],
+  ['EISDIR', 'read', false],
+])('a failure with several causes is transient if one of them is: %s %s', (code, syscall, isIt) => {
+  const causes = [withCode('42P01'), Object.assign(withCode(code), { syscall })];
+  expect(isTransient(Object.assign(new AggregateError(causes), { code }))).toBe(isIt);
+});
+
+it.each([
   ['open', 'EMFILE'],
   ['read', 'EISDIR'],
   ['listen', 'EADDRNOTAVAIL'],

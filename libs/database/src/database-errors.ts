@@ -27,6 +27,8 @@ const LOST_CONNECTION =
 
 /** Whether a retry can help: the server is down or restarting, refuses the login, its disk is full, or two transactions conflicted. */
 export function isTransient(error: unknown): boolean {
+  // of a connection to a host with several addresses: one for each
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.some(isTransient);
   const code = codeOf(error);
   const message = error instanceof Error ? error.message : '';
   const { syscall = '' } = (error ?? {}) as { syscall?: string };
