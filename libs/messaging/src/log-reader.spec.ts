@@ -102,6 +102,35 @@ it('reads on demand only the partitions of its ranges, and continues with the fi
   expect(calls).toEqual([{ fromBeginning: true }, { paused: [0] }, { partition: 1, offset: '5' }, { paused: [1] }]);
 });
 
+it('ends when retention has deleted the rest of a range, even if no record follows', async () => {
+  const joined = new EventEmitter();
+  const fetched: number[] = [];
+  const consumer = {
+    ...{ events: { GROUP_JOIN: 'join' }, on: joined.on.bind(joined), connect: async () => {}, disconnect: async () => {} },
+    ...{ subscribe: async () => {}, seek: () => {}, pause: () => {} },
+    run: async ({ eachBatch }: ConsumerRunConfig) => {
+      for (const fetchedOffset of [6, 7]) {
+        fetched.push(fetchedOffset);
+        const batch = {
+          partition: 0,
+          messages: [],
+          rawMessages: [],
+          messagesWithinOffset: [],
+          fetchedOffset: `${fetchedOffset}`,
+          lastOffset: () => '6',
+        };
+        await eachBatch!({ batch, heartbeat: async () => {} } as unknown as EachBatchPayload);
+      }
+    },
+  };
+  const kafka = { consumer: () => consumer, withAdmin: async () => {} } as unknown as KafkaClient;
+  const taken: unknown[] = [];
+  const reader = new LogReader(kafka, { warn: () => {} } as never);
+  const range = new Map([[0, { from: 5, to: 7 }]]);
+  await reader.read('routing', 'events', range, (...records) => taken.push(records) > 0, { withinMs: 1000 });
+  expect([fetched, taken]).toEqual([[6, 7], []]);
+});
+
 describe('a step of work in spare time', () => {
   /** The share of the time in which the event loop does other work. */
   let busy: number;

@@ -6,7 +6,7 @@ import { LOG, type Log } from '#observability';
 import { deleteGroups } from './consumer-life.js';
 import { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-groups.js';
-import { hasNoRecords } from './log-continuity.js';
+import { fetchedOf, hasNoRecords } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
 import { clockAfter } from './watermark.js';
 
@@ -159,22 +159,30 @@ class Reading {
     const { partition } = batch;
     const range = this.open.get(partition);
     if (!range) return this.pause(partition);
-    if (hasNoRecords(batch)) return;
+    if (hasNoRecords(batch)) return this.skipDeleted(batch, range);
     const records = this.recordsOf(batch, range);
     try {
       const more = records.length === 0 || (await this.take(partition, records));
       range.from = Math.max(range.from, Number(batch.lastOffset()) + 1);
-      if (!more || range.from >= range.to) {
-        this.open.delete(partition);
-        this.pause(partition);
-      }
-      if (this.isComplete) return this.done.resolve();
+      if (!more || range.from >= range.to) this.end(partition);
+      if (this.isComplete) return;
     } catch (error) {
       this.done.reject(error);
       this.pause(partition);
     }
     await this.spare.next();
     await heartbeat();
+  }
+
+  /** Retention may have deleted the rest of the range: kafkajs continues behind it, where there may be no records yet. */
+  private skipDeleted(batch: Batch, { to }: LogRange): void {
+    if (fetchedOf(batch).fetchedOffset >= to) this.end(batch.partition);
+  }
+
+  private end(partition: number): void {
+    this.open.delete(partition);
+    this.pause(partition);
+    if (this.isComplete) this.done.resolve();
   }
 
   /** The records of the range. The clock follows all of them. */
