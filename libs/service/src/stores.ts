@@ -112,17 +112,20 @@ const REPORT_EVERY_MS = 10_000;
 /** A store that accepts the login and then hangs keeps a check waiting, perhaps without end. The time limit of connections is not longer. */
 const PATIENCE_MS = 10_000;
 
-/** Waits, and logs the reason after three seconds and then every ten. Throws CannotStart at the deadline, or up to ten seconds later if a check hangs. */
+/** Waits, and logs the reason after three seconds and then every ten. Throws CannotStart at the deadline, also if a check hangs. */
 export async function waitFor({ name, deadline, log, check }: WaitOptions): Promise<void> {
   let reportAt = Date.now() + REPORT_AFTER_MS;
   let checking: Promise<string | undefined> | undefined;
   const late = new Error(`no response within ${PATIENCE_MS / 1000} s`);
+  let reason: string | undefined = 'no response';
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
-    // one that hangs is not repeated: it would happen twice
+    // a check that hangs is not started a second time
     checking ??= check().finally(() => (checking = undefined));
-    const reason = await within(PATIENCE_MS, checking, () => late).catch((error: unknown) => {
+    const ms = Math.min(PATIENCE_MS, Math.max(deadline - Date.now(), 1));
+    reason = await within(ms, checking, () => late).catch((error: unknown) => {
       if (error !== late) throw error;
-      return late.message;
+      // if the deadline comes first, the reason before says more
+      return ms < PATIENCE_MS ? reason : late.message;
     });
     if (reason === undefined) return;
     const now = Date.now();

@@ -40,12 +40,13 @@ it('rejects at once when waiting does not help', async () => {
   await expect(settled(waitFor({ name: 'Kafka', deadline: Date.now() + 10_000, log, check }))).rejects.toThrow('wrong password');
 });
 
-it('waits no longer than until the deadline for a check that hangs, and repeats it only when it has ended', async () => {
+it('gives up at the deadline although a check hangs, and repeats a check only when it has ended', async () => {
   lines.length = 0;
+  const deadline = Date.now() + 25_000;
   const hanging = Promise.withResolvers<string>();
   let checks = 0;
   const waiting = waitFor({
-    ...{ name: 'PostgreSQL', deadline: Date.now() + 25_000, log },
+    ...{ name: 'PostgreSQL', deadline, log },
     check: () => (++checks === 2 ? Promise.resolve('away') : hanging.promise),
   });
   const failed = expect(settled(waiting)).rejects.toThrow(new CannotStart('gave up waiting for PostgreSQL: no response within 10 s'));
@@ -55,4 +56,14 @@ it('waits no longer than until the deadline for a check that hangs, and repeats 
   hanging.promise = new Promise(() => {});
   await failed;
   expect(checks).toBe(3);
+  expect(Date.now()).toBeLessThan(deadline + 1000);
+});
+
+it('gives up with the last reason if the next check ends after the deadline', async () => {
+  const deadline = Date.now() + 5000;
+  let checks = 0;
+  const check = () => (++checks === 1 ? Promise.resolve('away') : new Promise<string>(() => {}));
+  const waiting = settled(waitFor({ name: 'Kafka', deadline, log, check }));
+  await expect(waiting).rejects.toThrow(new CannotStart('gave up waiting for Kafka: away'));
+  expect(Date.now()).toBeLessThan(deadline + 1000);
 });
