@@ -161,8 +161,8 @@ const esModules = {
   },
 };
 
-/** Modules of libraries that have an effect when they are imported: three change kafkajs, one begins a metric at 0. */
-const WITH_EFFECT = ['kafkajs-connections.js', 'kafkajs-groups.js', 'kafkajs-encoding.js', 'connection-limits.js'];
+/** Modules of libraries that have an effect when they are imported: some change kafkajs, one begins a metric at 0. */
+const WITH_EFFECT = /^(kafkajs-.*|connection-limits)\.js$/;
 const LIBRARIES = inRoot('dist', 'libs');
 
 /**
@@ -175,7 +175,7 @@ const librariesInParts = {
     onResolve({ filter: /^[#.]/ }, async ({ path, pluginData, ...importer }) => {
       if (pluginData === librariesInParts || importer.importer.includes('node_modules')) return undefined;
       const found = await resolve(path, { ...importer, pluginData: librariesInParts });
-      return found.path.startsWith(LIBRARIES) && !WITH_EFFECT.includes(basename(found.path)) ? { ...found, sideEffects: false } : found;
+      return found.path.startsWith(LIBRARIES) && !WITH_EFFECT.test(basename(found.path)) ? { ...found, sideEffects: false } : found;
     });
   },
 };

@@ -80,7 +80,7 @@ const { scheduleCheckPendingRequests, waitForPendingRequests, destroy } = queue;
 
 /** The connected clients, and when each last requested metadata because a broker was late; as from performance.now(). */
 const connected = new Map<Cluster, number>();
-/** The connections of clients that have been disconnected, and not connected again. */
+/** The connections of clients that have been disconnected, and not connected again: a pool does not know its client. */
 const disconnected = new WeakSet<BrokerPool>();
 /** The queues of open connections. */
 const open = new Set<RequestQueue>();
@@ -144,9 +144,9 @@ queue.destroy = function (this: RequestQueue): void {
 };
 
 /**
- * Before kafkajs 2.2.4 closes a connection, it waits for the response to a fetch, although its consumer has stopped, or the cluster has lost the broker; and for
- * the responses of a broker that the cluster has lost, before it uses the new metadata. With this, these requests fail: the consumer waits for each fetch
- * before it continues with the other brokers.
+ * Before kafkajs 2.2.4 closes a connection, it waits for the response to a fetch, even if the consumer has stopped or the cluster has lost the broker. Before
+ * it uses new metadata, it waits for all responses of a lost broker. With this, these requests fail. The consumer would otherwise wait for each fetch before it
+ * continues with the other brokers.
  */
 queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
   const isFetching = [...this.pending, ...this.inflight.values()].every(({ entry }) => entry.apiName === 'Fetch');
@@ -169,7 +169,7 @@ function look(): void {
     if (wasSetBack) waitAgain(each, now);
     endLateRequests(each, now);
   }
-  for (const each of connected.keys()) askOthers(each);
+  for (const [client, askedAt] of connected) askOthers(client, askedAt);
 }
 
 /** The clock was set back: until it has caught up, no request of the connection would be late, and those that wait for a quota would not be sent. */
@@ -205,10 +205,10 @@ const GREETINGS: ReadonlySet<string> = new Set(['ApiVersions', 'SaslHandshake', 
 /** Between two requests for metadata while a broker is late, in ms. */
 const PAUSE_MS = 3000;
 
-function askOthers(client: Cluster): void {
+function askOthers(client: Cluster, askedAt: number): void {
   const brokers = Object.values(client.brokerPool.brokers);
   const now = performance.now();
-  if (brokers.length < 2 || now - (connected.get(client) ?? 0) < PAUSE_MS || !brokers.some(isLate)) return;
+  if (brokers.length < 2 || now - askedAt < PAUSE_MS || !brokers.some(isLate)) return;
   connected.set(client, now);
   // not as kafkajs itself does: it would wait for a request for metadata in progress, which the late broker may have
   void client.brokerPool.refreshMetadata([...client.targetTopics]).catch(() => {});

@@ -1,4 +1,4 @@
-/** Modules of kafkajs without types: the modules `kafkajs-….ts` declare the parts that they use of them. */
+/** Modules of kafkajs without types: `kafkajs-*.ts` declare the parts that they use. */
 declare module 'kafkajs/src/*' {
   const exports: unknown;
   export default exports;

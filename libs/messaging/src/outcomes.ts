@@ -12,7 +12,7 @@ const handled = counter('records_handled_total', 'Records that a handler has fin
 /** The number of attempts for a record whose handler throws an error that is not transient. */
 const MAX_TRIES = 4;
 
-/** Makes a lane repeat a task. It has been logged. */
+/** Thrown so that the lane repeats the task. The reason has been logged. */
 export class Repeat extends Error {}
 
 /**
@@ -23,7 +23,10 @@ export class Repeat extends Error {}
 export class Outcomes {
   constructor(private readonly options: TransportOptions) {}
 
-  /** The work of a task. It resolves when the record is finished. Throws Repeat, or the error of Kafka if it is unavailable for the dead letter. */
+  /**
+   * The work of a task. It resolves when the record is finished. Throws Repeat, or the error of Kafka if it is unavailable for the dead letter: then the next
+   * call runs the handler again.
+   */
   work(record: LogRecord, handle: () => Promise<unknown>): () => Promise<void> {
     let tries = 1;
     return async () => {
