@@ -20,8 +20,8 @@ export interface Suspendable {
  *
  * A process stands still when it is stopped (SIGSTOP) or when its event loop is blocked. It cannot know whether the group has given its partitions to another
  * process meanwhile, until the group responds to a request that it sent afterwards. So only an assignment or a commit that began after a doubt ends it: each
- * doubt has a number. Neither ends `planning`: the next heartbeat follows the plan. A machine that is suspended, and a virtual machine that is paused, stop the clock, too: the process notices that only when the group
- * refuses a commit.
+ * doubt has a number. Neither ends `planning`: the next heartbeat follows the plan. A machine that is suspended, and a virtual machine that is paused, stop the
+ * clock, too: the process notices that only when the group refuses a commit.
  */
 export class Membership {
   private readonly doubts = new Map<Doubt, number>();
