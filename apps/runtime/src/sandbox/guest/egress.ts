@@ -67,7 +67,7 @@ function connectThrough(socket: Internals, target: Target, dialProxy: (raw: Sock
   raw.once('error', ({ code = 'ECONNRESET' }: NodeJS.ErrnoException) => {
     if (code === 'EMFILE') fail(failed(code, 'too many open files (are connections not closed?)'));
     // The proxy does not wait for the requests of all connections that it refuses
-    else if (code === 'EPIPE') fail(failed('EMFILE', 'the egress proxy refused the connection (too many connections?)'));
+    else if (code === 'EPIPE') fail(failed('EMFILE', 'too many connections'));
     else fail(failed(code === 'ENOENT' ? 'ENETUNREACH' : code, 'the egress proxy cannot be reached'));
   });
   raw.once('end', onEnd);
