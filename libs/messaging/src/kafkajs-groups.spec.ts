@@ -114,7 +114,7 @@ describe('a fetch of a kafkajs consumer', () => {
     expect(one.maxWaitTime).toBe(4000);
   });
 
-  it('ends when the consumer stops', async () => {
+  it('returns no batches, instead of waiting for a response, when the consumer stops', async () => {
     const one = member();
     const fetched = [one.fetch(1), one.fetch(2)];
     await runners.stop.call(Object.assign(Object.create(runners), { running: false, consumerGroup: one }));

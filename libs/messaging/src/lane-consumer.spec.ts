@@ -116,6 +116,20 @@ async function consuming({
     } as unknown as EachBatchPayload);
     return resolved;
   };
+  /** Fetches records, and resolves when their plan, which waits, has begun. The returned function ends the plan, and resolves when they are taken. */
+  const beginPlan = async (...offsets: number[]) => {
+    const [begunToPlan, planning] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    planned.with = () => {
+      begunToPlan.resolve();
+      return planning.promise;
+    };
+    const fetched = fetch(...offsets);
+    await begunToPlan.promise;
+    return async () => {
+      planning.resolve();
+      await fetched;
+    };
+  };
   await fetch(0, 1, 2, 3);
   await eventually(() => expect(begun).toEqual([0]));
   return {
@@ -126,6 +140,7 @@ async function consuming({
     heartbeats,
     join,
     fetch,
+    beginPlan,
     isPaused: () => isPaused,
     emit: (name: string, payload: object) => emitter.emit(name, { payload }),
     end: () => ends.shift()?.(),
@@ -189,22 +204,15 @@ describe('a lane consumer', () => {
   });
 
   it('starts no task after a plan that took long, in which the process did not stand still, until the group accepts a commit', async () => {
-    const { lanes, group, begun, planned, fetch, end } = await consuming();
+    const { lanes, group, begun, beginPlan, end } = await consuming();
     await eventually(() => expect(group.commits).toBe(1));
-    const [begunToPlan, planning] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    planned.with = () => {
-      begunToPlan.resolve();
-      return planning.promise;
-    };
-    const fetched = fetch(4);
-    await begunToPlan.promise;
+    const endPlan = await beginPlan(4);
     for (let second = 1; second <= 8; second++) {
       standStill(1000);
       lanes.storedPositions();
     }
     group.refuses = 'UNKNOWN_MEMBER_ID';
-    planning.resolve();
-    await fetched;
+    await endPlan();
     expect(lanes.storedPositions()).toEqual([]);
     end();
     await eventually(() => expect(group.commits).toBeGreaterThan(3));
@@ -215,15 +223,9 @@ describe('a lane consumer', () => {
   });
 
   it('starts no task and has no positions to store while a plan takes long, even if it is assigned its partitions again and its commits succeed', async () => {
-    const { lanes, group, begun, planned, join, fetch, end } = await consuming();
+    const { lanes, group, begun, join, beginPlan, end } = await consuming();
     await eventually(() => expect(group.commits).toBe(1));
-    const [begunToPlan, planning] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    planned.with = () => {
-      begunToPlan.resolve();
-      return planning.promise;
-    };
-    const fetched = fetch(4);
-    await begunToPlan.promise;
+    const endPlan = await beginPlan(4);
     const stored = [];
     for (let second = 1; second <= 25; second++) {
       standStill(1000);
@@ -238,8 +240,7 @@ describe('a lane consumer', () => {
     // no commit keeps the partitions for a plan that may never end
     await new Promise((resolve) => setTimeout(resolve, 20 * COMMIT_EVERY_MS));
     expect(group.commits).toBe(3);
-    planning.resolve();
-    await fetched;
+    await endPlan();
     await eventually(() => expect(begun).toEqual([0, 1]));
     await lanes.stop();
   });
@@ -262,20 +263,13 @@ describe('a lane consumer', () => {
 
   it('leaves the waiting tasks when it stops, although a long plan ends during the stop and the group refuses its commits', async () => {
     const drainMs = 5000;
-    const { lanes, group, begun, planned, fetch, end } = await consuming({ drainMs });
-    const [begunToPlan, planning] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    planned.with = () => {
-      begunToPlan.resolve();
-      return planning.promise;
-    };
-    const fetched = fetch(4);
-    await begunToPlan.promise;
+    const { lanes, group, begun, beginPlan, end } = await consuming({ drainMs });
+    const endPlan = await beginPlan(4);
     standStill(8000);
     group.refuses = 'UNKNOWN_MEMBER_ID';
     const start = Date.now();
     const stopped = lanes.stop();
-    planning.resolve();
-    await fetched;
+    await endPlan();
     end();
     await stopped;
     expect(Date.now() - start).toBeLessThan(drainMs / 2);

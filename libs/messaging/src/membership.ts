@@ -58,7 +58,7 @@ export class Membership {
     this.tickedAt = performance.now();
   }
 
-  /** Call it often. Returns how long the process has stood still, in ms, if that was so long that the group may have removed it. */
+  /** Call it often. Returns how long the process stood still, in ms, if the group may have removed it meanwhile. */
   tick(nowMs = performance.now()): number | undefined {
     this.noticeLongPlan(nowMs);
     if (this.tickedAt === undefined) return undefined;
@@ -69,7 +69,7 @@ export class Membership {
     return stoodStillMs;
   }
 
-  /** A plan begins: there is no heartbeat until `planned`. One is in progress at a time. */
+  /** A plan begins. No heartbeat is sent until `planned` is called. Only one plan is in progress at a time. */
   planning(): void {
     this.planningSince = performance.now();
   }

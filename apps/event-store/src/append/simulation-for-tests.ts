@@ -14,8 +14,8 @@ import type { Operation } from './replay.js';
 /*
  * Two processes of the store over one log and one database, and everything that can happen between any two statements:
  * a process dies, a connection breaks before or after the commit, the group reassigns the partitions and one of the processes learns of it late, a fetch
-  returns records from before a seek, a partition loses its log and begins another one, the clock of a broker is ahead for some time. After each commit, the store must equal what the model computes
-  from the records up to the position; at the end, from all records.
+ * returns records from before a seek, a partition loses its log and begins another one, the clock of a broker is ahead for some time. After each commit,
+ * the store must equal what the model computes from the records up to the position; at the end, from all records.
  */
 
 const MOMENTS = 800;

@@ -71,7 +71,7 @@ export class LiveHub {
     this.positions.set(partition, { offset: 0, clock: 0 });
   }
 
-  /** Discards the positions when the log is no longer read. What a reader still adds to them is discarded, too. */
+  /** Discards the positions when the log is no longer read, together with those that a reader still adds. */
   reset(): void {
     this.positions = new Map();
   }

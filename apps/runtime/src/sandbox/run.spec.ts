@@ -1237,7 +1237,7 @@ describe('running a component', () => {
     expect(events(await run('this.$emit(typeof globalThis.secret)', { accountId: 'u_b' }))).toEqual(['undefined']);
   });
 
-  it('knows the memory of its process', async () => {
+  it('returns the memory of its process by process.memoryUsage()', async () => {
     const [{ rss, ...usage }, only] = events(
       await run('globalThis.kept = Buffer.alloc(20e6, 1); this.$emit(process.memoryUsage()); this.$emit(process.memoryUsage.rss())', {
         accountId: 'u_memory',

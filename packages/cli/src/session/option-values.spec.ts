@@ -19,7 +19,7 @@ it('keeps numbers as they are written, and drops a byte order mark', async () =>
   rmSync(folder, { recursive: true });
 });
 
-it('accepts integers in a range', () => {
+it('accepts an option that is an integer in its range, and refuses other values', () => {
   expect([numberOption('-n', '1', 1, 100), numberOption('-n', '100', 1, 100)]).toEqual([1, 100]);
   for (const text of ['0', '101', '1.5', 'many', ''])
     expect(() => numberOption('-n', text, 1, 100)).toThrow(`-n must be an integer from 1 to 100, not ${text}`);
