@@ -107,10 +107,19 @@ describe('the waiting emits of an account', () => {
   it('are counted until they are emitted, or deleted with their source', async () => {
     await add('a');
     await add('b');
-    expect(await has('waiting_emit')).toEqual([2, 2 * (ROW + LARGE)]);
+    expect(await has('waiting_emit')).toEqual([2, 2 * (ROW + '{}'.length + LARGE)]);
     await emits.release([{ emitter_id: source, emit_id: `a ${owner}` }], []);
-    expect(await has('waiting_emit')).toEqual([1, ROW + LARGE]);
+    expect(await has('waiting_emit')).toEqual([1, ROW + '{}'.length + LARGE]);
     await fresh.database.transaction((transaction) => emits.deleteOfSource(transaction, source));
+    expect(await has('waiting_emit')).toEqual([0, 0]);
+  });
+
+  it('are counted with their headers', async () => {
+    const headers = { 'sluice-summary': 'x'.repeat(LARGE) };
+    const emit = { emit_id: `a ${owner}`, due_at_ms: 0, record: { key: source, headers, value: Buffer.from('1') } };
+    await fresh.database.transaction((transaction) => emits.add(transaction, { source_id: source, owner_id: owner }, [emit]));
+    expect(await has('waiting_emit')).toEqual([1, ROW + JSON.stringify(headers).length + 1]);
+    await emits.release([{ emitter_id: source, emit_id: emit.emit_id }], []);
     expect(await has('waiting_emit')).toEqual([0, 0]);
   });
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { schemaOf } from '#database';
 import { freshDatabase, type FreshDatabase } from '#testing';
-import { countRows, WaitingEntriesRepository, waitingSchema } from './waiting-entries.js';
+import { countRows, countRowsAnew, WaitingEntriesRepository, waitingSchema } from './waiting-entries.js';
 
 /** The size of a row without its data. */
 const ROW = 512;
@@ -42,4 +42,20 @@ it('counting leaves one entry for each holder, and none for a holder without row
   await counts();
   const { rows } = await fresh.database.query('SELECT holder, rows FROM waiting_entry');
   expect(rows).toEqual([{ holder: 'a', rows: 3 }]);
+});
+
+it('rows that are counted by another size from now on leave nothing when they are deleted', async () => {
+  await fresh.database.query('TRUNCATE parcel');
+  await fresh.database.query("INSERT INTO parcel VALUES ('a', '1')");
+  await fresh.database.query('ALTER TABLE parcel ADD COLUMN bytes integer');
+  await fresh.database.query(
+    countRowsAnew({ table: 'parcel', holder: 'owner', bytes: (row) => `coalesce(${row}bytes, octet_length(${row}data))` }),
+  );
+  await fresh.database.query("INSERT INTO parcel VALUES ('a', '1', 10)");
+  expect(await counts()).toEqual({ A: [2, 11] });
+  await fresh.database.query('UPDATE parcel SET bytes = 12 WHERE bytes = 10');
+  expect(await counts()).toEqual({ A: [2, 13] });
+  await fresh.database.query('DELETE FROM parcel');
+  await counts();
+  expect(await counts()).toEqual({});
 });

@@ -51,38 +51,56 @@ export interface CountedTable {
 /** Of a row beside its data: its other columns, and its entries in indexes. */
 const ROW_BYTES = 512;
 
+const sizeOf = ({ bytes }: CountedTable, row: string): string => `(${ROW_BYTES} + ${bytes(row)})`;
+
+/** SQL that adds what the rows of `rows` have, with this sign. */
+const entriesOf = (counted: CountedTable, sign: '' | '-', rows: string): string =>
+  `INSERT INTO waiting_entry (table_name, holder, rows, bytes)
+   SELECT '${counted.table}', ${counted.holder}, ${sign}count(*), ${sign}sum${sizeOf(counted, '')} FROM ${rows} GROUP BY ${counted.holder}`;
+
 /**
  * SQL for a migration: counts the rows that a table has, and from then on each statement that adds, changes or deletes some. Triggers, because a count that each
  * statement had to remember would soon be wrong: deliveries alone are written by eleven statements. A trigger only adds an entry, so statements never
  * wait for each other.
  */
-export function countRows({ table, holder, bytes }: CountedTable): string {
-  const size = (row: string): string => `(${ROW_BYTES} + ${bytes(row)})`;
-  const added = (sign: '' | '-', rows: string): string =>
-    `INSERT INTO waiting_entry (table_name, holder, rows, bytes) SELECT '${table}', ${holder}, ${sign}count(*), ${sign}sum${size('')} FROM ${rows} GROUP BY ${holder}`;
+export function countRows(counted: CountedTable): string {
+  const { table } = counted;
   return `
-    CREATE FUNCTION count_${table}() RETURNS trigger LANGUAGE plpgsql AS $count$
+    ${countingFunction(counted)}
+    CREATE TRIGGER count_added AFTER INSERT ON ${table} REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
+    CREATE TRIGGER count_deleted AFTER DELETE ON ${table} REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
+    ${changeTrigger(counted)}
+    CREATE TRIGGER count_truncated AFTER TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
+    ${entriesOf(counted, '', table)};`;
+}
+
+/** SQL for a migration: counts a counted table by another size from now on. Its present rows must have the same size by both. */
+export const countRowsAnew = (counted: CountedTable): string => `
+    ${countingFunction(counted)}
+    DROP TRIGGER count_changed ON ${counted.table};
+    ${changeTrigger(counted)}`;
+
+const countingFunction = (counted: CountedTable): string => `
+    CREATE OR REPLACE FUNCTION count_${counted.table}() RETURNS trigger LANGUAGE plpgsql AS $count$
     BEGIN
       CASE TG_OP
         WHEN 'INSERT' THEN
-          ${added('', 'changed')};
+          ${entriesOf(counted, '', 'changed')};
         WHEN 'DELETE' THEN
-          ${added('-', 'changed')};
+          ${entriesOf(counted, '-', 'changed')};
         WHEN 'UPDATE' THEN
           INSERT INTO waiting_entry (table_name, holder, rows, bytes)
-          SELECT '${table}', ${holder}, 0, ${size('NEW.')} - ${size('OLD.')} FROM (SELECT NEW.*) AS changed;
+          SELECT '${counted.table}', ${counted.holder}, 0, ${sizeOf(counted, 'NEW.')} - ${sizeOf(counted, 'OLD.')} FROM (SELECT NEW.*) AS changed;
         WHEN 'TRUNCATE' THEN
-          DELETE FROM waiting_entry WHERE table_name = '${table}';
+          DELETE FROM waiting_entry WHERE table_name = '${counted.table}';
       END CASE;
       RETURN NULL;
-    END $count$;
-    CREATE TRIGGER count_added AFTER INSERT ON ${table} REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
-    CREATE TRIGGER count_deleted AFTER DELETE ON ${table} REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
-    -- for each row: most updates change no size, and these cost a comparison
-    CREATE TRIGGER count_changed AFTER UPDATE ON ${table} FOR EACH ROW WHEN (${size('OLD.')} <> ${size('NEW.')}) EXECUTE FUNCTION count_${table}();
-    CREATE TRIGGER count_truncated AFTER TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION count_${table}();
-    ${added('', table)};`;
-}
+    END $count$;`;
+
+/** For each row: most updates change no size, and these cost a comparison. */
+const changeTrigger = (counted: CountedTable): string =>
+  `CREATE TRIGGER count_changed AFTER UPDATE ON ${counted.table} FOR EACH ROW
+     WHEN (${sizeOf(counted, 'OLD.')} <> ${sizeOf(counted, 'NEW.')}) EXECUTE FUNCTION count_${counted.table}();`;
 
 /** The waiting data of an account in a table. */
 export interface WaitingCount {

@@ -26,6 +26,7 @@ import { RequestedAttempts1796947200013 } from './migrations/0012-requested-atte
 import { NameAccountsOfTimers1798732800020 } from './migrations/0013-name-accounts-of-timers.js';
 import { IndexQueuedHooks1798732800021 } from './migrations/0014-index-queued-hooks.js';
 import { StoreHeadersOfEmitsUncompressed1798992000004 } from './migrations/0015-store-headers-uncompressed.js';
+import { CountHeadersOfEmits1798992000005 } from './migrations/0016-count-headers-of-emits.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -59,5 +60,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     NameAccountsOfTimers1798732800020,
     IndexQueuedHooks1798732800021,
     StoreHeadersOfEmitsUncompressed1798992000004,
+    CountHeadersOfEmits1798992000005,
   ],
 });

@@ -22,12 +22,15 @@ export class WaitingEmit {
   @Column('timestamptz')
   due_at!: Date;
 
-  /** Not compressed, except by earlier versions, so that their size is known without reading them. */
   @Column('jsonb')
   headers!: Record<string, string>;
 
   @Column('bytea')
   value!: Buffer;
+
+  /** Of the headers, as text, and the value. null: written by an older version. */
+  @Column('integer', { nullable: true })
+  bytes!: number | null;
 
   /** null: written by an older version. */
   @Column({ ...BYTEWISE_TEXT, nullable: true })
@@ -62,7 +65,7 @@ export class WaitingEmitsRepository extends DueRows {
     columns: KEY,
     key: 'emit_id',
     order: 'due_at',
-    bytes: 'octet_length(value) + pg_column_size(headers)',
+    bytes: 'coalesce(bytes, octet_length(value) + pg_column_size(headers))',
     due: 'due_at <= now()',
   });
 
@@ -81,9 +84,10 @@ export class WaitingEmitsRepository extends DueRows {
     for (const share of shares(emits.map(({ record, ...emit }, index) => ({ ...emit, ...record, index })))) {
       await transaction.query({
         name: 'waiting-put',
-        text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value)
-               SELECT emit_id, $1, $2, to_timestamp(due / 1000.0) + nth * interval '1 microsecond', headers, ${unpackedBytes('$9')}
-               FROM unnest($3::text[], $4::float8[], $5::int[], $6::jsonb[], $7::int[], $8::int[]) AS w (emit_id, due, nth, headers, start, length)`,
+        text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value, bytes)
+               SELECT emit_id, $1, $2, to_timestamp(due / 1000.0) + nth * interval '1 microsecond', headers::jsonb, ${unpackedBytes('$9')},
+                 octet_length(headers) + length
+               FROM unnest($3::text[], $4::float8[], $5::int[], $6::text[], $7::int[], $8::int[]) AS w (emit_id, due, nth, headers, start, length)`,
         values: [
           source_id,
           owner_id,
