@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type EmitterId, newId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import type { EmittedEvent } from '#events';
 import { createLog } from '#observability';
@@ -249,6 +249,30 @@ describe('a batch of events', () => {
     expect(matches.map((match) => match?.listeners.map(({ id }) => id))).toEqual([[other], [webhook], undefined, [], [webhook]]);
     expect(await matching.match([])).toEqual([]);
   });
+
+  it('reads each subscription once', async () => {
+    const sources = [await routing.source(owner), await routing.source(owner), await routing.source(owner)];
+    const [all, everyStream, orders, own] = [
+      await routing.webhook(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
+      await routing.webhook(owner),
+    ];
+    await subscribe('dc_*', all);
+    await subscribe(owner, everyStream, '*');
+    await subscribe(owner, orders, 'orders');
+    await subscribe(sources[1]!, own);
+    const query = jest.spyOn(routing.database, 'query');
+    const events = sources.flatMap((source) => [event(source), event(source, 'orders'), event(source, '$errors')]);
+    const matches = await matching.match(events);
+    const results = await Promise.all(query.mock.results.map(({ value }) => value as Promise<{ rowCount: number }>));
+    query.mockRestore();
+    expect(results.map(({ rowCount }) => rowCount)).toEqual([4 + events.length]);
+    const found = matches.map((match) => match?.listeners.map(({ id }) => id));
+    expect(found).toEqual(
+      sources.flatMap((source) => [[all, everyStream, ...(source === sources[1] ? [own] : [])], [everyStream, orders], []]),
+    );
+  });
 });
 
 describe('very many listeners', () => {
@@ -276,6 +300,15 @@ describe('very many listeners', () => {
     expect((await matching.introduce([most, few, many].map((id) => event(id)))).map((match) => match?.listeners.length)).toEqual([
       21_000, 3, 12_000,
     ]);
+  });
+
+  it('of all emitters are found for the first events only, but of one at least', async () => {
+    const [many, most] = [await emitterWith(12_000), await emitterWith(21_000)];
+    await routing.database.query("UPDATE subscription SET emitter_id = 'dc_*' WHERE emitter_id = $1", [many]);
+    const [one, two] = [await routing.source(owner), await routing.source(owner)];
+    expect(await counts([one, two, one].map((id) => event(id)))).toEqual([12_000]);
+    await routing.database.query("UPDATE subscription SET emitter_id = 'dc_*' WHERE emitter_id = $1", [most]);
+    expect(await counts([one, two].map((id) => event(id)))).toEqual([33_000]);
   });
 });
 

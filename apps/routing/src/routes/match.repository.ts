@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { ListenerId, UserId } from '#contracts';
-import { type EmittedEvent, eventIdOf, EVERY_STREAM } from '#events';
+import { type EmittedEvent, eventIdOf, EVERY_STREAM, type Stream, streamsCovering } from '#events';
 import { Database } from '#database';
 import { EmitterDirectory } from '#emitters';
 import { counter, LOG, type Log } from '#observability';
@@ -9,8 +9,14 @@ import { counter, LOG, type Log } from '#observability';
 const unknownEmitters = counter('events_of_unknown_emitters_total', 'Events that were not routed because their emitter does not exist.');
 /** An unknown emitter is logged once in this time. */
 const LOG_EVERY_MS = 60_000;
-/** The listeners that one statement returns. */
-const MAX_ROWS = 20_000;
+/** The subscriptions that one statement reads. */
+const MAX_SUBSCRIPTIONS = 20_000;
+
+/** `version`: the newest one of a webhook. */
+interface Listener {
+  id: ListenerId;
+  version: number | null;
+}
 
 export interface Match {
   ownerId: UserId;
@@ -18,33 +24,47 @@ export interface Match {
   isRemoved?: boolean;
   /** Earlier events of the emitter are postponed: this one must not overtake them. */
   postponed: boolean;
-  /** `version`: of a webhook. */
-  listeners: { id: ListenerId; version: number | null }[];
+  listeners: Listener[];
 }
 
-/** A listener of a stream of an emitter. */
-interface MatchRow {
+/** An emitter that exists, or existed. */
+interface EmitterRow {
   /** The index of the requested pair. */
   n: number;
+  listener_id: null;
   owner_id: UserId;
   kind: 'source' | 'workflow';
   /** When it was deleted; null: it was not. */
   deleted_at_ms: number | null;
   postponed: boolean;
-  /** null: no listener. */
-  listener_id: ListenerId | null;
-  /** The newest version of a webhook. */
-  version: number | null;
+  /** The pair at which the limit of subscriptions was reached; null: it was not. */
+  cut: number | null;
 }
 
-/** An emitter that was deleted. */
-type Ended = Pick<MatchRow, 'kind'> & { deleted_at_ms: number };
+/** A subscription of an active listener. */
+interface SubscriptionRow {
+  /** The first pair that it applies to. */
+  n: number;
+  listener_id: ListenerId;
+  /** Of a webhook; of another listener, `NO_WEBHOOK`. */
+  version: number;
+  owner_id: UserId;
+  emitter_id: string;
+  stream: Stream;
+}
+
+type MatchRow = EmitterRow | SubscriptionRow;
+
+const [NOT_ACTIVE, NO_WEBHOOK] = [0, -1];
+
+/** The match of a pair of emitter and stream. */
+type Found = Pick<EmitterRow, 'kind' | 'deleted_at_ms'> & { match: Match };
 
 /** Whether a deleted emitter's event goes to nobody. Its subscriptions still apply to what was emitted before, to what its last runs emit, and to reports. */
-const isAfterEnd = ({ place, fromOutbox }: EmittedEvent, { deleted_at_ms }: Ended): boolean => !fromOutbox && place.ms > deleted_at_ms;
+const isAfterEnd = ({ place, fromOutbox }: EmittedEvent, { deleted_at_ms }: Found): boolean =>
+  deleted_at_ms !== null && !fromOutbox && place.ms > deleted_at_ms;
 
 type Pair = Pick<EmittedEvent, 'emitterId' | 'stream'>;
-const keyOf = ({ emitterId, stream }: Pair): string => `${emitterId} ${stream}`;
 
 /** Finds the listeners of events. Prepared SQL: it runs for each batch of events. */
 @Injectable()
@@ -66,26 +86,19 @@ export class MatchRepository {
     const numbers = new Map<string, number>();
     const pairs: Pair[] = [];
     const numberOf = events.map((event) => {
-      const key = keyOf(event);
+      const key = `${event.emitterId} ${event.stream}`;
       let n = numbers.get(key);
       if (n === undefined) numbers.set(key, (n = pairs.push(event) - 1));
       return n;
     });
     if (pairs.length === 0) return [];
     const { rows, complete } = await this.findFirst(pairs);
-    const matches: Match[] = [];
-    const ended: Ended[] = [];
-    for (const { n, owner_id, kind, deleted_at_ms, postponed, listener_id, version } of rows) {
-      const match = (matches[n] ??= { ownerId: owner_id, postponed, listeners: [] });
-      if (deleted_at_ms !== null) ended[n] = { kind, deleted_at_ms };
-      if (listener_id !== null) match.listeners.push({ id: listener_id, version });
-    }
-    const end = numberOf.findIndex((n) => n >= complete);
+    const found = foundOf(pairs.slice(0, complete), rows);
+    const end = numberOf.findIndex((n) => n >= found.length);
     return (end < 0 ? numberOf : numberOf.slice(0, end)).map((n, index) => {
-      const [match, emitter] = [matches[n], ended[n]];
-      return match && emitter && isAfterEnd(events[index]!, emitter)
-        ? { ...match, listeners: [], ...(emitter.kind === 'workflow' && { isRemoved: true }) }
-        : match;
+      const pair = found[n];
+      if (!pair || !isAfterEnd(events[index]!, pair)) return pair?.match;
+      return { ...pair.match, listeners: [], ...(pair.kind === 'workflow' && { isRemoved: true }) };
     });
   }
 
@@ -104,46 +117,54 @@ export class MatchRepository {
     });
   }
 
-  /** The rows of the first pairs: of as many as have few enough listeners together, at least of one. */
+  /** The rows of the first pairs: of as many as have few enough subscriptions together, at least of one. */
   private async findFirst(pairs: Pair[]): Promise<{ rows: MatchRow[]; complete: number }> {
-    const rows = await this.find(pairs, `${MAX_ROWS}`);
-    if (rows.length < MAX_ROWS) return { rows, complete: pairs.length };
-    // the rows of the last pair may be incomplete
-    const complete = rows.at(-1)?.n ?? 0;
+    const rows = await this.find(pairs, `${MAX_SUBSCRIPTIONS}`);
+    const complete = rows.find(isEmitter)?.cut ?? pairs.length;
     return complete > 0 ? { rows, complete } : { rows: await this.find(pairs.slice(0, 1), 'ALL'), complete: 1 };
   }
 
   /**
-   * The listeners of each pair of emitter and stream, in one statement: a row per listener, one row for a pair without listeners, and none for an
-   * unknown emitter. Always current: a subscription applies from the moment its request returns, because there is no cache to keep consistent between
-   * replicas.
+   * A row for each pair of emitter and stream whose emitter is known, and one for each subscription that applies to a pair, in one statement. A subscription is
+   * read once, however many pairs it applies to: an account may emit for many emitters and have very many listeners for all of them. Always current: a
+   * subscription applies from the moment its request returns, because there is no cache to keep consistent between replicas.
    */
   private async find(pairs: Pair[], limit: string): Promise<MatchRow[]> {
     const { rows } = await this.database.query<MatchRow>({
       name: `match ${limit}`,
       text: `
-        SELECT asked.n::int - 1 AS n, emitter.owner_id, emitter.kind, CASE WHEN emitter.deleted THEN emitter.deleted_at_ms END AS deleted_at_ms,
-          earlier.postponed, found.listener_id, found.version
-        FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n)
-        JOIN emitter ON emitter.id = asked.emitter_id
-        -- OFFSET 0: once for each pair, not for each listener
-        CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM postponed_event WHERE emitter_id = asked.emitter_id) AS postponed OFFSET 0) AS earlier
-        LEFT JOIN LATERAL (
-          -- subscribed by id and by glob, or to '' and default: still one delivery
-          SELECT DISTINCT s.listener_id, webhook.version
-          FROM subscription s
-          LEFT JOIN webhook ON webhook.id = s.listener_id
-          LEFT JOIN emitter AS listener ON listener.id = s.listener_id
-          WHERE s.owner_id = emitter.owner_id
-            AND s.emitter_id = ANY (ARRAY[asked.emitter_id, CASE emitter.kind WHEN 'source' THEN 'dc_*' ELSE 'p_*' END, emitter.owner_id])
-            -- * is the default stream and all custom ones, but no reserved one
-            AND s.stream = ANY (ARRAY[asked.stream, CASE WHEN asked.stream LIKE '$%' THEN asked.stream ELSE '${EVERY_STREAM}' END])
-            AND ((webhook.active AND NOT webhook.suspended) OR (listener.active AND NOT listener.deleted))
-            -- a glob does not make an emitter trigger itself
-            AND (s.emitter_id = asked.emitter_id OR s.listener_id <> asked.emitter_id)
-        ) AS found ON true
-        ORDER BY asked.n, found.listener_id
-        LIMIT ${limit}`,
+        WITH pair AS MATERIALIZED (
+          SELECT asked.n::int - 1 AS n, asked.stream, emitter.id AS emitter_id, owner_id, kind, CASE WHEN deleted THEN deleted_at_ms END AS deleted_at_ms
+          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n) JOIN emitter ON emitter.id = asked.emitter_id
+        ), lookup AS MATERIALIZED (
+          SELECT min(n) AS n, owner_id, subscribed.emitter_id, subscribed.stream
+          FROM pair CROSS JOIN LATERAL (
+            SELECT emitter_id, stream
+            FROM unnest(ARRAY[pair.emitter_id, CASE kind WHEN 'source' THEN 'dc_*' ELSE 'p_*' END, owner_id]) AS emitter_id,
+              -- * is the default stream and all custom ones, but no reserved one
+              unnest(ARRAY[pair.stream, CASE WHEN pair.stream LIKE '$%' THEN pair.stream ELSE '${EVERY_STREAM}' END]) AS stream
+          ) AS subscribed
+          GROUP BY owner_id, subscribed.emitter_id, subscribed.stream
+        ), subscribed AS MATERIALIZED (
+          -- limits what is read, not only what is active
+          SELECT lookup.*, s.listener_id
+          FROM lookup CROSS JOIN LATERAL (
+            SELECT listener_id FROM subscription WHERE owner_id = lookup.owner_id AND emitter_id = lookup.emitter_id AND stream = lookup.stream OFFSET 0
+          ) AS s
+          ORDER BY n LIMIT ${limit}
+        )
+        SELECT n, owner_id, kind, deleted_at_ms, earlier.postponed, NULL AS emitter_id, NULL AS stream, NULL AS listener_id, NULL::bigint AS version,
+          (SELECT CASE WHEN count(*) >= ${MAX_SUBSCRIPTIONS} THEN max(n) END FROM subscribed) AS cut
+        FROM pair CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM postponed_event WHERE emitter_id = pair.emitter_id) AS postponed OFFSET 0) AS earlier
+        UNION ALL
+        SELECT n, owner_id, NULL, NULL, NULL, emitter_id, stream, listener_id, listener.version, NULL
+        FROM subscribed CROSS JOIN LATERAL (
+          SELECT coalesce(
+            (SELECT CASE WHEN active AND NOT suspended THEN version ELSE ${NOT_ACTIVE} END FROM webhook WHERE id = subscribed.listener_id),
+            (SELECT CASE WHEN active AND NOT deleted THEN ${NO_WEBHOOK} ELSE ${NOT_ACTIVE} END FROM emitter WHERE id = subscribed.listener_id)
+          ) AS version OFFSET 0
+        ) AS listener
+        WHERE listener.version <> ${NOT_ACTIVE}`,
       values: [pairs.map(({ emitterId }) => emitterId), pairs.map(({ stream }) => stream)],
     });
     return rows;
@@ -156,3 +177,48 @@ export class MatchRepository {
     this.log.warn({ emitter_id: emitterId, event_id: eventIdOf(place) }, 'event.of-unknown-emitter');
   }
 }
+
+/** The matches of the first pairs: of as many as have few enough listeners together, at least of one. Undefined: the emitter is unknown. */
+function foundOf(pairs: Pair[], rows: MatchRow[]): (Found | undefined)[] {
+  const emitters: EmitterRow[] = [];
+  const subscribed = new Map<string, Listener[]>();
+  for (const row of rows) {
+    if (isEmitter(row)) emitters[row.n] = row;
+    else {
+      const key = lookupKey(row.owner_id, row.emitter_id, row.stream);
+      const listener = { id: row.listener_id, version: row.version === NO_WEBHOOK ? null : row.version };
+      const listeners = subscribed.get(key);
+      if (listeners) listeners.push(listener);
+      else subscribed.set(key, [listener]);
+    }
+  }
+  const found: (Found | undefined)[] = [];
+  let count = 0;
+  for (const [n, { emitterId, stream }] of pairs.entries()) {
+    const emitter = emitters[n];
+    if (!emitter) {
+      found.push(undefined);
+      continue;
+    }
+    const { owner_id: ownerId, kind, deleted_at_ms, postponed } = emitter;
+    const of = (id: string) => streamsCovering(stream).flatMap((each) => subscribed.get(lookupKey(ownerId, id, each)) ?? []);
+    // a glob does not make an emitter trigger itself
+    const ofAll = [kind === 'source' ? 'dc_*' : 'p_*', ownerId].flatMap(of).filter(({ id }) => id !== emitterId);
+    const listeners = eachOnce([...of(emitterId), ...ofAll]);
+    count += listeners.length;
+    if (n > 0 && count > MAX_SUBSCRIPTIONS) break;
+    found.push({ kind, deleted_at_ms, match: { ownerId, postponed, listeners } });
+  }
+  return found;
+}
+
+const isEmitter = (row: MatchRow): row is EmitterRow => row.listener_id === null;
+
+/** The key of the subscriptions of an account to a stream of an emitter, or of all emitters. */
+const lookupKey = (ownerId: UserId, emitterId: string, stream: Stream): string => `${ownerId} ${emitterId} ${stream}`;
+
+/** In the order of their ids. */
+const eachOnce = (listeners: Listener[]): Listener[] =>
+  listeners.length < 2
+    ? listeners
+    : [...new Map(listeners.map((listener) => [listener.id, listener])).values()].sort((a, b) => (a.id < b.id ? -1 : 1));
