@@ -302,7 +302,7 @@ describe('very many listeners', () => {
     ]);
   });
 
-  it('of all emitters are found for the first events only, but of one at least', async () => {
+  it('are found for the first events only, but of one at least, also if they listen to all emitters', async () => {
     const [many, most] = [await emitterWith(12_000), await emitterWith(21_000)];
     await routing.database.query("UPDATE subscription SET emitter_id = 'dc_*' WHERE emitter_id = $1", [many]);
     const [one, two] = [await routing.source(owner), await routing.source(owner)];
