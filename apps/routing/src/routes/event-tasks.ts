@@ -104,7 +104,7 @@ export class EventTasks {
     const records: OutgoingRecord[] = fact ? [fact] : [];
     const triggered = listeners.filter(({ id }) => !isId('webhook', id));
     if (triggered.length === 0) return fact && records;
-    const branches = this.hasUsedUp(event, triggered.length) ? MAX_SPREAD + 1 : triggered.length;
+    const branches = this.hasUsedUp(event, ownerId, triggered.length) ? MAX_SPREAD + 1 : triggered.length;
     if (mayTrigger(event, branches)) {
       return {
         *[Symbol.iterator]() {
@@ -127,12 +127,13 @@ export class EventTasks {
     return records;
   }
 
-  /** Counts the runs of the event's cause. Returns true if it has had too many. */
-  private hasUsedUp({ cause }: EmittedEvent, triggered: number): boolean {
+  /** Counts the runs of the event's cause in its account: producers choose emit ids, and so roots. Returns true if it has had too many. */
+  private hasUsedUp({ cause }: EmittedEvent, ownerId: UserId, triggered: number): boolean {
     if (!cause) return false;
-    const runs = this.runs.get(cause.root) ?? 0;
+    const key = `${ownerId} ${cause.root}`;
+    const runs = this.runs.get(key) ?? 0;
     if (runs + triggered > MAX_RUNS) return true;
-    this.runs.set(cause.root, runs + triggered);
+    this.runs.set(key, runs + triggered);
     return false;
   }
 }
