@@ -599,16 +599,17 @@ describe('deliveries of a webhook that is deleted', () => {
 
 describe('sweeping', () => {
   beforeEach(() => routing.database.query('DELETE FROM parked_delivery'));
+  const ALL = { parkedForMs: -1000, dueForMs: -2 * LONG };
 
   it('reads the events of few webhooks at a time, and gives up the deliveries of all', async () => {
     const webhooks = await Promise.all(Array.from({ length: 50 }, () => routing.webhook(owner)));
     for (const webhookId of webhooks) await park(LONG, delivery({ webhookId }));
     const [read, givenUp]: [number[], number[]] = [[], []];
     for (let more = true; more;) {
-      const expired = await parked.findExpired(-1000);
+      const expired = await parked.findExpired(ALL);
       read.push(expired.length);
       const result = await parked.giveUpExpired(
-        -1000,
+        ALL,
         expired.map(({ webhookId }) => webhookId),
       );
       givenUp.push(result.count);
@@ -623,17 +624,36 @@ describe('sweeping', () => {
     const places = [await park(LONG), await park(LONG)];
     await park(LONG, delivery({ webhookId: other }));
     const before = await givenUp();
-    const examples = await parked.findExpired(-1000);
+    const examples = await parked.findExpired(ALL);
     const webhooks = examples.map(({ webhookId }) => webhookId);
-    expect(await parked.giveUpExpired(-1000, [])).toEqual({ count: 0, more: false });
-    const { count } = await parked.giveUpExpired(-1000, webhooks);
+    expect(await parked.giveUpExpired(ALL, [])).toEqual({ count: 0, more: false });
+    const { count } = await parked.giveUpExpired(ALL, webhooks);
     expect((await givenUp()) - before).toBe(count);
     expect(count).toBeGreaterThanOrEqual(3);
     expect(examples.filter(({ webhookId }) => webhookId === webhook)).toMatchObject([
       { place: places[1], attempts: [ATTEMPT], wasSuspended: false },
     ]);
     expect((await list()).data.map(({ status }) => status)).toEqual(['failed', 'failed']);
-    expect([await parked.findExpired(-1000), await parked.giveUpExpired(-1000, webhooks)]).toEqual([[], { count: 0, more: false }]);
+    expect([await parked.findExpired(ALL), await parked.giveUpExpired(ALL, webhooks)]).toEqual([[], { count: 0, more: false }]);
+  });
+
+  it('gives up no delivery before its next attempt, which the receiver may have requested for long after the end of the schedule', async () => {
+    const place = await park(LONG);
+    const later = (ms: number) =>
+      routing.database.query(
+        "UPDATE parked_delivery SET parked_at = parked_at - $1 * interval '1 ms', due_at = due_at - $1 * interval '1 ms'",
+        [ms],
+      );
+    const expiry = { parkedForMs: LONG / 10, dueForMs: LONG / 10 };
+    const giveUp = async () => [(await parked.findExpired(expiry)).length, (await parked.giveUpExpired(expiry, [webhook])).count];
+    await later(LONG / 2);
+    expect(await giveUp()).toEqual([0, 0]);
+    // due, but not for long: its attempt may have to wait
+    await later(LONG / 2);
+    expect(await giveUp()).toEqual([0, 0]);
+    expect((await parked.find(owner, webhook, place))!.due_at).not.toBeNull();
+    await later(LONG / 2);
+    expect(await giveUp()).toEqual([1, 1]);
   });
 
   it('does not count the time for which an account was suspended', async () => {
@@ -648,8 +668,9 @@ describe('sweeping', () => {
     await age('parked_delivery', 'parked_at');
     await age('webhook', 'failing_since');
     const giveUp = async () => {
-      const found = (await parked.findExpired(4 * days)).find(({ webhookId }) => webhookId === suspended);
-      await parked.giveUpExpired(4 * days, [suspended]);
+      const expiry = { ...ALL, parkedForMs: 4 * days };
+      const found = (await parked.findExpired(expiry)).find(({ webhookId }) => webhookId === suspended);
+      await parked.giveUpExpired(expiry, [suspended]);
       return found?.wasSuspended;
     };
     expect([await giveUp(), await isWaiting()]).toEqual([true, true]);

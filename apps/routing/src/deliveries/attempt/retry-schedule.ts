@@ -6,7 +6,7 @@ export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 const FIRST_PROBE_MS = 5000;
 const LAST_PROBE_MS = 5 * 60_000;
 /** A receiver may request a longer pause for one event than for all. */
-const MAX_REQUESTED_PROBE_MS = 3_600_000;
+export const MAX_REQUESTED_PROBE_MS = 3_600_000;
 
 /** The shortest pause that a receiver can request instead of the schedule's: at least this, and this share of the time since the first attempt. */
 const SOONEST = { ms: 1000, share: 0.1 };

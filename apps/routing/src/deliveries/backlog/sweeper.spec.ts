@@ -2,11 +2,11 @@ import { describe, expect, it } from '@jest/globals';
 import { createLog } from '#observability';
 import type { DatabaseRestores } from '#service';
 import { RoutingConfig } from '../../routing.config.js';
-import { scheduleLength } from '../attempt/retry-schedule.js';
+import { MAX_REQUESTED_PROBE_MS, scheduleLength } from '../attempt/retry-schedule.js';
 import type { Attempt, Delivery } from '../delivery.js';
 import type { Notices } from '../notices.js';
 import type { Targets } from '../receivers/targets.js';
-import type { ExpiredDelivery, ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
+import type { ExpiredDelivery, Expiry, ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
 import { Sweeper } from './sweeper.js';
 
 const config = RoutingConfig.read({});
@@ -14,21 +14,28 @@ const example = (webhookId: string, statuses: number[] = []) =>
   ({ webhookId, attempts: statuses.map((status_code) => ({ status_code })) }) as ExpiredDelivery;
 
 /** A sweeper, with the batches of deliveries that have waited too long, the sizes of those that were given up long ago, and how long Sluice was down. */
-function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {}, unusedMs = 0, deletedWebhooks: boolean[] = []) {
-  const [waitedMs, keptMs, reported]: [number[], number[], string[]] = [[], [], []];
+function sweeping(
+  expired: ExpiredDelivery[][],
+  old: number[],
+  onBatch = () => {},
+  unusedMs = 0,
+  deletedWebhooks: boolean[] = [],
+  of = config,
+) {
+  const [expiries, keptMs, reported]: [Expiry[], number[], string[]] = [[], [], []];
   const parked = {
     deleteOfDeletedWebhooks: async () => {
       const left = deletedWebhooks.shift() ?? false;
       if (left) reported.push('deleted');
       return left;
     },
-    findExpired: async (ms: number) => {
-      waitedMs.push(ms);
+    findExpired: async (expiry: Expiry) => {
+      expiries.push(expiry);
       onBatch();
       return expired[0] ?? [];
     },
-    giveUpExpired: async (ms: number, ids: string[]) => {
-      expect(ms).toBe(waitedMs.at(-1));
+    giveUpExpired: async (expiry: Expiry, ids: string[]) => {
+      expect(expiry).toBe(expiries.at(-1));
       expect(ids).toEqual((expired.shift() ?? []).map(({ webhookId }) => webhookId));
       reported.push(`${ids.length} given up`);
       return { count: ids.length, more: expired.length > 0 };
@@ -44,21 +51,21 @@ function sweeping(expired: ExpiredDelivery[][], old: number[], onBatch = () => {
     void reported.push(last ? `${webhookId} ${last.status_code}` : webhookId);
   const notices = { expired: expire } as unknown as Notices;
   const restores = { unusedMs: async () => unusedMs } as unknown as DatabaseRestores;
-  const sweeper = new Sweeper(createLog('sweeper', 'silent'), config, restores, parked, targets, notices);
-  return { sweeper, waitedMs, keptMs, reported };
+  const sweeper = new Sweeper(createLog('sweeper', 'silent'), of, restores, parked, targets, notices);
+  return { sweeper, expiries, keptMs, reported };
 }
 
 describe('a sweep', () => {
   it('reports one delivery of each webhook that exists, gives them up in batches, and deletes old ones in batches', async () => {
-    const { sweeper, waitedMs, keptMs, reported } = sweeping(
+    const { sweeper, expiries, keptMs, reported } = sweeping(
       [[example('wh_1', [500, 503]), example('wh_deleted'), { ...example('wh_suspended'), wasSuspended: true }], [example('wh_2')]],
       [5000, 12],
     );
     await sweeper.sweep();
     expect(reported).toEqual(['wh_1 503', '3 given up', 'wh_2', '1 given up']);
-    expect(waitedMs).toHaveLength(2);
+    expect(expiries).toHaveLength(2);
     // the jitter of the schedule, and the time until a delivery is swept
-    expect(waitedMs[0]).toBe(scheduleLength(config.retrySchedule) * 1.25 + 60_000);
+    expect(expiries[0]!.parkedForMs).toBe(scheduleLength(config.retrySchedule) * 1.25 + 60_000);
     expect(keptMs).toEqual([config.failedKeptMs, config.failedKeptMs, config.failedKeptMs]);
   });
 
@@ -69,17 +76,33 @@ describe('a sweep', () => {
   });
 
   it('does not count the time for which Sluice was down', async () => {
-    const { sweeper, waitedMs } = sweeping([], [], undefined, 5000);
+    const [{ sweeper, expiries }, other] = [sweeping([], [], undefined, 5000), sweeping([], [])];
     await sweeper.sweep();
-    expect(waitedMs).toEqual([scheduleLength(config.retrySchedule) * 1.25 + 60_000 + 5000]);
+    await other.sweeper.sweep();
+    const [{ parkedForMs, dueForMs }] = other.expiries as [Expiry];
+    expect(expiries).toEqual([{ parkedForMs: parkedForMs + 5000, dueForMs: dueForMs + 5000 }]);
+  });
+
+  it('lets a delivery wait until its receiver is probed, also if that requests a longer pause than the schedule has', async () => {
+    const { sweeper, expiries } = sweeping(
+      [],
+      [],
+      undefined,
+      0,
+      [],
+      Object.assign(RoutingConfig.read({}), { retrySchedule: [1000, 5000] }),
+    );
+    await sweeper.sweep();
+    expect(expiries[0]!.parkedForMs).toBeLessThan(MAX_REQUESTED_PROBE_MS);
+    expect(expiries[0]!.dueForMs).toBeGreaterThan(MAX_REQUESTED_PROBE_MS);
   });
 
   it('is in progress once, however long it takes', async () => {
-    const { sweeper, waitedMs } = sweeping([], []);
+    const { sweeper, expiries } = sweeping([], []);
     await Promise.all([sweeper.sweep(), sweeper.sweep()]);
-    expect(waitedMs).toHaveLength(1);
+    expect(expiries).toHaveLength(1);
     await sweeper.sweep();
-    expect(waitedMs).toHaveLength(2);
+    expect(expiries).toHaveLength(2);
   });
 
   it.each([
@@ -90,12 +113,12 @@ describe('a sweep', () => {
     async (_, expired, old, expected) => {
       let batches = 0;
       const stopAfter = expected[0]! + expected[1]!;
-      const { sweeper, waitedMs, keptMs } = sweeping(expired, old, () => {
+      const { sweeper, expiries, keptMs } = sweeping(expired, old, () => {
         batches += 1;
         if (batches === stopAfter) void sweeper.onApplicationShutdown();
       });
       await sweeper.sweep();
-      expect([waitedMs.length, keptMs.length]).toEqual(expected);
+      expect([expiries.length, keptMs.length]).toEqual(expected);
     },
   );
 });

@@ -4,13 +4,15 @@ import { gauge, LOG, type Log } from '#observability';
 import { DatabaseRestores } from '#service';
 import { RoutingConfig } from '../../routing.config.js';
 import { Notices } from '../notices.js';
-import { scheduleLength } from '../attempt/retry-schedule.js';
+import { MAX_REQUESTED_PROBE_MS, scheduleLength } from '../attempt/retry-schedule.js';
 import { ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
 import { Targets } from '../receivers/targets.js';
 
 const EVERY_MS = 60_000;
 /** Allows for the schedule's jitter and for an attempt that waits for its lane. */
 const GRACE = 1.25;
+/** Until a failing receiver is probed that has requested a pause, and until that probe has ended. */
+const PROBED_WITHIN_MS = MAX_REQUESTED_PROBE_MS + EVERY_MS;
 
 const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sweep of old deliveries.');
 
@@ -45,9 +47,10 @@ export class Sweeper implements OnApplicationShutdown {
       while (!this.stopping && (await this.parked.deleteOfDeletedWebhooks()));
       const workedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
       // while Sluice was down, nothing could be attempted
-      const waitedMs = workedMs + (await this.restores.unusedMs(workedMs));
+      const unusedMs = await this.restores.unusedMs(Math.max(workedMs, PROBED_WITHIN_MS));
+      const expiry = { parkedForMs: workedMs + unusedMs, dueForMs: PROBED_WITHIN_MS + unusedMs };
       for (let more = true; more && !this.stopping;) {
-        const expired = await this.parked.findExpired(waitedMs);
+        const expired = await this.parked.findExpired(expiry);
         if (expired.length === 0) break;
         // first, because this process can end at any time. A report is stored once per hour, so it is not repeated then
         for (const delivery of expired) {
@@ -55,7 +58,7 @@ export class Sweeper implements OnApplicationShutdown {
           if (target) await this.notices.expired(target, delivery, delivery.attempts.at(-1));
         }
         const webhooks = expired.map(({ webhookId }) => webhookId);
-        const { count, more: mayBeMore } = await this.parked.giveUpExpired(waitedMs, webhooks);
+        const { count, more: mayBeMore } = await this.parked.giveUpExpired(expiry, webhooks);
         if (count > 0) this.log.warn({ deliveries: count, webhooks: webhooks.length }, 'deliveries.expired');
         more = mayBeMore;
       }

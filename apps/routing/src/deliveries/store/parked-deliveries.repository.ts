@@ -49,10 +49,10 @@ const AT_ONCE = 5000;
 const DELETED_AT_ONCE = 1000;
 /** Webhooks whose deliveries are given up together: an example of each is read into memory, whose event may have a mebibyte. */
 const EXPIRED_WEBHOOKS = 20;
-/** `$1`: after how many ms. */
-const HAS_EXPIRED = `due_at IS NOT NULL AND parked_at < now() - $1 * ${MS} AND coalesce(in_flight_until, '-infinity') < now()`;
-/** Those that have waited longest, at most `$2`. */
-const OLDEST_EXPIRED = `SELECT webhook_id, ms, seq FROM parked_delivery WHERE ${HAS_EXPIRED} ORDER BY parked_at LIMIT $2`;
+/** `$1` and `$2`: the times of `Expiry`. */
+const HAS_EXPIRED = `parked_at < now() - $1 * ${MS} AND due_at < now() - $2 * ${MS} AND coalesce(in_flight_until, '-infinity') < now()`;
+/** Those that have waited longest, at most `$3`. */
+const OLDEST_EXPIRED = `SELECT webhook_id, ms, seq FROM parked_delivery WHERE ${HAS_EXPIRED} ORDER BY parked_at LIMIT $3`;
 const WAS_SUSPENDED = `(
   SELECT suspended OR coalesce(resumed_at > now() - $1 * ${MS}, false) FROM webhook WHERE id = parked_delivery.webhook_id
 )`;
@@ -76,6 +76,14 @@ export interface PlaceWindow {
   /** The end at which the page begins. */
   from: 'newest' | 'oldest';
   limit: number;
+}
+
+/** After which time a delivery has waited too long, in ms. */
+export interface Expiry {
+  /** Since its first attempt, or since it was parked without one. */
+  parkedForMs: number;
+  /** Since it is due: the receiver may have requested a long pause. */
+  dueForMs: number;
 }
 
 interface ExpiredRow {
@@ -451,17 +459,17 @@ export class ParkedDeliveriesRepository {
   }
 
   /**
-   * The newest delivery to each of some webhooks, of those whose first attempt was longer ago than this, or that were parked longer ago without one.
-   * `wasSuspended`: the account of the webhook is or was suspended within this time.
+   * The newest delivery to each of some webhooks, of those that have waited too long. `wasSuspended`: the account of the webhook is or was suspended
+   * within `parkedForMs`.
    */
-  async findExpired(olderThanMs: number): Promise<ExpiredDelivery[]> {
+  async findExpired({ parkedForMs, dueForMs }: Expiry): Promise<ExpiredDelivery[]> {
     const { rows } = await this.database.query<ExpiredRow>(
       `WITH example AS MATERIALIZED (
-         SELECT DISTINCT ON (webhook_id) * FROM (${OLDEST_EXPIRED}) AS oldest ORDER BY webhook_id, ms DESC, seq DESC LIMIT $3
+         SELECT DISTINCT ON (webhook_id) * FROM (${OLDEST_EXPIRED}) AS oldest ORDER BY webhook_id, ms DESC, seq DESC LIMIT $4
        )
        SELECT webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts, ${WAS_SUSPENDED} AS was_suspended
        FROM example JOIN parked_delivery USING (webhook_id, ms, seq)`,
-      [olderThanMs, AT_ONCE, EXPIRED_WEBHOOKS],
+      [parkedForMs, dueForMs, AT_ONCE, EXPIRED_WEBHOOKS],
     );
     return rows.map(({ webhook_id, ms, seq, emitter_id, stream, emit_id, body, attempts, was_suspended }) => ({
       webhookId: webhook_id,
@@ -479,11 +487,11 @@ export class ParkedDeliveriesRepository {
    * Gives up such deliveries to these webhooks; where the account is or was suspended, their time begins again instead. Returns how many were given up, and
    * whether there may be more.
    */
-  async giveUpExpired(olderThanMs: number, webhookIds: WebhookId[]): Promise<{ count: number; more: boolean }> {
+  async giveUpExpired({ parkedForMs, dueForMs }: Expiry, webhookIds: WebhookId[]): Promise<{ count: number; more: boolean }> {
     const { rows } = await this.database.query<{ count: number; looked_at: number }>(
       `WITH batch AS MATERIALIZED (
          SELECT webhook_id, ms, seq, ${WAS_SUSPENDED} AS was_suspended FROM parked_delivery
-         WHERE (webhook_id, ms, seq) IN (SELECT * FROM (${OLDEST_EXPIRED}) AS oldest WHERE webhook_id = ANY($3)) AND ${HAS_EXPIRED}
+         WHERE (webhook_id, ms, seq) IN (SELECT * FROM (${OLDEST_EXPIRED}) AS oldest WHERE webhook_id = ANY($4)) AND ${HAS_EXPIRED}
          FOR UPDATE SKIP LOCKED
        ), renewed AS (
          UPDATE parked_delivery SET parked_at = now() FROM batch WHERE ${IS_IN_BATCH} AND was_suspended
@@ -493,7 +501,7 @@ export class ParkedDeliveriesRepository {
          RETURNING 1
        )
        SELECT (SELECT count(*)::int FROM batch) AS looked_at, (SELECT count(*)::int FROM expired) AS count`,
-      [olderThanMs, AT_ONCE, webhookIds],
+      [parkedForMs, dueForMs, AT_ONCE, webhookIds],
     );
     const { looked_at, count } = rows[0]!;
     givenUp.inc(count);
