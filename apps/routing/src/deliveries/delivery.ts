@@ -39,8 +39,8 @@ export function detached(json: Buffer): Buffer {
   return copy;
 }
 
-/** Of a parked delivery in memory, beside its JSON: most of it are the responses to its newest attempts. */
-export const OVERHEAD_BYTES = 4096;
+/** Of a parked delivery in memory, beside its JSON, its context and its attempts. */
+export const OVERHEAD_BYTES = 1024;
 
 /** One attempt, as the API returns it. */
 export interface Attempt {

@@ -1,6 +1,6 @@
 import type { UserId } from '#contracts';
 import { accountShareOf } from '../../routing.config.js';
-import { type Delivery, OVERHEAD_BYTES } from '../delivery.js';
+import type { Parked } from '../store/delivery-store.js';
 
 /** Of the parked deliveries in memory, over all backlogs that a process drains. */
 export const MOST_BYTES = 64 * 1024 * 1024;
@@ -9,16 +9,21 @@ const TAKEN_BYTES = 8 * 1024 * 1024;
 /** The share of what is free that one backlog gets: the less is left, the more backlogs share it. */
 const PART = 1 / 8;
 
-const bytesOf = (parked: { delivery: Delivery }[]): number =>
-  parked.reduce((sum, { delivery }) => sum + delivery.json.length + OVERHEAD_BYTES, 0);
+/** The context and the attempts of almost any delivery. */
+const BESIDE_JSON_BYTES = 64 * 1024;
+
+/** Deliveries with their sizes. */
+type Sized = Pick<Parked, 'bytes'>[];
+
+const bytesOf = (parked: Sized): number => parked.reduce((sum, { bytes }) => sum + bytes, 0);
 
 /** Memory for the deliveries of one backlog. */
 export interface Reservation {
   readonly bytes: number;
   /** Whether these deliveries need so much that there may be more of them. */
-  isScarce(parked: { delivery: Delivery }[]): boolean;
+  isScarce(parked: Sized): boolean;
   /** These deliveries were taken: the rest is free again. */
-  keep(parked: { delivery: Delivery }[]): void;
+  keep(parked: Sized): void;
   end(): void;
 }
 
@@ -36,7 +41,7 @@ export class DeliveryMemory {
   private waiting: { account: UserId; begin: (reservation: Reservation) => void }[] = [];
 
   constructor(maxEventBytes: number) {
-    this.least = maxEventBytes + OVERHEAD_BYTES;
+    this.least = maxEventBytes + BESIDE_JSON_BYTES;
   }
 
   reserve(account: UserId): Promise<Reservation> {

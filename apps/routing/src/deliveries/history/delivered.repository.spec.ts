@@ -4,7 +4,7 @@ import type { Database } from '#database';
 import { seededRandom } from '#testing';
 import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { createLog } from '#observability';
-import { COUNTED, type DeliveredEntry, DeliveredLog, DeliveredRepository, KEPT } from './delivered.repository.js';
+import { COUNTED, type DeliveredEntry, DeliveredLog, DeliveredRepository, KEPT, MOST_GATHERED } from './delivered.repository.js';
 
 it('deletes surplus deliveries also of more webhooks than it counts', async () => {
   let trimmed = 0;
@@ -49,6 +49,37 @@ it('writes the entries of one webhook without those of others', async () => {
   await log.flush('wh_2');
   await log.flush();
   expect(added).toEqual([['wh_2'], ['wh_1', 'wh_3']]);
+});
+
+it('keeps a limited number of entries of all webhooks in memory while the database does not respond, or fails', async () => {
+  const added: Map<WebhookId, DeliveredEntry[]>[] = [];
+  let response = Promise.withResolvers<void>();
+  const add = async (entries: Map<WebhookId, DeliveredEntry[]>) => {
+    added.push(entries);
+    await response.promise;
+  };
+  const log = new DeliveredLog({ add } as unknown as DeliveredRepository, createLog('test', 'silent'));
+  const count = () => [...added.pop()!.values()].reduce((sum, entries) => sum + entries.length, 0);
+  const deliverAll = () => {
+    for (let seq = 0; seq < 2.5 * KEPT; seq++)
+      for (let n = 0; n < 60; n++)
+        log.add({ webhookId: `wh_${n}`, place: { ms: 1, seq }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') }, []);
+  };
+  deliverAll();
+  const flushed = log.flush();
+  await new Promise(setImmediate);
+  expect(count()).toBeGreaterThan(MOST_GATHERED / 2);
+  deliverAll();
+  response.reject(Object.assign(new Error('failed'), { code: 'ECONNRESET' }));
+  await flushed;
+  response = Promise.withResolvers();
+  response.resolve();
+  deliverAll();
+  await log.flush();
+  expect(count()).toBeLessThanOrEqual(MOST_GATHERED);
+  log.add({ webhookId: 'wh_1', place: { ms: 1, seq: 1 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') }, []);
+  await log.flush();
+  expect(count()).toBe(1);
 });
 
 it('writes the first delivery after a pause at once, which a crash would lose, and those after it together', async () => {

@@ -205,6 +205,8 @@ export class DeliveredRepository {
 
 /** At least this many of the newest deliveries are kept per webhook. */
 export const KEPT = 100;
+/** The deliveries of all webhooks that are gathered in memory. There would be more only while the database takes long to store them. */
+export const MOST_GATHERED = 10_000;
 /** The pause between two flushes. */
 const FLUSH_MS = 2000;
 /** The entries of each webhook that are written again after a failure: enough to show that its receiver responds. */
@@ -212,12 +214,14 @@ const REPEATED = 10;
 
 /**
  * The successful deliveries that users can list. They are gathered in memory, and written at once after a pause, otherwise every two seconds, per webhook
- * only those that will be kept: under load, a delivery costs a push into an array. A crash loses those that are not written from this list, but no
+ * only those that will be kept: under load, a delivery costs a push into an array. A slow database must not fill the memory: then some are not listed. A crash loses those that are not written from this list, but no
  * delivery: their positions are committed earlier, so they are not delivered again.
  */
 @Injectable()
 export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly recent = new Map<WebhookId, DeliveredEntry[]>();
+  /** How many entries it has. */
+  private count = 0;
   private isRunning = false;
   private timer: NodeJS.Timeout | undefined;
   private flushedAt = -Infinity;
@@ -256,8 +260,13 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
     if (!entries) this.recent.set(webhookId, (entries = []));
     // without the event: its bytes would keep the whole fetched batch in memory
     entries.push({ ms: place.ms, seq: place.seq, emitter_id: emitterId, attempts });
+    this.count += 1;
     // half of them at a time, so that entries are rarely moved
-    if (entries.length >= 2 * KEPT) entries.splice(0, KEPT);
+    if (entries.length >= 2 * KEPT) this.count -= entries.splice(0, KEPT).length;
+    if (this.count > MOST_GATHERED) {
+      const [longest] = this.recent.keys();
+      if (longest) this.take([longest]);
+    }
     this.schedule();
   }
 
@@ -272,8 +281,11 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
       } catch (error) {
         this.log.warn({ webhooks: gathered.size, err: error }, 'delivered.not-written');
         if (!isTransient(error)) return;
-        for (const [webhookId, entries] of gathered)
-          this.recent.set(webhookId, [...entries.slice(-REPEATED), ...(this.recent.get(webhookId) ?? [])]);
+        for (const [webhookId, entries] of gathered) {
+          const repeated = entries.slice(-REPEATED);
+          this.recent.set(webhookId, [...repeated, ...(this.recent.get(webhookId) ?? [])]);
+          this.count += repeated.length;
+        }
         this.schedule();
       }
     });
@@ -284,8 +296,10 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
     const taken = new Map<WebhookId, DeliveredEntry[]>();
     for (const id of ids) {
       const entries = this.recent.get(id);
-      if (entries) taken.set(id, entries.slice(-KEPT));
+      if (!entries) continue;
+      taken.set(id, entries.slice(-KEPT));
       this.recent.delete(id);
+      this.count -= entries.length;
     }
     return taken;
   }

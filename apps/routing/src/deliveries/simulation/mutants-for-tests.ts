@@ -152,7 +152,7 @@ export const MUTANTS: Mutant[] = [
       store.takeProbe = async (id): Promise<Probe | undefined> => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];
         const row = rows.find(({ delivery }) => choked.has(`${delivery.place.ms}-${delivery.place.seq}`)) ?? rows.at(-1);
-        return row && { ...row, sinceFirstMs: Date.now() - row.parkedAt, dueInMs: (row.dueAt ?? 0) - Date.now() };
+        return row && { ...row, sinceFirstMs: Date.now() - row.parkedAt, dueInMs: (row.dueAt ?? 0) - Date.now(), bytes: 0 };
       };
     },
   },

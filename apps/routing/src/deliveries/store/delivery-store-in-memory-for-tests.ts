@@ -246,9 +246,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
     const longest = [...fresh.slice(0, limit), ...due.slice(0, limit)].sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || byPlace(a, b));
     let left = bytes;
-    const fitting = longest
-      .slice(0, limit)
-      .filter(({ delivery }, nth) => (left -= delivery.json.length + OVERHEAD_BYTES) >= 0 || nth === 0);
+    const fitting = longest.slice(0, limit).filter((row, nth) => (left -= bytesOf(row)) >= 0 || nth === 0);
     return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: false };
   }
 
@@ -370,7 +368,10 @@ export class DeliveryStoreInMemory extends DeliveryStore {
   }
 }
 
-const parkedOf = ({ delivery, fresh, attempts, tries, parkedAt }: Row): Parked => ({
-  ...{ delivery, fresh, attempts, tries },
-  sinceFirstMs: fresh ? 0 : Date.now() - parkedAt,
-});
+const bytesOf = ({ delivery: { json, context }, attempts }: Row): number =>
+  json.length + 2 * Buffer.byteLength((context ? JSON.stringify(context) : '') + JSON.stringify(attempts)) + OVERHEAD_BYTES;
+
+const parkedOf = (row: Row): Parked => {
+  const { delivery, fresh, attempts, tries, parkedAt } = row;
+  return { delivery, fresh, attempts, tries, sinceFirstMs: fresh ? 0 : Date.now() - parkedAt, bytes: bytesOf(row) };
+};

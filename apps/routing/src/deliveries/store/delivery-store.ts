@@ -20,6 +20,8 @@ export interface Parked {
   tries: number;
   /** Since the first of them, in ms; 0 if there is none. */
   sinceFirstMs: number;
+  /** In memory, at most. */
+  bytes: number;
 }
 
 /** A delivery with which to probe a failing receiver. */

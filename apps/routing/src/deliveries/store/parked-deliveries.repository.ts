@@ -25,9 +25,12 @@ interface ParkedRow {
   attempts: Attempt[];
   tries: number;
   since_first_ms: number;
+  bytes: number;
 }
 
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at';
+/** In memory, a text has at most two bytes for each byte in UTF-8. The size of the column is not enough: responses compress well. */
+const BYTES = `octet_length(body) + 2 * coalesce(octet_length(context), 0) + 2 * octet_length(attempts::text) + ${OVERHEAD_BYTES}`;
 const TAKEN_COLUMNS = `${COLUMNS}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms`;
 const MS = "interval '1 ms'";
 /** The number of deliveries that take turns as probes while none is due. */
@@ -248,17 +251,17 @@ export class ParkedDeliveriesRepository {
       text: `
         WITH wanted AS MATERIALIZED (
           SELECT * FROM (
-            (SELECT ms, seq, due_at, octet_length(body) + ${OVERHEAD_BYTES} AS bytes FROM parked_delivery
+            (SELECT ms, seq, due_at, ${BYTES} AS bytes FROM parked_delivery
              WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT $2)
             UNION ALL
-            (SELECT ms, seq, due_at, octet_length(body) + ${OVERHEAD_BYTES} FROM parked_delivery
+            (SELECT ms, seq, due_at, ${BYTES} FROM parked_delivery
              WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at LIMIT $2)
           ) AS candidate ORDER BY due_at, ms, seq LIMIT $2
         ), summed AS (
-          SELECT ms, seq, sum(bytes) OVER longest AS total, row_number() OVER longest AS nth FROM wanted WINDOW longest AS (ORDER BY due_at, ms, seq)
+          SELECT ms, seq, bytes, sum(bytes) OVER longest AS total, row_number() OVER longest AS nth FROM wanted WINDOW longest AS (ORDER BY due_at, ms, seq)
         )
-        SELECT ${TAKEN_COLUMNS} FROM parked_delivery
-        WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM summed WHERE total <= $3::float8 OR nth = 1) ORDER BY ms, seq`,
+        SELECT ${TAKEN_COLUMNS}, bytes FROM parked_delivery JOIN summed USING (ms, seq)
+        WHERE webhook_id = $1 AND (total <= $3::float8 OR nth = 1) ORDER BY ms, seq`,
       values: [webhookId, limit, bytes],
     });
     // again: a delivery may have been parked in flight between the two statements, and be among these
@@ -291,7 +294,7 @@ export class ParkedDeliveriesRepository {
                  SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at DESC LIMIT ${PROBED}
                ) AS recent WHERE due_at = parked_at
              )
-             SELECT ${TAKEN_COLUMNS}, extract(epoch FROM due_at - now()) * 1000 AS due_in_ms FROM (
+             SELECT ${TAKEN_COLUMNS}, ${BYTES} AS bytes, extract(epoch FROM due_at - now()) * 1000 AS due_in_ms FROM (
                SELECT ${COLUMNS}, due_at, true AS is_requested FROM requested
                UNION ALL
                SELECT ${COLUMNS}, due_at, false FROM fresh
@@ -561,7 +564,7 @@ const contextText = ({ context }: Delivery): string | null => (context === undef
 
 const parkedOf = (
   webhookId: WebhookId,
-  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, since_first_ms }: ParkedRow,
+  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, since_first_ms, bytes }: ParkedRow,
 ): Parked => ({
   delivery: {
     webhookId,
@@ -577,4 +580,5 @@ const parkedOf = (
   attempts,
   tries,
   sinceFirstMs: since_first_ms,
+  bytes,
 });
