@@ -3,6 +3,7 @@ import type { EmitterId } from '#contracts';
 import { type DeletedRange, eventPlace, logPlaceOf } from '#events';
 import { type Consumers, Lanes } from '#messaging';
 import { createLog } from '#observability';
+import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import type { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { tenantsOf } from './event-tasks.js';
 import type { PostponedEvents } from './postponed-events.js';
@@ -27,6 +28,8 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
     isPostponedInProgress,
     /** Deliveries that are parked now. */
     waiting: ['parked before'],
+    /** Deliveries that wait for their first attempt. */
+    inMemory: [] as string[],
     withdrawn: [] as string[],
     outcome: 'in progress',
     released: false,
@@ -40,7 +43,8 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
   } as unknown as Consumers;
   const parked = { withdraw: async () => state.withdrawn.push(...state.waiting.splice(0)) } as unknown as ParkedDeliveriesRepository;
   const postponed = { withdraw: async () => 0, isInProgress: () => state.isPostponedInProgress } as unknown as PostponedEvents;
-  const { run } = new Withdrawals(createLog('test', 'silent'), postponed, parked, consumers).task(RANGE);
+  const dispatcher = { withdraw: () => state.withdrawn.push(...state.inMemory.splice(0)) } as unknown as Dispatcher;
+  const { run } = new Withdrawals(createLog('test', 'silent'), postponed, parked, dispatcher, consumers).task(RANGE);
   run(() => (state.released = true)).then(
     () => (state.outcome = 'done'),
     () => (state.outcome = 'left'),
@@ -68,6 +72,13 @@ it('a deletion withdraws a delivery whose first attempt fails later, and does no
   state.offset = OFFSET;
   await later();
   expect(state).toMatchObject({ outcome: 'done', withdrawn: ['parked before', 'parked after', 'parked last'] });
+});
+
+it('a deletion withdraws the deliveries that wait for their first attempt', async () => {
+  const { state, later } = withdrawing(OFFSET - 1);
+  state.inMemory.push('waiting');
+  await later();
+  expect(state.withdrawn).toContain('waiting');
 });
 
 it('a deletion waits for postponed events that are in progress', async () => {
@@ -128,7 +139,7 @@ describe('several deletions of a partition', () => {
       },
     };
     const postponed = { withdraw: async () => 0, isInProgress: () => false } as unknown as PostponedEvents;
-    const withdrawals = new Withdrawals(createLog('test', 'silent'), postponed, parked as never, consumers);
+    const withdrawals = new Withdrawals(createLog('test', 'silent'), postponed, parked as never, { withdraw: () => 0 } as never, consumers);
     const lanes = new Lanes({ concurrency: 10 });
     const tasks = deletions.map((range) => withdrawals.task(range, 'u_1'));
     for (const [index, task] of tasks.entries()) lanes.push(task, () => ended.push(offsetOf(deletions[index]!)));

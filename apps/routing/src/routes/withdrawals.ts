@@ -3,6 +3,7 @@ import { type EmitterId, EVENTS_TOPIC, type UserId } from '#contracts';
 import { type DeletedRange, eventPlace, logPlaceOf } from '#events';
 import { Consumers, type Task } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { tenantOfDeletions } from './event-tasks.js';
 import { EVENTS_GROUP } from './events-group.js';
@@ -18,7 +19,7 @@ interface Withdrawal {
   reached: number;
 }
 
-/** Cancels what waits of deleted events: postponed events and parked deliveries. */
+/** Cancels what waits of deleted events: postponed events, parked deliveries and deliveries that wait for their first attempt. */
 @Injectable()
 export class Withdrawals {
   /** By emitter. */
@@ -30,12 +31,13 @@ export class Withdrawals {
     @Inject(LOG) private readonly log: Log,
     private readonly postponed: PostponedEvents,
     private readonly parked: ParkedDeliveriesRepository,
+    private readonly dispatcher: Dispatcher,
     private readonly consumers: Consumers,
   ) {}
 
   /**
-   * Withdraws what waits of the deleted events at once, and again until each event before the deletion is done: first attempts that are in progress or wait
-   * for their lanes may still fail, and are parked then. A crash meanwhile repeats the deletion. Each look is for all deletions of the emitter that wait.
+   * Withdraws what waits of the deleted events at once, and again until each event before the deletion is done: first attempts that are in progress may still
+   * fail, and are parked then. A crash meanwhile repeats the deletion. Each look is for all deletions of the emitter that wait.
    *
    * @param owner of the emitter, if it is known
    */
@@ -84,7 +86,9 @@ export class Withdrawals {
     // before: what is parked after it would be missed
     const complete = this.completeOf(withdrawals);
     const ranges = withdrawals.map(({ range }) => range);
-    const [events, deliveries] = [await this.postponed.withdraw(ranges), await this.parked.withdraw(ranges)];
+    // of all events before the deletion, because this process reads its partition
+    const waiting = this.dispatcher.withdraw(ranges);
+    const [events, deliveries] = [await this.postponed.withdraw(ranges), waiting + (await this.parked.withdraw(ranges))];
     for (const withdrawal of complete) this.forget(withdrawal);
     if (events + deliveries > 0) this.log.info({ emitter_id: emitterId, events, deliveries }, 'deliveries.withdrawn');
   }

@@ -48,6 +48,58 @@ describe('a dispatcher', () => {
     expect([...store.parked.get(WEBHOOK)!.keys()]).toEqual(['1-1', '1-2']);
   });
 
+  it('attempts no delivery of an event that is deleted while it waits for its turn', async () => {
+    const [attempted, ended]: [number[], PromiseWithResolvers<void>] = [[], Promise.withResolvers()];
+    const make = async (_: object, { place }: { place: { seq: number } }) => {
+      attempted.push(place.seq);
+      await ended.promise;
+      return { ...GONE, verdict: 'delivered' };
+    };
+    const { store, dispatcher } = dispatching({ make });
+    const waiting = [{}, {}, { stream: 'x' }, { emitterId: 'dc_2' as const }, {}].map((change, nth) => ({
+      ...deliveryOf(nth + 1),
+      ...change,
+    }));
+    const tasks = waiting.map((delivery) => dispatcher.firstAttempt(delivery, 1, OWNER));
+    const first = tasks[0]!.run(() => {});
+    await jest.advanceTimersByTimeAsync(1);
+    const deletion = { kind: 'delete' as const, place: { ms: 1, seq: 5 }, emitterId: 'dc_1' as const, start: null, end: null };
+    expect(dispatcher.withdraw([{ ...deletion, stream: '' }])).toBe(1);
+    ended.resolve();
+    await first;
+    for (const task of tasks.slice(1)) await task.run(() => {});
+    expect(attempted).toEqual([1, 3, 4, 5]);
+    expect(store.parked.get(WEBHOOK)!.size).toBe(0);
+  });
+
+  it('leaves deliveries of deleted events that are being parked to the deletion in the backlog', async () => {
+    const { store, dispatcher } = dispatching();
+    await store.spill(WEBHOOK, null);
+    const task = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER);
+    const [parkFresh, parking] = [store.parkFresh.bind(store), Promise.withResolvers<void>()];
+    store.parkFresh = async (...args) => {
+      await parking.promise;
+      return parkFresh(...args);
+    };
+    let isDone = false;
+    const run = task.run(() => {}).then(() => (isDone = true));
+    await jest.advanceTimersByTimeAsync(1);
+    const deletion = {
+      kind: 'delete' as const,
+      place: { ms: 1, seq: 5 },
+      emitterId: 'dc_1' as const,
+      start: null,
+      end: null,
+      stream: null,
+    };
+    expect(dispatcher.withdraw([deletion])).toBe(0);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(isDone).toBe(false);
+    parking.resolve();
+    await run;
+    expect(store.parked.get(WEBHOOK)!.size).toBe(1);
+  });
+
   it('lets the backlog wait for the attempt in flight of an emitter before it parks the later ones of it', async () => {
     const ended = Promise.withResolvers<void>();
     const make = async () => {

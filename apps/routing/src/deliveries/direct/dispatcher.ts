@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { UserId } from '#contracts';
 import type { Task } from '#messaging';
-import { eventIdOf } from '#events';
+import { comparePlaces, type DeletedRange, eventIdOf, isInRange } from '#events';
 import { counter, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
 import { Attempts, FIRST } from '../attempt/attempts.js';
@@ -117,7 +117,7 @@ export class Dispatcher implements OnApplicationShutdown {
     const receiver = this.receivers.see(delivery.webhookId, ownerId);
     // it waits behind others, perhaps for long
     if (receiver.waiting.size > 0) delivery.json = detached(delivery.json);
-    const waiting: Waiting = { delivery, isOwn: () => task.isOwn?.() ?? true, parked: false };
+    const waiting: Waiting = { delivery, isOwn: () => task.isOwn?.() ?? true, ended: false };
     receiver.waiting.add(waiting);
     const task: Task = {
       lane: `${delivery.webhookId} ${delivery.emitterId}`,
@@ -127,6 +127,24 @@ export class Dispatcher implements OnApplicationShutdown {
       drop: () => void receiver.waiting.delete(waiting),
     };
     return task;
+  }
+
+  /** Ends the deliveries of deleted events that wait for their attempts. Returns how many there were. */
+  withdraw(ranges: DeletedRange[]): number {
+    const isDeleted = ({ emitterId, stream, place }: Delivery) =>
+      ranges.some((range) => range.emitterId === emitterId && comparePlaces(place, range.place) < 0 && isInRange(range, stream, place));
+    let count = 0;
+    for (const { waiting, parking } of this.receivers) {
+      // those that are being parked are withdrawn from the backlog, when their tasks have ended
+      if (parking) continue;
+      for (const each of waiting) {
+        if (!isDeleted(each.delivery)) continue;
+        each.ended = true;
+        waiting.delete(each);
+        count += 1;
+      }
+    }
+    return count;
   }
 
   private async run(receiver: ReceiverState, waiting: Waiting): Promise<void> {
@@ -149,10 +167,10 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** The target, when the attempt may begin; undefined if there is nothing left to attempt. */
   private async turn(receiver: ReceiverState, waiting: Waiting): Promise<Target | undefined> {
-    while (!waiting.parked) {
+    while (!waiting.ended) {
       const known = this.targets.get(receiver.webhookId);
       const target = known instanceof Promise ? await known : known;
-      if (waiting.parked) break;
+      if (waiting.ended) break;
       if (!target || (target.active && target.mode === 'direct')) {
         receiver.waiting.delete(waiting);
         return target;
@@ -208,7 +226,7 @@ export class Dispatcher implements OnApplicationShutdown {
     );
     if (mode === 'spilled' || mode === 'gone') {
       for (const waiting of chunk) {
-        waiting.parked = true;
+        waiting.ended = true;
         receiver.waiting.delete(waiting);
       }
       if (mode === 'spilled') parkedUnattempted.inc(chunk.length);

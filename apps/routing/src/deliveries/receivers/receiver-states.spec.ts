@@ -3,7 +3,7 @@ import type { UserId, WebhookId } from '#contracts';
 import type { Delivery, Outcome } from '../delivery.js';
 import { ReceiverStates, type Waiting } from './receiver-states.js';
 
-const newWaiting = (): Waiting => ({ delivery: {} as never, isOwn: () => true, parked: false });
+const newWaiting = (): Waiting => ({ delivery: {} as never, isOwn: () => true, ended: false });
 
 interface Receivers {
   owner: string;

@@ -59,8 +59,8 @@ export interface Waiting {
   delivery: Delivery;
   /** False while another process may deliver it. */
   isOwn(): boolean;
-  /** It has been parked, together with others. */
-  parked: boolean;
+  /** There is nothing left to attempt: it has been parked, together with others, or its event was deleted. */
+  ended: boolean;
   /** Set when the attempt has ended: stores its outcome. If that fails, the lane's next try does only this. */
   rest?: () => Promise<void>;
 }
