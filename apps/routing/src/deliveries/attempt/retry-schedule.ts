@@ -2,9 +2,10 @@ import { JITTER, jittered, type Random, retryPause } from '#retries';
 
 /** The longest pause that a receiver may request. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
-/** The first and the longest pause between probes of a failing receiver. */
+/** The first and the longest pause between probes of a failing receiver, and the shortest first one, because the others are multiples of it. */
 const FIRST_PROBE_MS = 5000;
 const LAST_PROBE_MS = 5 * 60_000;
+const SOONEST_PROBE_MS = 1000;
 /** A receiver may request a longer pause for one event than for all. */
 export const MAX_REQUESTED_PROBE_MS = 3_600_000;
 
@@ -70,11 +71,11 @@ export function retryAfterMs(header: string | undefined, nowMs: number): number 
 const inGmt = (date: string): string => (/(?<![+-]\d{3})\d$/.test(date) ? `${date} GMT` : date);
 
 /**
- * The pause before the next probe of a failing receiver, in ms: not longer than the longest one of the schedule, nor shorter than the receiver
- * requested.
+ * The pause before the next probe of a failing receiver, in ms: not longer than the longest one of the schedule, if that is a second or more, nor shorter
+ * than the receiver requested.
  */
 export function probePause(schedule: readonly number[], { failedProbes, retryAfterMs }: FailedProbes, random: number): number {
-  const first = Math.min(FIRST_PROBE_MS, schedule[0] ?? FIRST_PROBE_MS);
+  const first = Math.max(SOONEST_PROBE_MS, Math.min(FIRST_PROBE_MS, schedule[0] ?? FIRST_PROBE_MS));
   const last = Math.min(LAST_PROBE_MS, Math.max(first, ...schedule));
   return Math.max(jittered(Math.min(first * 2 ** failedProbes, last), random), Math.min(retryAfterMs ?? 0, MAX_REQUESTED_PROBE_MS));
 }
