@@ -27,13 +27,13 @@ describe('a dispatcher', () => {
   beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
   afterEach(() => void jest.useRealTimers());
 
-  const dispatching = (attempts: object = {}, notices: object = {}) => {
+  const dispatching = (attempts: object = {}, notices: object = {}, log = createLog('dispatcher', 'silent')) => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, OWNER);
     const targets = new Targets(createLog('dispatcher', 'silent'), store, new SecretBox([]));
     const none = { add() {} } as never;
     const dispatcher = new Dispatcher(
-      ...([createLog('dispatcher', 'silent'), RoutingConfig.read({}), store, targets, new ReceiverStates(), attempts as never] as const),
+      ...([log, RoutingConfig.read({}), store, targets, new ReceiverStates(), attempts as never] as const),
       ...([none, notices as never, () => 0.5, new RunningClock()] as const),
     );
     return { store, dispatcher };
@@ -244,6 +244,32 @@ describe('a dispatcher', () => {
     dispatcher.firstAttempt(deliveryOf(2), 2, OWNER);
     await task.run(() => {});
     expect([...store.parked.get(WEBHOOK)!.keys()].sort()).toEqual(['1-1', '1-2']);
+  });
+
+  it('logs once for each slow attempt that the database refuses it, tries again after a pause, and stores the outcome', async () => {
+    const ended = Promise.withResolvers<object>();
+    const log = createLog('dispatcher', 'silent');
+    const warn = jest.spyOn(log, 'warn');
+    const { store, dispatcher } = dispatching({ make: () => ended.promise }, {}, log);
+    const refuse = async () => Promise.reject(new Error('connection refused'));
+    const [park, settle] = [jest.spyOn(store, 'parkInFlight').mockImplementation(refuse), jest.spyOn(store, 'settle')];
+    const run = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});
+    await jest.advanceTimersByTimeAsync(6000);
+    expect(park.mock.calls.length).toBeGreaterThan(5);
+    expect(park.mock.calls.length).toBeLessThan(15);
+    park.mockRestore();
+    await jest.advanceTimersByTimeAsync(1000);
+    await run;
+    expect(store.parked.get(WEBHOOK)!.size).toBe(1);
+    settle.mockImplementation(refuse);
+    ended.resolve({ ...GONE, verdict: 'delivered' });
+    await jest.advanceTimersByTimeAsync(6000);
+    expect(settle.mock.calls.length).toBeGreaterThan(3);
+    settle.mockRestore();
+    await jest.advanceTimersByTimeAsync(6000);
+    await dispatcher.idle();
+    expect(store.parked.get(WEBHOOK)!.size).toBe(0);
+    expect(warn.mock.calls.map(([, event]) => event)).toEqual(['delivery.not-parked', 'delivery.not-settled']);
   });
 
   it('leaves an attempt that throws after it was parked to the backlog', async () => {

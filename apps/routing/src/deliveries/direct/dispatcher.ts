@@ -34,8 +34,11 @@ const CLOSING_LOOK_MS = 20;
 const PARKED_AT_ONCE = { deliveries: 200, bytes: 4 * 1024 * 1024 };
 /** Under memory pressure, a webhook is spilled if its queue is this long and its attempts take this many times longer than the mean. */
 const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
-/** Between two attempts to park what is in flight, while the database refuses it. */
+/** Before another attempt to park a delivery in flight that the database has refused. */
 const NOT_PARKED_PAUSE_MS = 500;
+/** While the database refuses the outcome of an attempt. */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 5000;
 /** The receivers of one account that are spilled in one tick. */
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
@@ -75,7 +78,7 @@ interface InFlight {
 @Injectable()
 export class Dispatcher implements OnApplicationShutdown {
   private readonly inFlight = new Set<InFlight>();
-  /** Attempts that have left their lanes. */
+  /** Attempts that have left their lanes, or will if the database accepts them. */
   private readonly slow = new Set<Promise<void>>();
   private readonly stopTicking: () => void;
   /** Whether the memory for deliveries becomes scarce. */
@@ -208,10 +211,7 @@ export class Dispatcher implements OnApplicationShutdown {
     const before = [...this.inFlight].filter((attempt) => attempt.receiver === receiver);
     const parked = await Promise.all(before.map((attempt) => (attempt.parking ??= this.parkInFlight(attempt))));
     // then the lanes look again
-    if (parked.includes(false)) {
-      await new Promise((resolve) => setTimeout(resolve, NOT_PARKED_PAUSE_MS));
-      return this.targets.outdate(receiver.webhookId);
-    }
+    if (parked.includes(false)) return this.targets.outdate(receiver.webhookId);
     const chunk: Waiting[] = [];
     let bytes = 0;
     for (const waiting of receiver.waiting) {
@@ -270,7 +270,7 @@ export class Dispatcher implements OnApplicationShutdown {
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
   private async settleParked(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
     const opens = receiver.count(delivery, outcome, false);
-    for (let pause = 100; ; pause = Math.min(pause * 2, 5000)) {
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
         if (outcome.verdict === 'delivered') {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
@@ -282,7 +282,8 @@ export class Dispatcher implements OnApplicationShutdown {
         }
         return;
       } catch (error) {
-        this.log.warn({ webhook_id: delivery.webhookId, event_id: eventIdOf(delivery.place), err: error }, 'delivery.not-settled');
+        if (pause === FIRST_PAUSE_MS)
+          this.log.warn({ webhook_id: delivery.webhookId, event_id: eventIdOf(delivery.place), err: error }, 'delivery.not-settled');
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
@@ -334,15 +335,19 @@ export class Dispatcher implements OnApplicationShutdown {
     }
   }
 
-  /** Returns whether the delivery is parked; otherwise it keeps its lane. */
+  /** Returns whether the delivery is parked; otherwise it keeps its lane, and may be parked again. */
   private async parkInFlight(attempt: InFlight): Promise<boolean> {
     const { receiver, delivery, ended } = attempt;
-    this.slow.add(ended);
-    void ended.finally(() => this.slow.delete(ended));
+    const isFirstTry = !this.slow.has(ended);
+    if (isFirstTry) {
+      this.slow.add(ended);
+      void ended.finally(() => this.slow.delete(ended));
+    }
     try {
       await this.store.parkInFlight(delivery, this.config.attemptTimeoutMs + IN_FLIGHT_MARGIN_MS);
     } catch (error) {
-      this.log.warn({ webhook_id: delivery.webhookId, err: error }, 'delivery.not-parked');
+      if (isFirstTry) this.log.warn({ webhook_id: delivery.webhookId, err: error }, 'delivery.not-parked');
+      await new Promise((resolve) => setTimeout(resolve, NOT_PARKED_PAUSE_MS));
       attempt.parking = undefined;
       return false;
     }
