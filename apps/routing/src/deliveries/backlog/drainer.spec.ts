@@ -53,10 +53,11 @@ const deliveryOf = (seq: number, emitterId: EmitterId = 'dc_1') => ({
 });
 
 /** Probes a receiver with a delivery that was attempted three times, and returns what is stored then. */
-async function probe(result: PostResult, dueInMs: number) {
+async function probe(result: PostResult, dueInMs: number, sinceFirstMs = 0) {
   const store = new DeliveryStoreInMemory();
   store.addWebhook(WEBHOOK, 'u_1');
   await store.parkFailed({ delivery: deliveryOf(1), delivered: false, attempts: [], tries: 3, pauseMs: dueInMs });
+  store.parked.get(WEBHOOK)!.get(`${PLACE.ms}-${PLACE.seq}`)!.parkedAt -= sinceFirstMs;
   await store.spill(WEBHOOK, { probeInMs: 0 });
   const { drain } = await draining(store, () => result);
   await drain();
@@ -109,8 +110,26 @@ describe('a probe that fails', () => {
     expect(await probe(FAILED, 90 * MINUTE)).toEqual({ tries: 3, attempts: 1, dueInMs: 90 * MINUTE, nextProbeInMs: 10_000 });
   });
 
-  it('is the next attempt of a delivery that is due', async () => {
-    expect(await probe(FAILED, 0)).toEqual({ tries: 4, attempts: 1, dueInMs: 120 * MINUTE, nextProbeInMs: 10_000 });
+  it('does not use up that of a delivery that is due either, so that it does not wait for long when the receiver has recovered', async () => {
+    expect(await probe(FAILED, 0)).toEqual({ tries: 3, attempts: 1, dueInMs: 30 * MINUTE, nextProbeInMs: 10_000 });
+    expect(await probe({ kind: 'response', status: 503, retryAfter: '60', body: '' }, 0, MINUTE)).toMatchObject({
+      tries: 3,
+      dueInMs: 1.05 * MINUTE,
+    });
+  });
+
+  it('is the last attempt of a delivery that is due when the time of the whole schedule has passed', async () => {
+    expect(await probe(FAILED, 0, 80 * 60 * MINUTE)).toMatchObject({ attempts: 1, dueInMs: null });
+    expect(await probe(FAILED, MINUTE, 80 * 60 * MINUTE)).toMatchObject({ attempts: 1, tries: 3, dueInMs: MINUTE });
+  });
+
+  it('is the first attempt of a delivery that was never attempted', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1');
+    await store.spill(WEBHOOK, { probeInMs: 0 });
+    await store.parkFresh(WEBHOOK, [deliveryOf(1)]);
+    await (await draining(store, () => FAILED)).drain();
+    expect([...store.parked.get(WEBHOOK)!.values()]).toMatchObject([{ fresh: false, tries: 1, dueAt: NOW + 5000 }]);
   });
 
   it('is followed by no attempt before the time that the receiver requested', async () => {

@@ -11,7 +11,7 @@ import { disableGone } from '../gone-receivers.js';
 import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { disabledReports, failureReportOf, Notices } from '../notices.js';
-import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { type FailedProbes, longestSilence, probePause, RANDOM, type Random, scheduleLength } from '../attempt/retry-schedule.js';
 import { DeliveryMemory, type Reservation } from './delivery-memory.js';
 import { Lease } from './lease.js';
 import { SettlementBatch } from './settlement-batch.js';
@@ -286,7 +286,7 @@ export class Drainer {
     // its owner may have changed, disabled or deleted it while this probe waited for memory
     const target = await this.targets.ofBacklog(webhookId);
     if (!target?.active || !lease.holds) return true;
-    const outcome = await this.attempts.make(target, parked.delivery, stepOf(parked));
+    const outcome = await this.attempts.make(target, parked.delivery, stepOfProbe(parked, this.config.retrySchedule));
     receiver.addDuration(outcome.attempt.duration_ms);
     receiver.count(parked.delivery, outcome, !parked.fresh);
     const stored = outcome.verdict === 'gone' ? await this.gone(target, parked.delivery, outcome) : outcome;
@@ -339,12 +339,21 @@ export class Drainer {
 
 const stepOf = ({ tries, sinceFirstMs }: Parked): RetryStep => ({ tries: tries + 1, sinceFirstMs });
 
-/** An attempt before its time finds out whether the receiver has recovered: the delivery keeps its place in the retry schedule. */
+/**
+ * A probe that fails says nothing about its event: the delivery keeps its place in the retry schedule, and does not wait for long when the receiver has
+ * recovered. The schedule ends when its time has passed.
+ */
+const stepOfProbe = ({ tries, sinceFirstMs }: Parked, schedule: readonly number[]): RetryStep => ({
+  tries: sinceFirstMs > scheduleLength(schedule) ? schedule.length + 1 : Math.max(1, tries),
+  sinceFirstMs,
+});
+
 function settlementOfProbe(parked: Probe, outcome: Outcome): Settlement {
   const settlement = settlementOf(parked, outcome);
+  if (settlement.delivered || outcome.verdict === 'gone') return settlement;
   const dueInMs = parked.dueInMs - outcome.attempt.duration_ms;
-  if (settlement.delivered || outcome.verdict === 'gone' || dueInMs <= 0) return settlement;
-  return { ...settlement, tries: parked.tries, pauseMs: Math.max(dueInMs, outcome.retryAfterMs ?? 0) };
+  const pauseMs = dueInMs > 0 ? Math.max(dueInMs, outcome.retryAfterMs ?? 0) : settlement.pauseMs;
+  return { ...settlement, tries: Math.max(1, parked.tries), pauseMs };
 }
 
 function settlementOf({ delivery, attempts }: Parked, { verdict, attempt, tries, pauseMs }: Outcome): Settlement {
