@@ -278,6 +278,25 @@ describe('a drainer', () => {
     expect(Date.now() - nextDue).toBeLessThanOrEqual(3000);
   });
 
+  it('takes the deliveries of a webhook with a rate limit for a part of a second at a time', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 100, spilled: true });
+    await store.parkFresh(
+      WEBHOOK,
+      Array.from({ length: 300 }, (_, seq) => deliveryOf(seq)),
+    );
+    const take = jest.spyOn(store, 'take');
+    const { poster, drain } = await draining(store, () => OK);
+    const drained = drain();
+    for (let turn = 0; turn < 100; turn++) await jest.advanceTimersByTimeAsync(10);
+    expect(poster.posts).toBeGreaterThanOrEqual(180);
+    expect(poster.posts).toBeLessThanOrEqual(200);
+    for (let turn = 0; turn < 150; turn++) await jest.advanceTimersByTimeAsync(10);
+    await drained;
+    expect(poster.posts).toBe(300);
+    expect(take.mock.calls.length).toBeLessThan(15);
+  });
+
   it('leaves the rest of what it has taken when its turn is over', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1');

@@ -10,10 +10,18 @@ describe('a bucket of 10 tokens per second', () => {
     const bucket = new TokenBucket(10, 0);
     bucket.take(10, 0);
     expect(bucket.take(10, 50)).toBe(0);
-    expect(bucket.waitMs).toBe(50);
+    expect(bucket.msTo(1)).toBe(50);
     expect(bucket.take(10, 100)).toBe(1);
     expect(bucket.take(1, 550)).toBe(1);
     expect(bucket.take(100, 60_000)).toBe(10);
+  });
+
+  it('gives none if there are fewer than needed', () => {
+    const bucket = new TokenBucket(10, 0);
+    bucket.take(9, 0);
+    expect(bucket.take(10, 0, 2)).toBe(0);
+    expect(bucket.msTo(2)).toBe(100);
+    expect(bucket.take(10, 100, 2)).toBe(2);
   });
 
   it('is full again after a time that depends on what was taken', () => {

@@ -11,11 +11,11 @@ export class TokenBucket {
     this.filledAt = nowMs;
   }
 
-  /** Takes up to `wanted` tokens. Returns how many it took. */
-  take(wanted: number, nowMs: number): number {
+  /** Takes up to `wanted` tokens, or none if there are fewer than `least`. Returns how many it took. */
+  take(wanted: number, nowMs: number, least = 1): number {
     this.tokens = Math.min(this.perSecond, this.tokens + ((nowMs - this.filledAt) * this.perSecond) / 1000);
     this.filledAt = nowMs;
-    const taken = Math.min(wanted, Math.floor(this.tokens));
+    const taken = this.tokens < least ? 0 : Math.min(wanted, Math.floor(this.tokens));
     this.tokens -= taken;
     return taken;
   }
@@ -30,8 +30,8 @@ export class TokenBucket {
     return Math.max(0, ((this.perSecond - this.tokens) * 1000) / this.perSecond - (nowMs - this.filledAt));
   }
 
-  /** Until a token is available, in ms. */
-  get waitMs(): number {
-    return this.tokens >= 1 ? 0 : Math.ceil(((1 - this.tokens) * 1000) / this.perSecond);
+  /** Until as many tokens are available, in ms. */
+  msTo(tokens: number): number {
+    return Math.max(0, Math.ceil(((tokens - this.tokens) * 1000) / this.perSecond));
   }
 }
