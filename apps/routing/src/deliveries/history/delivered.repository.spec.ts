@@ -62,7 +62,7 @@ it('keeps a limited number of entries of all webhooks in memory while the databa
   const count = () => [...added.pop()!.values()].reduce((sum, entries) => sum + entries.length, 0);
   const deliverAll = () => {
     for (let seq = 0; seq < 2.5 * KEPT; seq++)
-      for (let n = 0; n < 60; n++)
+      for (let n = 0; n < 300; n++)
         log.add({ webhookId: `wh_${n}`, place: { ms: 1, seq }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') }, []);
   };
   deliverAll();

@@ -205,8 +205,8 @@ export class DeliveredRepository {
 
 /** At least this many of the newest deliveries are kept per webhook. */
 export const KEPT = 100;
-/** The deliveries of all webhooks that are gathered in memory. There would be more only while the database takes long to store them. */
-export const MOST_GATHERED = 10_000;
+/** The deliveries of all webhooks that are gathered in memory, several times as many as are made between two flushes: there are more only if the database is slow. */
+export const MOST_GATHERED = 50_000;
 /** The pause between two flushes. */
 const FLUSH_MS = 2000;
 /** The entries of each webhook that are written again after a failure: enough to show that its receiver responds. */
@@ -214,8 +214,9 @@ const REPEATED = 10;
 
 /**
  * The successful deliveries that users can list. They are gathered in memory, and written at once after a pause, otherwise every two seconds, per webhook
- * only those that will be kept: under load, a delivery costs a push into an array. A slow database must not fill the memory: then some are not listed. A crash loses those that are not written from this list, but no
- * delivery: their positions are committed earlier, so they are not delivered again.
+ * only those that will be kept: under load, a delivery costs a push into an array. While the database is slow, those of some webhooks are forgotten, so that
+ * they do not fill the memory. A crash loses those that are not written from this list, but no delivery: their positions are committed earlier, so they are
+ * not delivered again.
  */
 @Injectable()
 export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -264,8 +265,8 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
     // half of them at a time, so that entries are rarely moved
     if (entries.length >= 2 * KEPT) this.count -= entries.splice(0, KEPT).length;
     if (this.count > MOST_GATHERED) {
-      const [longest] = this.recent.keys();
-      if (longest) this.take([longest]);
+      const [first] = this.recent.keys();
+      if (first) this.take([first]);
     }
     this.schedule();
   }
