@@ -206,7 +206,7 @@ function portsGivenTwice(settings) {
 /** @param {string} text such as 500ms, 5s or 30m @returns {number} NaN if it is not a duration */
 function milliseconds(text) {
   const [, number, unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
-  return Number(number) * (UNITS[unit] ?? NaN);
+  return Math.round(Number(number) * (UNITS[unit] ?? NaN));
 }
 
 /** @param {string} text */

@@ -38,6 +38,7 @@ describe('the variables of npm start', () => {
     ['DATABASE_URL', 'somewhere'],
     ['SLUICE_SHUTDOWN_TIMEOUT', '45'],
     ['SLUICE_SHUTDOWN_TIMEOUT', '0s'],
+    ['SLUICE_SHUTDOWN_TIMEOUT', '0.3ms'],
     ['SLUICE_SHUTDOWN_TIMEOUT', '21d'],
   ])('are rejected by name: %s=%s', (name, value) => {
     expect(() => readSettings({ [name]: value })).toThrow(name);

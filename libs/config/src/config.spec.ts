@@ -104,6 +104,9 @@ it('accepts no durations with which a timer or a date would be wrong', () => {
   );
 });
 
+it('rounds durations to whole milliseconds', () =>
+  expect(Sample.read({ NAME: 'x', WAIT: '1.005s', WAITS: '0.3ms,0.07m,250.5ms' })).toMatchObject({ wait: 1005, waits: [0, 4200, 251] }));
+
 it('does not read blanks as the number 0', () => {
   class Limit extends Config({ most: integer('MOST', { fallback: 10, description }) }) {}
   expect(() => Limit.read({ MOST: ' ' })).toThrow('MOST must be a whole number of at least 0, not " "');

@@ -95,9 +95,10 @@ export function choice<const T extends string>(
 
 const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** Whole: `1.005 * 1000` is not. */
 function milliseconds(value: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value);
-  return match ? Number(match[1]) * UNITS[match[2] as keyof typeof UNITS] : undefined;
+  return match ? Math.round(Number(match[1]) * UNITS[match[2] as keyof typeof UNITS]) : undefined;
 }
 
 /** Dates that are further away cannot be computed. */

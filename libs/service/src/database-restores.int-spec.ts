@@ -104,6 +104,8 @@ describe('a database that was restored', () => {
     expect(await restores.unusedMs(24 * hour)).toBe((6 + 1 + 1) * hour);
     expect(await restores.unusedMs(12 * hour)).toBe((1 + 1) * hour);
     expect(await restores.unusedMs(hour / 2)).toBe(hour);
+    // such as a share of another duration
+    expect(await restores.unusedMs(hour / 2 + 0.5)).toBe(hour);
   });
 
   it('has the position that is valid instead of a commit that it does not know', async () => {

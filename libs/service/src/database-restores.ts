@@ -93,7 +93,7 @@ export class DatabaseRestores implements Restores {
       name: 'database-period-pauses',
       text: `SELECT coalesce(sum(from_ms - ended_ms), 0)::bigint AS ms FROM (
                SELECT from_ms, max(to_ms) OVER (ORDER BY from_ms ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_ms FROM database_period
-             ) AS period WHERE ended_ms < from_ms AND from_ms > ${STATEMENT_MS} - $1::bigint`,
+             ) AS period WHERE ended_ms < from_ms AND from_ms > ${STATEMENT_MS} - $1::float8`,
       values: [withinMs],
     });
     return result?.rows[0]?.ms ?? 0;
