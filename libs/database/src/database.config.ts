@@ -7,7 +7,7 @@ export class DatabaseConfig extends Config({
   pool: integer('SLUICE_DATABASE_POOL', {
     fallback: 0,
     max: 1000,
-    description: 'PostgreSQL connections of each process at most; 0: 20 for routing and runtime, 10 for the others.',
+    description: 'PostgreSQL connections of each process at most, 3 or more; 0: 20 for routing and runtime, 10 for the others.',
   }),
   prefix: variable('SLUICE_DATABASE_PREFIX', {
     fallback: '',
@@ -19,9 +19,14 @@ export class DatabaseConfig extends Config({
   }),
 }) {
   problems(): string[] {
+    const problems: string[] = [];
     // a URL without a host, such as one of a socket, has no place for a password
-    if (this.databasePassword === undefined || new URL(this.databaseUrl).hostname !== '') return [];
-    return ['DATABASE_PASSWORD is set, but DATABASE_URL has no host, so the password would not be used'];
+    if (this.databasePassword !== undefined && new URL(this.databaseUrl).hostname === '')
+      problems.push('DATABASE_PASSWORD is set, but DATABASE_URL has no host, so the password would not be used');
+    // each process needs one for its outbox, and the runtime another one for the locks of sources
+    if (this.pool === 1 || this.pool === 2)
+      problems.push('SLUICE_DATABASE_POOL must be 0 or at least 3: a process keeps up to two connections for its locks');
+    return problems;
   }
 
   /** URL of the server, with its password. */

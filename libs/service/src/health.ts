@@ -20,15 +20,17 @@ export class Readiness {
   private phase: 'starting' | 'started' | 'stopping' = 'starting';
   private waitingFor = 'its configuration';
   private checkDatabase: () => Promise<unknown> = () => Promise.resolve();
-  private checking: Promise<unknown> | undefined;
+  private isPoolBusy: () => boolean = () => false;
+  private checking: Promise<string | undefined> | undefined;
 
   starting(waitingFor: string): void {
     this.waitingFor = waitingFor;
   }
 
-  /** checkDatabase: rejects if the database does not respond. */
-  started(checkDatabase: () => Promise<unknown>): void {
+  /** checkDatabase: rejects if the database does not respond. isPoolBusy: whether statements wait because all connections are in use. */
+  started(checkDatabase: () => Promise<unknown>, isPoolBusy = () => false): void {
     this.checkDatabase = checkDatabase;
+    this.isPoolBusy = isPoolBusy;
     if (this.phase === 'starting') this.phase = 'started';
   }
 
@@ -58,13 +60,16 @@ export class Readiness {
    * database may have stopped since.
    */
   private async database(): Promise<string | undefined> {
-    this.checking ??= this.checkDatabase().finally(() => (this.checking = undefined));
-    try {
-      await within(DATABASE_WITHIN_MS, this.checking, () => new Error(`no response within ${DATABASE_WITHIN_MS / 1000} s`));
-      return undefined;
-    } catch (error) {
-      return `PostgreSQL does not respond: ${(error as Error).message}`;
-    }
+    this.checking ??= this.checkDatabase()
+      .then(
+        () => undefined,
+        (error: Error) => `PostgreSQL does not respond: ${error.message}`,
+      )
+      .finally(() => (this.checking = undefined));
+    const problem = () =>
+      this.isPoolBusy() ? 'all connections to PostgreSQL (SLUICE_DATABASE_POOL) are in use' : 'PostgreSQL does not respond';
+    const late = () => new Error(`${problem()}: no response within ${DATABASE_WITHIN_MS / 1000} s`);
+    return within(DATABASE_WITHIN_MS, this.checking, late).catch((error: Error) => error.message);
   }
 }
 

@@ -48,6 +48,18 @@ it('names a database that hangs after two seconds, without further queries, unti
   expect(await probe).toEqual([]);
 });
 
+it('does not blame a database whose connections are all in use', async () => {
+  jest.useFakeTimers();
+  const readiness = new Readiness();
+  readiness.started(
+    () => new Promise(() => {}),
+    () => true,
+  );
+  const probe = readiness.reasons();
+  await jest.advanceTimersByTimeAsync(2000);
+  expect(await probe).toEqual(['all connections to PostgreSQL (SLUICE_DATABASE_POOL) are in use: no response within 2 s']);
+});
+
 it('does not reuse a result from before the database stopped', async () => {
   let isThere = true;
   const readiness = new Readiness();

@@ -91,7 +91,10 @@ export async function runService(options: ServiceOptions): Promise<void> {
     const app = await startApp(options, shared);
     const stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, TopicsConfig.read(), log);
     const database = app.get(Database, { strict: false });
-    readiness.started(() => database.query('SELECT 1'));
+    readiness.started(
+      () => database.query('SELECT 1'),
+      () => database.pool.waitingCount > 0,
+    );
     stopExiting();
     stopInOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
