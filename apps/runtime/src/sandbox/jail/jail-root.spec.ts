@@ -55,6 +55,21 @@ describe('the root of the jail', () => {
     await rm(dataDir, { recursive: true });
   });
 
+  it('is in a folder that jailed processes can reach, whatever the umask', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
+    await chmod(dataDir, 0o711);
+    const umask = process.umask(0o077);
+    try {
+      const { dir } = await openJailRoot([], dataDir, ['lodash.get']);
+      expect(dir.startsWith(join(dataDir, 'sandbox'))).toBe(true);
+      // jailed processes run as this user, unless it is root
+      if (process.getuid?.() === 0) expect((await stat(join(dataDir, 'sandbox'))).mode & 0o777).toBe(0o755);
+    } finally {
+      process.umask(umask);
+      await rm(dataDir, { recursive: true });
+    }
+  });
+
   it('is removed by the build of another one after a day, unless it is kept', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
     const [kept, unused] = [await buildJailRoot(dataDir, ['lodash.get']), await buildJailRoot(dataDir, ['flatted'])];

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { SandboxUnavailable } from '../sandbox.js';
 import { assembleJailRoot } from './assemble-jail-root.js';
@@ -117,13 +117,19 @@ async function isTrusted(dir: string): Promise<boolean> {
 export async function jailRootParent(dataDir: string): Promise<string> {
   const wanted = resolve(dataDir, 'sandbox');
   await makeFolder(wanted);
-  if (process.getuid?.() !== 0 || (await isOpenToAll(wanted))) return wanted;
+  if (process.getuid?.() !== 0) return wanted;
+  await openToAll(wanted);
+  if (await isOpenToAll(wanted)) return wanted;
   await makeFolder(rootsParent);
   const info = await lstat(rootsParent);
   if (!info.isDirectory() || info.uid !== 0 || (info.mode & 0o022) !== 0)
     throw new SandboxUnavailable(`${rootsParent} belongs to another user`);
+  await openToAll(rootsParent);
   return rootsParent;
 }
+
+/** A restrictive umask, now or at an earlier start, closes the folders that root creates. In a read-only file system, they stay as they are. */
+const openToAll = (dir: string): Promise<void> => chmod(dir, 0o755).catch(() => undefined);
 
 async function isOpenToAll(dir: string): Promise<boolean> {
   for (let path = dir; ; path = dirname(path)) {
@@ -133,7 +139,7 @@ async function isOpenToAll(dir: string): Promise<boolean> {
 }
 
 async function makeFolder(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o755 }).catch((error: Error) => {
+  await mkdir(folder, { recursive: true }).catch((error: Error) => {
     throw new SandboxUnavailable(`The jail needs a writable folder (SLUICE_DATA_DIR): ${error.message}`);
   });
 }
