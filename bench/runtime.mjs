@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ProcessSandbox } from '../dist/apps/runtime/src/sandbox/process-sandbox.js';
 import { defaultSandboxConfig } from '../dist/apps/runtime/src/sandbox/sandbox-config.js';
-import { removeAtEnd } from '../scripts/processes/keeper.mjs';
+import { removeAtEnd } from '../scripts/shell/keeper.mjs';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
 import { cpuMs, cpuSeconds } from './lib/cpu.mjs';

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
-import { unwatch, watch } from './keeper.mjs';
+import { unwatch, watch } from '../shell/keeper.mjs';
 import { removePidFile, writePidFile } from './pid-file.mjs';
 
 /**

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { unwatch, watch } from './keeper.mjs';
 
 /** @type {Map<import('node:child_process').ChildProcess, Promise<unknown>>} */
 const running = new Map();
@@ -28,6 +29,12 @@ export function run(command, args, options = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
     running.set(child, new Promise((ended) => child.once('exit', ended).once('error', ended)));
+    const { pid } = child;
+    if (pid !== undefined) {
+      // if this process is killed, the command must not write what the command of the next start writes, too
+      watch(pid, 'SIGKILL', { graceMs: 0 });
+      child.once('exit', () => unwatch(pid));
+    }
     let stdout = '';
     let output = '';
     child.stdout.setEncoding('utf8').on('data', (text) => {

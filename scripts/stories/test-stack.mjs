@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startBroker } from '../stores/broker.mjs';
-import { removeAtEnd } from '../processes/keeper.mjs';
+import { removeAtEnd } from '../shell/keeper.mjs';
 import { freePort } from '../shell/ports.mjs';
 import { startPostgres } from '../stores/postgres.mjs';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { appEnvironment } from '../processes/apps.mjs';
 import { startBroker } from '../stores/broker.mjs';
-import { removeAtEnd } from '../processes/keeper.mjs';
+import { removeAtEnd } from '../shell/keeper.mjs';
 import { node24 } from '../setup/node24.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { freePort } from '../shell/ports.mjs';

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { inRoot } from '../shell/paths.mjs';
+import { inRoot } from './paths.mjs';
+import { processIdentity } from '../processes/process-identity.mjs';
 
 /** @type {string} */
 let folder;
@@ -16,7 +17,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 async function killed(program) {
   const preamble = `
     import { spawn } from 'node:child_process';
-    import { removeAtEnd, watch } from '${inRoot('scripts', 'processes', 'keeper.mjs')}';
+    import { removeAtEnd, watch } from '${inRoot('scripts', 'shell', 'keeper.mjs')}';
+    import { run } from '${inRoot('scripts', 'shell', 'run.mjs')}';
     const start = (script) => spawn('/bin/sh', ['-c', script], { detached: true, stdio: 'ignore', cwd: '${folder}' }).pid;`;
   const child = spawn(
     process.execPath,
@@ -60,5 +62,11 @@ describe('after a process that was killed', () => {
     );
     await until(() => ended().length > 0);
     expect(ended()).toEqual(['store']);
+  });
+
+  it('the keeper kills the command that it was waiting for', async () => {
+    await killed(`void run('/bin/sh', ['-c', 'trap "" TERM; echo $$ > pid; while :; do sleep 0.05; done'], { cwd: '${folder}' })`);
+    const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+    await until(() => processIdentity(pid) === null);
   });
 });
