@@ -1,13 +1,19 @@
 import { readFileSync } from 'node:fs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 
-/** Adds the variables of `.env` to the environment, unless they are already set. */
+/**
+ * Adds the variables of `.env` to the environment, unless they are already set.
+ * @throws {ExplainedError} if it exists, but cannot be read: with the defaults, another, empty Sluice would start
+ */
 export function loadDotEnv(file = inRoot('.env')) {
   let text;
   try {
     text = readFileSync(file, 'utf8');
-  } catch {
-    return;
+  } catch (error) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
+    if (code === 'ENOENT') return;
+    throw new ExplainedError(`${file} cannot be read: ${message}.`);
   }
   for (const [name, value] of Object.entries(parseDotEnv(text))) process.env[name] ??= value;
 }
