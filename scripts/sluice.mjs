@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { appEnvironment } from './processes/apps.mjs';
-import { dataFolder, findRunning, localInstance, usesDatabaseOf } from './launch/data-folder.mjs';
+import { dataFolder, findRunning, isOfAnotherUser, localInstance, usesDatabaseOf } from './launch/data-folder.mjs';
 import { loadDotEnv } from './launch/dot-env.mjs';
 import { explain, ExplainedError } from './shell/explained-error.mjs';
 import { ensureCommandLine } from './setup/command-line.mjs';
@@ -127,10 +127,13 @@ function exitCode(nodeArguments, env) {
  * the embedded broker, whose address and login only it knows.
  */
 function addresses() {
-  const running = findRunning(dataFolder(dataFolderPath(process.env)));
+  const folder = dataFolder(dataFolderPath(process.env));
+  const running = findRunning(folder);
   if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) return running && usesDatabaseOf(running, process.env) ? running : {};
   // help reads them, but connects to nothing
   if (!running && wantsHelp) return { DATABASE_URL: 'postgres://localhost/postgres', KAFKA_BROKERS: 'localhost:9092' };
+  if (isOfAnotherUser(folder))
+    throw new ExplainedError(`Sluice is running on ${folder.dir} as another user: run this as that user, or set DATABASE_URL.`);
   if (!running) throw new ExplainedError('Sluice is not running: start it with npm start, or set DATABASE_URL.');
   return running;
 }

@@ -95,10 +95,16 @@ export async function lockDataFolder(folder, { say = () => {}, graceMs = 10_000,
 /**
  * Creates the folder, or checks that it is one of Sluice. PostgreSQL, which may run as another user, can traverse it.
  * @param {DataFolder} folder
- * @throws {ExplainedError} if it contains only other files
+ * @throws {ExplainedError} if it contains only other files, or those of another user
  */
 function openFolder(folder) {
   const { dir } = folder;
+  // root could use it, but would take files from its owner, who could not use it afterwards
+  const owner = otherOwner(folder.claims) ?? (process.getuid?.() === 0 ? null : otherOwner(folder.postgres));
+  if (owner !== null)
+    throw new ExplainedError(
+      `The data folder ${dir} belongs to another user (uid ${owner}): start Sluice as that user, or change the owner with chown -R.`,
+    );
   if (mkdirSync(dir, { recursive: true })) chmodSync(dir, 0o711);
   else {
     const names = readdirSync(dir).filter((name) => name !== 'lost+found');
@@ -111,6 +117,15 @@ function openFolder(folder) {
   }
   // the claims first: a simultaneous start recognises the folder by them
   for (const part of [folder.claims, join(dir, 'apps')]) mkdirSync(part, { recursive: true });
+}
+
+/**
+ * The owner of a file or folder, if it is not this user.
+ * @param {string} path
+ */
+function otherOwner(path) {
+  const uid = statSync(path, { throwIfNoEntry: false })?.uid;
+  return uid === undefined || uid === process.getuid?.() ? null : uid;
 }
 
 /** @param {DataFolder} folder */
@@ -181,6 +196,13 @@ export function findRunning(folder) {
 }
 
 /**
+ * Whether an instance of another user is running on this folder, whose addresses this user may not read.
+ * @param {DataFolder} folder
+ */
+export const isOfAnotherUser = (folder) =>
+  readPidFile(folder.lock) !== null && process.getuid?.() !== 0 && otherOwner(folder.running) !== null;
+
+/**
  * Whether a running instance uses the database that the environment names. Even then, it may have the embedded broker.
  * @param {Record<string, string>} running
  * @param {Record<string, string | undefined>} env
@@ -197,10 +219,11 @@ export function usesDatabaseOf({ DATABASE_URL_FILE: file }, env) {
 
 /**
  * The variables with which the command line finds the instance of a folder: without an instance there is neither a URL nor a key, because another program
- * may be listening on its port.
+ * may be listening on its port. None for the instance of another user, whose key belongs to that user.
  * @param {DataFolder} folder
  */
 export function localInstance(folder) {
+  if (isOfAnotherUser(folder)) return {};
   const running = findRunning(folder);
   return {
     SLUICE_LOCAL_FOLDER: folder.dir,

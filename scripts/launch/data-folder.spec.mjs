@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -111,6 +111,53 @@ describe('a folder that exists', () => {
     chmodSync(folder.dir, 0o2770);
     await lockDataFolder(folder);
     expect(modeOf()).toBe(0o2771);
+  });
+});
+
+// only root can give files to another user
+(process.getuid?.() === 0 ? describe : describe.skip)('a data folder of another user', () => {
+  const [NOBODY, SOMEONE] = [65_534, 12_345];
+  /** Returns the output of a program that runs as another user. @param {number} uid @param {string} program */
+  const outputAs = async (uid, program) => {
+    const preamble = `
+      const { dataFolder, isOfAnotherUser, localInstance, lockDataFolder } = await import(${JSON.stringify(new URL('data-folder.mjs', import.meta.url).href)});
+      process.setuid(${uid});
+      const folder = dataFolder(${JSON.stringify(folder.dir)});`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', `${preamble}${program}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+    return (await child.stdout.setEncoding('utf8').toArray()).join('').trim();
+  };
+  const lockedAs = (/** @type {number} */ uid) =>
+    outputAs(uid, 'await lockDataFolder(folder).catch(({ message }) => console.log(message))');
+  const refusal = (/** @type {number} */ uid) =>
+    `The data folder ${folder.dir} belongs to another user (uid ${uid}): start Sluice as that user, or change the owner with chown -R.`;
+
+  test('is refused, also to root', async () => {
+    chownSync(folder.dir, NOBODY, NOBODY);
+    expect(await lockedAs(NOBODY)).toBe('');
+    expect(await lockedAs(SOMEONE)).toBe(refusal(NOBODY));
+    await expect(lockDataFolder(folder)).rejects.toThrow(refusal(NOBODY));
+  });
+
+  test('is refused if a start as root has taken the database', async () => {
+    chownSync(folder.dir, NOBODY, NOBODY);
+    expect(await lockedAs(NOBODY)).toBe('');
+    mkdirSync(folder.postgres);
+    expect(await lockedAs(NOBODY)).toBe(refusal(0));
+  });
+
+  test('can be used by root if only its database belongs to the user that runs PostgreSQL', async () => {
+    mkdirSync(folder.postgres);
+    chownSync(folder.postgres, NOBODY, NOBODY);
+    await lockDataFolder(folder);
+    expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+  });
+
+  test('does not look like one without a running instance', async () => {
+    await lockDataFolder(folder);
+    announce(folder, {}, ADDRESSES);
+    chmodSync(folder.dir, 0o711);
+    expect(await outputAs(NOBODY, 'console.log(JSON.stringify([isOfAnotherUser(folder), localInstance(folder)]))')).toBe('[true,{}]');
+    unlockDataFolder(folder);
   });
 });
 
