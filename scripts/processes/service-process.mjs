@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { copyFile, truncate } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { unwatch, watch } from '../shell/keeper.mjs';
 import { removePidFile, writePidFile } from './pid-file.mjs';
 
@@ -121,23 +123,44 @@ export async function untilReady(service, becomeReady, stopped) {
   }
 }
 
+/** A larger log is rotated; looked at this often. */
+const LOG_LIMIT = { bytes: 10_000_000, everyMs: 10_000 };
+
 /**
- * Opens the log file of a service, which is appended to, and rotated when it is large.
- * @template T
+ * Starts a service that appends to a log file, and keeps one earlier file: anybody who reaches a port of a store can make it log.
+ * @template {ServiceProcess} S
  * @param {string} file
- * @param {(fd: number) => T} start passes the descriptor on to a process; it is closed here afterwards
+ * @param {(fd: number) => S} start passes the descriptor on to a process; it is closed here afterwards
  */
-export function withLogFile(file, start) {
-  try {
-    if (statSync(file).size > 10_000_000) renameSync(file, `${file}.1`);
-  } catch {
-    // The first start.
-  }
+export function withLogFile(file, start, { bytes, everyMs } = LOG_LIMIT) {
+  if (isLarger(file, bytes)) renameSync(file, `${file}.1`);
   const fd = openSync(file, 'a', 0o600);
   try {
-    return start(fd);
+    const service = start(fd);
+    const ended = new AbortController();
+    void service.exited.then(() => ended.abort());
+    void rotate(file, { bytes, everyMs, signal: ended.signal }).catch(() => {});
+    return service;
   } finally {
     closeSync(fd);
+  }
+}
+
+/** @param {string} file @param {number} bytes */
+const isLarger = (file, bytes) => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > bytes;
+
+/**
+ * Keeps the log of a running service small. The service has opened the file and appends to it, so it cannot be renamed.
+ * @param {string} file
+ * @param {{ bytes: number, everyMs: number, signal: AbortSignal }} options
+ */
+async function rotate(file, { bytes, everyMs, signal }) {
+  for (;;) {
+    await sleep(everyMs, undefined, { signal, ref: false });
+    if (!isLarger(file, bytes)) continue;
+    // a full disk needs the space
+    await copyFile(file, `${file}.1`).catch(() => {});
+    await truncate(file);
   }
 }
 

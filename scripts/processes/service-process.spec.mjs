@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { liveServices, startServiceProcess, untilReady } from './service-process.mjs';
+import { liveServices, startServiceProcess, untilReady, withLogFile } from './service-process.mjs';
 
 /** @type {import('./service-process.mjs').ServiceProcess} */
 let service;
@@ -64,5 +65,21 @@ test('a service whose pid file cannot be written is killed, because nobody would
   expect(() => startServiceProcess({ name: 'test', kind: 'store', ...options })).toThrow(/ENOENT/);
   const [unrecorded] = liveServices().filter((each) => !before.includes(each));
   expect(await unrecorded?.exited).toMatchObject({ signal: 'SIGKILL' });
+  rmSync(folder, { recursive: true });
+});
+
+test('the log of a running service is rotated', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'));
+  const file = join(folder, 'service.log');
+  const args = ['-e', 'let n = 0; setInterval(() => console.log(`line ${++n}`), 1)'];
+  const start = (/** @type {number} */ fd) =>
+    startServiceProcess({ name: 'test', kind: 'store', command: process.execPath, args, spawn: { stdio: ['ignore', fd, fd] } });
+  service = withLogFile(file, start, { bytes: 1000, everyMs: 50 });
+  while (!existsSync(`${file}.1`) || !/line \d+/.test(readFileSync(file, 'utf8'))) await sleep(20);
+  await service.kill();
+  expect(readFileSync(`${file}.1`, 'utf8')).toMatch(/^line \d+\n/);
+  // not at the previous offset, after zeros
+  expect(readFileSync(file, 'utf8')).toMatch(/^line \d+\n/);
+  expect(statSync(`${file}.1`).mode & 0o777).toBe(0o600);
   rmSync(folder, { recursive: true });
 });
