@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, renameSync, statfsSync, statSync } from 'node:fs';
 import { copyFile, truncate } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { unwatch, watch } from '../shell/keeper.mjs';
 import { removePidFile, writePidFile } from './pid-file.mjs';
 
@@ -164,11 +166,23 @@ async function rotate(file, { bytes, everyMs, signal }) {
   }
 }
 
+const FULL_BYTES = 16_000_000;
+
 /**
- * The last lines of a log file, to be shown if its service did not start.
- * @param {string} file
+ * Why a service did not start: the end of its log, and a line with the reason.
+ * @param {string} title
+ * @param {Exit} exit
+ * @param {string} logFile
  */
-export function tailOf(file, lines = 15) {
+export function notStarted(title, exit, logFile) {
+  const { bavail, bsize } = statfsSync(dirname(logFile));
+  // then the end of the log is older
+  const reason = bavail * bsize < FULL_BYTES ? `: the disk of ${dirname(logFile)} is full` : '';
+  return new ExplainedError(`${tailOf(logFile)}\n\n${title} did not start (${describeExit(exit)})${reason}; its log is ${logFile}.`);
+}
+
+/** @param {string} file */
+function tailOf(file, lines = 15) {
   try {
     return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
   } catch {

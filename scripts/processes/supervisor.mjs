@@ -130,7 +130,9 @@ export class Supervisor {
         );
       }
       if (Date.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
-      this.#say(`${this.#name} has died (${trouble instanceof Error ? trouble.message : trouble}); restarting it in ${pauseMs / 1000} s`);
+      // of several lines, the last one is the reason
+      const reason = trouble instanceof Error ? trouble.message.split('\n').at(-1) : trouble;
+      this.#say(`${this.#name} has died (${reason}); restarting it in ${pauseMs / 1000} s`);
       await this.#pause(pauseMs);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     }

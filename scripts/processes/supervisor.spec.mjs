@@ -24,16 +24,20 @@ describe('a supervised service', () => {
   let said;
   /** @type {Supervisor<FakeService>} */
   let supervised;
+  /** Why it cannot be launched. @type {Error | undefined} */
+  let failure;
   const latest = () => /** @type {FakeService} */ (launched.at(-1));
 
   beforeEach(() => {
     jest.useFakeTimers();
     launched = [];
     said = [];
+    failure = undefined;
     supervised = new Supervisor({
       name: 'fake',
       say: (line) => said.push(line),
       launch: async () => {
+        if (failure) throw failure;
         const service = new FakeService();
         launched.push(service);
         return /** @type {any} */ (service);
@@ -109,6 +113,14 @@ describe('a supervised service', () => {
       expect(launched).toHaveLength(before + 1);
     }
     expect(said[0]).toBe('fake has died (SIGKILL); restarting it in 0.1 s');
+  });
+
+  test('is reported with the last line of the reason if it cannot be restarted', async () => {
+    await startUp();
+    failure = new Error('the end\nof a log\n\nfake did not start: the disk is full');
+    latest().signal('SIGKILL');
+    await jest.advanceTimersByTimeAsync(100);
+    expect(said.at(-1)).toBe('fake has died (fake did not start: the disk is full); restarting it in 0.2 s');
   });
 
   test('is restarted at once if it had been healthy for long', async () => {

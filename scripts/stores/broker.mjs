@@ -11,7 +11,7 @@ import { stopLeftover } from '../processes/pid-file.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
-import { describeExit, startServiceProcess, tailOf, untilReady, withLogFile } from '../processes/service-process.mjs';
+import { notStarted, startServiceProcess, untilReady, withLogFile } from '../processes/service-process.mjs';
 
 // A graceful stop takes 1 s. A broker that is killed during it checks all its logs at the next start.
 const GRACE_MS = 20_000;
@@ -86,7 +86,7 @@ export async function startBroker({ dir, port, controllerPort, security, log = (
   const brokers = security?.bootstrap ?? `${security ? 'localhost' : '127.0.0.1'}:${port}`;
   const ready = (/** @type {AbortSignal} */ abandoned) => prepare({ brokers, logFile, mayFailGroups: !wasStopped, security, abandoned });
   const exit = await untilReady(broker, ready, stopped);
-  if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nThe broker did not start (${describeExit(exit)}); its log is ${logFile}.`);
+  if (exit) throw notStarted('The broker', exit, logFile);
   hasServed = true;
   return { ...broker, brokers };
 }

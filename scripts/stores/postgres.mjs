@@ -10,7 +10,7 @@ import { postgresBinaries } from '../setup/postgres-binaries.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
-import { describeExit, startServiceProcess, tailOf, untilReady, withLogFile } from '../processes/service-process.mjs';
+import { notStarted, startServiceProcess, untilReady, withLogFile } from '../processes/service-process.mjs';
 
 const GRACE_MS = 20_000;
 // For PostgreSQL, SIGTERM means "wait until every client has left", SIGINT "close their connections and stop", SIGQUIT "stop at once".
@@ -65,7 +65,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   const ready = (/** @type {AbortSignal} */ abandoned) =>
     callInOwnProcess(inRoot('scripts', 'stores', 'wait-for-postgres.mjs'), { url, logFile, passwordFile: passwordFile(dir) }, abandoned);
   const exit = await untilReady(server, ready, stopped);
-  if (exit) throw new ExplainedError(`${tailOf(logFile)}\n\nPostgreSQL did not start (${describeExit(exit)}); its log is ${logFile}.`);
+  if (exit) throw notStarted('PostgreSQL', exit, logFile);
   return { ...server, url };
 }
 
