@@ -124,7 +124,7 @@ it.each([
   expect(sent.indexOf('dc_other')).toBeLessThan(2);
 });
 
-it('a record that is not sent for half a minute is reported once, and its age is a metric; a refused one does not count', async () => {
+it('a record that is not sent for half a minute is reported once, and its age is a metric; refused ones are counted separately', async () => {
   await db.database.query(
     `TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, added_at, refused)
      VALUES ('facts', 'large', '{}', now() - interval '1 day', true), ('facts', 'k', '{}', now() - interval '40 s', false)`,
@@ -132,15 +132,18 @@ it('a record that is not sent for half a minute is reported once, and its age is
   const logged: string[] = [];
   const log = { warn: (_: object, message: string) => logged.push(message) } as unknown as Log;
   const relay = new OutboxRelay(db.database, {} as Publisher, log);
-  const age = async () => (await metrics.getSingleMetric('sluice_outbox_oldest_seconds')!.get()).values[0]!.value;
+  const valueOf = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values[0]!.value;
+  const age = () => valueOf('sluice_outbox_oldest_seconds');
+  const refused = () => valueOf('sluice_outbox_refused_records');
   await relay.look();
   await relay.look();
   expect(logged).toEqual(['outbox.delayed']);
   expect(await age()).toBeGreaterThan(39);
   expect(await age()).toBeLessThan(100);
+  expect(await refused()).toBe(1);
   await db.database.query('TRUNCATE outbox');
   await relay.look();
-  expect(await age()).toBe(0);
+  expect([await age(), await refused()]).toEqual([0, 0]);
 });
 
 it('finds the refused records at a start without reading the others', async () => {

@@ -17,7 +17,7 @@ import {
 } from '#database';
 import { type OutgoingRecord, Publisher, refusedOf, shares } from '#messaging';
 import { EVENTS_TOPIC, OUTBOX_HEADER, type UserId } from '#contracts';
-import { counter, gauge, LOG, type Log } from '#observability';
+import { gauge, LOG, type Log } from '#observability';
 
 /** The NOTIFY channel that wakes the relay. */
 export const CHANNEL = 'outbox';
@@ -188,8 +188,8 @@ const oldest = gauge(
   'outbox_oldest_seconds',
   'Age of the oldest record of the outbox that Kafka does not have. Refused records do not count.',
 );
-const refused = counter(
-  'outbox_refused_total',
+const refused = gauge(
+  'outbox_refused_records',
   'Records of the outbox that Kafka refuses, such as because of their size. They stay in the table.',
 );
 
@@ -246,11 +246,13 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
   /** Reports records that no relay sends, whatever the cause; but a refused one is reported when it is refused, and would hide the others. */
   async look(): Promise<void> {
     try {
-      const { rows } = await this.database.query<{ age: number }>(
-        'SELECT extract(epoch FROM clock_timestamp() - added_at)::float8 AS age FROM outbox WHERE NOT refused ORDER BY id LIMIT 1',
+      const { rows } = await this.database.query<{ age: number | null; refused: number }>(
+        `SELECT (SELECT extract(epoch FROM clock_timestamp() - added_at)::float8 FROM outbox WHERE NOT refused ORDER BY id LIMIT 1) AS age,
+                (SELECT count(*) FROM outbox WHERE refused) AS refused`,
       );
       const age = rows[0]?.age ?? 0;
       oldest.set(age);
+      refused.set(rows[0]?.refused ?? 0);
       const delayed = age > DELAYED_SECONDS;
       if (delayed && !this.delayed) this.log.warn({ seconds: Math.round(age) }, 'outbox.delayed');
       this.delayed = delayed;
@@ -328,7 +330,6 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
   /** It must not hold up the others. */
   private async setAside({ id, topic, key, value }: Row): Promise<void> {
     await this.database.query('UPDATE outbox SET refused = true WHERE id = $1', [id]);
-    refused.inc();
     this.log.error({ outbox_id: id, topic, key, bytes: value?.length }, 'outbox.record-refused');
   }
 
