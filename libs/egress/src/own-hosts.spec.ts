@@ -140,9 +140,12 @@ describe('the own hosts', () => {
     });
   });
 
-  it.each(['host:0', 'host:99999', 'a b', '10.0.0.0/8', 'http://host'])('cannot include "%s"', (entry) => {
-    expect(() => OwnHosts.fromEnvironment({ SLUICE_PROTECTED_HOSTS: entry })).toThrow('SLUICE_PROTECTED_HOSTS');
-  });
+  it.each(['host:0', 'host:99999', 'a b', '10.0.0.0/8', 'http://host', '*.internal', '-1', 'vault;x', '[vault]'])(
+    'cannot include "%s"',
+    (entry) => {
+      expect(() => OwnHosts.fromEnvironment({ SLUICE_PROTECTED_HOSTS: entry })).toThrow('SLUICE_PROTECTED_HOSTS');
+    },
+  );
 });
 
 describe('a guard on a machine with public addresses', () => {

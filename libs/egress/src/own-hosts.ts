@@ -179,8 +179,9 @@ function databaseHost(databaseUrl: string): { host: string; port: number }[] {
 
 function hostAndPort(entry: string): { host: string; port: number | null } {
   if (isIP(entry) === 6) return { host: entry, port: null };
-  const [, host, port] = /^(\[[^\]]+\]|[^:[\]]+)(?::(\d{1,5}))?$/.exec(entry) ?? [];
-  if (host === undefined || /[\s/]/.test(host) || Number(port ?? 1) < 1 || Number(port ?? 1) > 65_535)
+  // no name begins with a dash, and none is a pattern
+  const [, host, port] = /^(\[[\da-f:.]+\]|(?!-)[\w.-]+)(?::(\d{1,5}))?$/i.exec(entry) ?? [];
+  if (host === undefined || Number(port ?? 1) < 1 || Number(port ?? 1) > 65_535)
     throw new BadValue(`cannot be used: "${entry}" is not an address or host name (each optionally followed by :port)`);
   return { host: withoutBrackets(host), port: port === undefined ? null : Number(port) };
 }
