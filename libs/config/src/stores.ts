@@ -1,5 +1,12 @@
 import { BadValue, optional, text, variable } from './variable.js';
 
+const SSL_MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
+
+function isHostAndPort(text: string): boolean {
+  const port = Number(/^[\w.-]+:(\d+)$/.exec(text)?.[1]);
+  return port >= 1 && port <= 65_535;
+}
+
 /** The addresses of the stores: for the services that connect to them, and for the guard that keeps users' requests away from them. */
 export const storeVariables = {
   kafkaBrokers: variable('KAFKA_BROKERS', {
@@ -8,7 +15,7 @@ export const storeVariables = {
       'Bootstrap servers of the Kafka cluster, as `host:port,host:port`. `npm start` runs an embedded broker, unless this is set.',
     parse: (value) => {
       const brokers = value.split(',').map((broker) => broker.trim());
-      if (!brokers.every((broker) => /^[^\s:]+:\d+$/.test(broker))) throw new BadValue('must list host:port');
+      if (!brokers.every(isHostAndPort)) throw new BadValue('must list host:port');
       return brokers;
     },
   }),
@@ -20,6 +27,9 @@ export const storeVariables = {
     parse: (value) => {
       if (!URL.canParse(value) || !/^postgres(ql)?:$/.test(new URL(value).protocol))
         throw new BadValue('must be a URL such as postgres://user@host:5432/postgres');
+      // the driver would use TLS
+      if (!SSL_MODES.includes(new URL(value).searchParams.get('sslmode') ?? 'disable'))
+        throw new BadValue(`must have one of these values of sslmode: ${SSL_MODES.join(', ')}`);
       return value;
     },
   }),

@@ -27,6 +27,18 @@ it.each([
   expect(problemsOf({ DATABASE_URL: 'postgres://host/postgres', SLUICE_DATABASE_POOL: pool })).toEqual(expected),
 );
 
+const BAD_SSL_MODE = 'DATABASE_URL must have one of these values of sslmode: disable, no-verify, prefer, require, verify-ca, verify-full';
+
+it.each([
+  ['verify-full', []],
+  ['disable', []],
+  ['bogus', [BAD_SSL_MODE]],
+  // of libpq
+  ['allow', [BAD_SSL_MODE]],
+])('rejects values of sslmode that the driver does not know: %s', (mode, expected) =>
+  expect(problemsOf({ DATABASE_URL: `postgres://host/postgres?sslmode=${mode}` })).toEqual(expected),
+);
+
 const NO_HOST = 'DATABASE_PASSWORD is set, but DATABASE_URL has no host, so the password would not be used';
 
 it.each([

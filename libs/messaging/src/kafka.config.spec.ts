@@ -57,6 +57,8 @@ describe('the connection to Kafka', () => {
 
   it.each([
     [{ KAFKA_BROKERS: 'kafka' }, ['KAFKA_BROKERS must list host:port, not "kafka"']],
+    [{ KAFKA_BROKERS: 'kafka:0' }, ['KAFKA_BROKERS must list host:port, not "kafka:0"']],
+    [{ KAFKA_BROKERS: 'kafka:99999' }, ['KAFKA_BROKERS must list host:port, not "kafka:99999"']],
     [
       { KAFKA_SECURITY_PROTOCOL: 'sasl_ssl' },
       [
