@@ -36,6 +36,11 @@ export class ServiceConfig extends Config({
     fallback: '2s',
     description:
       'How long the REST API and the endpoints keep responding after SIGTERM, with `Connection: close`, so that clients open their ' +
-      'next connection elsewhere. Ends early when nobody is connected. `npm start` sets 0s.',
+      'next connection elsewhere. Part of `SLUICE_SHUTDOWN_TIMEOUT`. Ends early when nobody is connected. `npm start` sets 0s.',
   }),
-}) {}
+}) {
+  problems(): string[] {
+    if (this.shutdownDelayMs < this.shutdownTimeoutMs) return [];
+    return [`SLUICE_SHUTDOWN_DELAY must be shorter than SLUICE_SHUTDOWN_TIMEOUT (${this.shutdownTimeoutMs / 1000} s), which includes it`];
+  }
+}
