@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { verifyWebhook, WebhookVerificationError } from './verify-webhook.js';
 
@@ -44,8 +44,30 @@ describe('verifyWebhook', () => {
       expect(await verify(SECRET, { ...signed(SECRET), 'webhook-signature': signatures })).toMatchObject({ order: 17 });
   });
 
-  it('refuses a tolerance that is not a number', async () => {
-    await expect(verifyWebhook(SECRET, signed(SECRET), BODY, { now: NOW, toleranceSeconds: NaN })).rejects.toThrow(TypeError);
+  it('computes one HMAC for each secret, however many signatures the request lists', async () => {
+    const computed = [jest.spyOn(crypto.subtle, 'sign'), jest.spyOn(crypto.subtle, 'verify')];
+    const digest = Buffer.alloc(32).toString('base64');
+    const signatures = `${'v1,AA '.repeat(1000)}${`v1,${digest} `.repeat(100)}`;
+    try {
+      const refused = verify([OTHER, SECRET], { ...signed(SECRET), 'webhook-signature': signatures });
+      await expect(refused).rejects.toThrow('no signature matches');
+      expect(computed.map(({ mock }) => mock.calls.length)).toEqual([2, 0]);
+    } finally {
+      for (const spy of computed) spy.mockRestore();
+    }
+  });
+
+  it.each([{ toleranceSeconds: NaN }, { toleranceSeconds: '5m' }, { toleranceSeconds: {} }, { toleranceSeconds: null }, { now: NaN }])(
+    'throws TypeError for %j, which cannot be compared with the age of a delivery',
+    async (options) => {
+      const old = signed(SECRET, { at: Date.UTC(2001) });
+      await expect(verifyWebhook(SECRET, old, BODY, { now: NOW, ...(options as object) })).rejects.toThrow(TypeError);
+    },
+  );
+
+  it('accepts a delivery of any age if the tolerance is Infinity', async () => {
+    const old = signed(SECRET, { at: Date.UTC(2001) });
+    expect(await verifyWebhook(SECRET, old, BODY, { now: NOW, toleranceSeconds: Infinity })).toMatchObject({ order: 17 });
   });
 
   it.each<[string, Record<string, string>, string?]>([
@@ -56,6 +78,7 @@ describe('verifyWebhook', () => {
     ['an old delivery', signed(SECRET, { at: NOW - 301_000 })],
     ['a delivery from the future', signed(SECRET, { at: NOW + 301_000 })],
     ['a missing signature', { ...signed(SECRET), 'webhook-signature': '' }],
+    ['a signature that is cut off', { ...signed(SECRET), 'webhook-signature': `v1,${signed(SECRET)['webhook-signature']!.slice(3, 15)}` }],
     ['a signature that is not base64', { ...signed(SECRET), 'webhook-signature': 'v1,%%%' }],
     [
       'a signature of another version',
