@@ -28,8 +28,27 @@ afterEach(async () => {
 
 type Respond = (request: string, json: (body: unknown, status?: number) => void, response: ServerResponse) => void;
 
+interface Given {
+  input?: string;
+  node?: string[];
+}
+
 /** The command line against a server that responds in this way. */
-async function sluice(args: string[], respond: Respond, { input = '', node = [] as string[] } = {}): Promise<ChildProcess> {
+async function sluice(args: string[], respond: Respond, { input = '', node = [] }: Given = {}): Promise<ChildProcess> {
+  const env = await serve(respond);
+  const child = spawn(process.execPath, [...node, join(folder, 'main.mjs'), ...args], { env });
+  child.stdin.end(input);
+  return child;
+}
+
+/** The same on a terminal, with the redirection of a shell. Its standard input is the keyboard, and its standard output the screen. */
+async function sluiceOnTerminal(command: string, respond: Respond): Promise<ChildProcess> {
+  const env = { ...(await serve(respond)), PATH: process.env.PATH, SHELL: '/bin/sh', TERM: 'dumb' };
+  return spawn('script', ['-qec', `'${process.execPath}' '${join(folder, 'main.mjs')}' ${command}`, '/dev/null'], { env });
+}
+
+/** Starts the server. Returns the variables of the command line. */
+async function serve(respond: Respond): Promise<Record<string, string>> {
   server = createServer((incoming, response) => {
     const json = (body: unknown, status = 200): void =>
       void response
@@ -38,14 +57,11 @@ async function sluice(args: string[], respond: Respond, { input = '', node = [] 
     respond(`${incoming.method} ${incoming.url!.split('?')[0]}`, json, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const env = {
+  return {
     SLUICE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     SLUICE_API_KEY: 'slk_1',
     XDG_CONFIG_HOME: folder,
   };
-  const child = spawn(process.execPath, [...node, join(folder, 'main.mjs'), ...args], { env });
-  child.stdin.end(input);
-  return child;
 }
 
 /** Reads the first part of the output and closes it, as `| head -1` does. */
@@ -128,4 +144,37 @@ it('exits with one sentence on a Node that is too old', async () => {
   const output = readAll(child.stderr!);
   expect((await once(child, 'exit'))[0]).toBe(1);
   expect(await output).toBe('sluice: Node 22 or newer is required; this is Node 20.19.0\n');
+});
+
+// macOS has another `script`
+(process.platform === 'linux' ? describe : describe.skip)('on a terminal whose standard error goes elsewhere', () => {
+  /** Types this when the terminal shows a question. Returns the exit code and what the terminal showed. */
+  async function typed(child: ChildProcess, question: string, text: string): Promise<{ code: number; shown: string }> {
+    let shown = '';
+    child.stdout!.setEncoding('utf8').on('data', (more: string) => {
+      const isAsked = shown.includes(question);
+      shown += more;
+      if (!isAsked && shown.includes(question)) child.stdin!.write(text);
+    });
+    const [code] = (await once(child, 'close')) as [number];
+    return { code, shown };
+  }
+
+  it('a command that deletes asks first', async () => {
+    const requests: string[] = [];
+    const child = await sluiceOnTerminal('delete webhook inbox 2>&1 | cat', (request, json) => {
+      requests.push(request);
+      json({ page_info: { end_cursor: null }, data: [{ id: 'wh_1', name: 'inbox' }] });
+    });
+    const { shown } = await typed(child, '[y/N]', 'n\r');
+    expect(shown).toContain('cancelled');
+    expect(requests).toEqual(['GET /v1/users/me/webhooks']);
+  });
+
+  it('login shows its question, and not the key that is typed', async () => {
+    const child = await sluiceOnTerminal('login 2>/dev/null', (_, json) => json({ data: { email: 'a@b.c' } }));
+    const { code, shown } = await typed(child, 'API key for http://127.0.0.1', 'slk_typed\r');
+    expect(shown).not.toContain('slk_typed');
+    expect(code).toBe(0);
+  });
 });

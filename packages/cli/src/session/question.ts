@@ -1,6 +1,8 @@
+import { openSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
-import { CliError, EXIT } from './errors.js';
+import { WriteStream } from 'node:tty';
+import { CliError, EXIT, usageError } from './errors.js';
 
 interface Terminal {
   input: NodeJS.ReadableStream;
@@ -23,5 +25,14 @@ export async function askOn({ input, output }: Terminal, question: string, { hid
   } finally {
     lines.close();
     if (hidden) output.write('\n');
+  }
+}
+
+/** The terminal itself, for a question while standard error goes elsewhere. Throws a usage error if it cannot be opened, as on Windows. */
+export function openTerminal(): WriteStream {
+  try {
+    return new WriteStream(openSync('/dev/tty', 'w'));
+  } catch {
+    throw usageError('a question cannot be shown, because standard error is not a terminal');
   }
 }

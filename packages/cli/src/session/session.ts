@@ -4,7 +4,7 @@ import { CliError, usageError } from './errors.js';
 import { utf8 } from './files.js';
 import { type Column, type Format, FORMATS, itemText, listText, printable, styled, written } from './output.js';
 import { type Access, findAccess, Profiles } from './profiles.js';
-import { askOn } from './question.js';
+import { askOn, openTerminal } from './question.js';
 
 /** The options of every command. */
 export interface CommonOptions {
@@ -49,8 +49,9 @@ export class Session {
     return format;
   }
 
+  /** Whether a person can reply to a question, wherever the output goes. */
   get isInteractive(): boolean {
-    return Boolean(process.stdin.isTTY && process.stderr.isTTY);
+    return Boolean(process.stdin.isTTY);
   }
 
   clientOf({ url, key }: { url: string; key: string }): SluiceClient {
@@ -110,8 +111,14 @@ export class Session {
   }
 
   /** Asks for a line on a terminal. @param hidden does not show what is typed */
-  ask(question: string, { hidden = false } = {}): Promise<string> {
-    return askOn({ input: process.stdin, output: process.stderr }, printable(question), { hidden });
+  async ask(question: string, { hidden = false } = {}): Promise<string> {
+    // otherwise nobody would see the question, and the terminal would show what is typed
+    const output = process.stderr.isTTY ? process.stderr : openTerminal();
+    try {
+      return await askOn({ input: process.stdin, output }, printable(question), { hidden });
+    } finally {
+      if (output !== process.stderr) output.destroy();
+    }
   }
 
   /** Asks before something is destroyed. A script cannot reply: without a terminal, the command proceeds as with `--yes`. */
