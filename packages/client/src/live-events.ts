@@ -35,11 +35,28 @@ const MAX_DELAY_MS = 5_000;
 
 /**
  * Events as they are emitted. Reconnects after every failure of the connection, with the id of the last event, so that none is missed or repeated. Ends only
- * with the signal. Throws SluiceError if the request is refused for good (400, 401, 403, 404), and what a function of the caller throws.
+ * with the signal, `return` or `throw`. Throws SluiceError if the request is refused for good (400, 401, 403, 404), and what a function of the caller throws.
  */
-export async function* liveEvents(
+export function liveEvents(connection: LiveConnection, options: EventsOptions): AsyncGenerator<EventSummary> {
+  const end = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
+  const events = followed(connection, { ...options, signal });
+  const finish = events.return.bind(events);
+  // a generator finishes only when its next event has arrived
+  events.return = (value) => {
+    end.abort();
+    return finish(value);
+  };
+  events.throw = async (error) => {
+    await events.return(undefined);
+    throw error;
+  };
+  return events;
+}
+
+async function* followed(
   connection: LiveConnection,
-  { after, parse = JSON.parse, signal = new AbortController().signal, onState, onGap }: EventsOptions,
+  { after, parse = JSON.parse, signal, onState, onGap }: EventsOptions & { signal: AbortSignal },
 ): AsyncGenerator<EventSummary> {
   let [cursor, failures] = [after, 0];
   while (!signal.aborted) {

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SluiceError, UnreachableError } from './errors.js';
 import type { EventsOptions } from './live-events.js';
@@ -428,6 +430,48 @@ describe('events', () => {
     respond = () => end.abort();
     expect(await sluice.events('dc_1', { signal: end.signal }).next()).toEqual({ done: true, value: undefined });
     expect(requests).toMatchObject([{ url: '/v1/sources/dc_1/event_summaries?limit=1' }]);
+  });
+
+  describe('while none arrives', () => {
+    const silent = (): Promise<void> =>
+      new Promise((resolve) => {
+        respond = (response) => {
+          response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n');
+          response.once('close', resolve);
+        };
+      });
+    const begun = async () => {
+      const connected = Promise.withResolvers<void>();
+      const events = sluice.events('dc_1', { after: '1-7', onState: () => connected.resolve() });
+      const next = events.next();
+      await connected.promise;
+      return { events, next };
+    };
+
+    it('end with return(), which closes the connection', async () => {
+      const closed = silent();
+      const { events, next } = await begun();
+      expect(await events.return(undefined)).toEqual({ done: true, value: undefined });
+      expect(await next).toEqual({ done: true, value: undefined });
+      await closed;
+    });
+
+    it('end with throw(), which throws its argument', async () => {
+      const closed = silent();
+      const { events, next } = await begun();
+      await expect(events.throw(new Error('of the caller'))).rejects.toThrow('of the caller');
+      expect(await next).toEqual({ done: true, value: undefined });
+      await closed;
+    });
+
+    it('end with the Readable that reads them', async () => {
+      const closed = silent();
+      const connected = Promise.withResolvers<void>();
+      const readable = Readable.from(sluice.events('dc_1', { after: '1-7', onState: () => connected.resolve() })).resume();
+      await connected.promise;
+      readable.destroy();
+      await Promise.all([closed, once(readable, 'close')]);
+    });
   });
 
   it('are read in a browser whose streams cannot be iterated', async () => {
