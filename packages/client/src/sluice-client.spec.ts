@@ -379,6 +379,14 @@ describe('publish', () => {
     // the emit id makes it repeatable
     expect(requests[0]!.headers['idempotency-key']).toBeUndefined();
   });
+
+  it('throws TypeError for a bigint, which is not JSON, and sends a large number that is written as one', async () => {
+    await expect(sluice.publish('dc_1', { order: 12345678901234567890n })).rejects.toThrow(TypeError);
+    expect(requests).toEqual([]);
+    respond = (response) => json(response, 202, { data: [] });
+    await sluice.publish('dc_1', { order: (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON('12345678901234567890') });
+    expect(requests[0]!.body).toBe('{"order":12345678901234567890}');
+  });
 });
 
 describe('events', () => {

@@ -90,6 +90,8 @@ export class SluiceClient extends Operations {
       auth: async () => sendable(typeof key === 'string' ? key : await key()),
       headers,
       fetch: retryingFetch(retrying),
+      // the generated one sends a bigint as text
+      bodySerializer: (body) => JSON.stringify(body),
       throwOnError: true,
       requestValidator: requirePath,
       responseValidator: async (body) => {
