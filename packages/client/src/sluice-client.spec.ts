@@ -80,6 +80,15 @@ describe('the key', () => {
     expect(requests).toEqual([]);
   });
 
+  it.each([
+    ['undefined', async () => undefined],
+    ['object', () => null],
+    ['number', 17],
+  ])('must be a string, not %s', async (type, key) => {
+    await expect(send(key as never)).rejects.toThrow(new TypeError(`the API key must be a string, not ${type}`));
+    expect(requests).toEqual([]);
+  });
+
   it('may have a line break at its end, as in a file', async () => {
     respond = (response) => json(response, 200, { data: {} });
     await send('slk_1\n');
@@ -108,6 +117,10 @@ describe('a request', () => {
       () => sluice.listSourceEventDeliveries({ path: { id: 'dc_1' } as never }),
     ],
     ['POST /v1/sources/{id}/events needs path.id', () => sluice.publishSourceEvents({ path: {} as never, body: {} })],
+    ...[[], ['..'], ['dc_1', 'dc_2'], {}, true].map((id): [string, () => Promise<unknown>] => [
+      'GET /v1/sources/{id} needs path.id, a string',
+      () => sluice.getSource({ path: { id: id as never } }),
+    ]),
     ...['', '.', '..'].map((id): [string, () => Promise<unknown>] => [
       `GET /v1/connections/{id} needs path.id, which cannot be '${id}'`,
       () => sluice.getConnection({ path: { id } }),
@@ -358,6 +371,16 @@ describe('each', () => {
     const got: unknown[] = [];
     for await (const source of sluice.each((query) => sluice.listSources({ query: { ...query, limit: 20 } }))) got.push(source);
     expect(got).toHaveLength(50);
+  });
+
+  it('throws TypeError if the function does not pass its argument on, and would return the first page without end', async () => {
+    respond = list(250);
+    const read = async () => {
+      const got: unknown[] = [];
+      for await (const source of sluice.each(() => sluice.listSources({ query: { limit: 2 } }))) got.push(source);
+    };
+    await expect(read()).rejects.toThrow(new TypeError('the function of each() must pass its argument on, as the query of the list'));
+    expect(requests).toHaveLength(2);
   });
 
   it('requests no other page after one that has all items', async () => {

@@ -27,16 +27,19 @@ const PAGE = 100;
  * another path, such as that of the whole list.
  */
 async function requirePath(request: unknown): Promise<void> {
-  const { method, url, path } = request as { method: string; url: string; path?: Record<string, string | null | undefined> | null };
+  const { method, url, path } = request as { method: string; url: string; path?: Record<string, unknown> | null };
   for (const [, name] of url.matchAll(/\{(\w+)\}/g)) {
     const value = path?.[name!];
     if (value === undefined || value === null) throw new TypeError(`${method} ${url} needs path.${name}`);
+    // a list without items would be an empty part of the path
+    if (typeof value !== 'string') throw new TypeError(`${method} ${url} needs path.${name}, a string`);
     if (['', '.', '..'].includes(value)) throw new TypeError(`${method} ${url} needs path.${name}, which cannot be '${value}'`);
   }
 }
 
 /** The key as the value of a header. Throws an error that does not show it, unlike that of `Headers`. */
-function sendable(key: string): string {
+function sendable(key: unknown): string {
+  if (typeof key !== 'string') throw new TypeError(`the API key must be a string, not ${typeof key}`);
   const trimmed = key.trim();
   if (!/^[\x21-\x7e]+$/.test(trimmed)) throw new TypeError('the API key is malformed: it must consist of visible ASCII characters');
   return trimmed;
@@ -87,7 +90,7 @@ export class SluiceClient extends Operations {
     const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
     const client = createClient({
       baseUrl,
-      auth: async () => sendable(typeof key === 'string' ? key : await key()),
+      auth: async () => sendable(typeof key === 'function' ? await key() : key),
       headers,
       fetch: retryingFetch(retrying),
       // the generated one sends a bigint as text
@@ -117,6 +120,8 @@ export class SluiceClient extends Operations {
   async *each<T>(list: (query: { limit: number; after?: string }) => Promise<{ page_info: PageInfo; data: T[] }>): AsyncGenerator<T> {
     for (let after: string | undefined; ;) {
       const { page_info, data } = await list({ limit: PAGE, after });
+      if (after !== undefined && page_info.end_cursor === after)
+        throw new TypeError('the function of each() must pass its argument on, as the query of the list');
       yield* data;
       // a shorter page is not always the last one: the function may request another limit
       const isWhole = data.length < PAGE && data.length === page_info.total_count;
