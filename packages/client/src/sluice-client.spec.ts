@@ -53,10 +53,14 @@ describe('a client', () => {
     [{ url: '', key: 'slk_1' }, 'SluiceClient needs a url, such as http://localhost:3000'],
     [{ key: 'slk_1' }, 'SluiceClient needs a url, such as http://localhost:3000'],
     [undefined, 'SluiceClient needs a url, such as http://localhost:3000'],
-    ...['localhost:3000', '/v1', 'ftp://localhost', 'http://'].map((url): [object, string] => [
+    [{ url: new URL('http://localhost:3000'), key: 'slk_1' }, 'SluiceClient needs a url, such as http://localhost:3000'],
+    ...['localhost:3000', '/v1', 'ftp://localhost', 'http://', 'user:secret@localhost'].map((url): [object, string] => [
       { url, key: 'slk_1' },
-      `the url must begin with http:// or https://, such as http://localhost:3000, but it is ${url}`,
+      'the url must begin with http:// or https://, such as http://localhost:3000',
     ]),
+    ...['http://user:secret@localhost', 'http://user@localhost', 'http://localhost?a=secret', 'http://localhost/#a'].map(
+      (url): [object, string] => [{ url, key: 'slk_1' }, 'the url cannot contain a user, a password, a query or a fragment'],
+    ),
     [{ url: 'http://localhost:3000' }, 'SluiceClient needs a key: is SLUICE_API_KEY set?'],
     [{ url: 'http://localhost:3000', key: undefined }, 'SluiceClient needs a key: is SLUICE_API_KEY set?'],
   ])('throws TypeError if the url or the key is missing or malformed: %j', (options, message) => {

@@ -83,9 +83,12 @@ export class SluiceClient extends Operations {
   constructor(options: SluiceOptions) {
     // also for callers without types, and for a variable of the environment that is not set
     const { url, key, headers, ...retrying } = options ?? ({} as SluiceOptions);
-    if (!url) throw new TypeError('SluiceClient needs a url, such as http://localhost:3000');
-    if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
-      throw new TypeError(`the url must begin with http:// or https://, such as http://localhost:3000, but it is ${url}`);
+    if (!url || typeof url !== 'string') throw new TypeError('SluiceClient needs a url, such as http://localhost:3000');
+    // no error shows it: it may contain a password
+    const parsed = /^https?:\/\//i.test(url) && URL.canParse(url) ? new URL(url) : null;
+    if (!parsed) throw new TypeError('the url must begin with http:// or https://, such as http://localhost:3000');
+    if (parsed.username !== '' || parsed.password !== '' || /[?#]/.test(url))
+      throw new TypeError('the url cannot contain a user, a password, a query or a fragment');
     if (!key) throw new TypeError('SluiceClient needs a key: is SLUICE_API_KEY set?');
     const baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
     const client = createClient({

@@ -14,6 +14,7 @@ import {
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { CliError, EXIT } from './errors.js';
 import { findAccess, Profiles, serverUrl } from './profiles.js';
 
 let folder: string;
@@ -177,4 +178,16 @@ it.each([
   ].map((host): [string, string] => [host, `http://${host}`]),
 ])('serverUrl(%s) is %s', (text, url) => {
   expect(serverUrl(text)).toBe(url);
+});
+
+it.each([
+  ...['htps://secret', 'ftp://secret', 'htps:/secret', 'user:secret@localhost', 'http://', 'localhost:65536'].map(
+    (text): [string, string] => [text, 'the URL of Sluice must be like http://localhost:3000 or sluice.example.com'],
+  ),
+  ...['http://user:secret@localhost', 'user@localhost', 'user:1@localhost', 'localhost?a=secret', 'https://localhost/#secret'].map(
+    (text): [string, string] => [text, 'the URL of Sluice cannot contain a user, a password, a query or a fragment'],
+  ),
+])('serverUrl refuses %s, and does not repeat it', (text, message) => {
+  expect(() => serverUrl(text)).toThrow(new CliError(message, EXIT.usage));
+  expect(() => findAccess({ SLUICE_URL: text }, profiles)).toThrow(message);
 });

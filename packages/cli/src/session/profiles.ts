@@ -101,21 +101,22 @@ export const wantedProfile = (env: Environment, profileName: string | undefined)
 export function findAccess(environment: Environment, profiles: Profiles, profileName?: string): Access {
   // as in the configuration of the services, an empty variable counts as absent
   const env: Environment = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const wantedUrl = env.SLUICE_URL === undefined ? undefined : serverUrl(env.SLUICE_URL);
   const wanted = wantedProfile(env, profileName);
   const inEnvironment = wanted === undefined ? (env.SLUICE_API_KEY ?? readKey(env.SLUICE_API_KEY_FILE)) : undefined;
   if (inEnvironment !== undefined)
     return {
       // with SLUICE_URL, a file of profiles that cannot be read does not matter
-      url: serverUrl(env.SLUICE_URL ?? profiles.find().profile?.url ?? env.SLUICE_LOCAL_URL ?? DEFAULT_URL),
+      url: wantedUrl ?? serverUrl(profiles.find().profile?.url ?? env.SLUICE_LOCAL_URL ?? DEFAULT_URL),
       key: checked(inEnvironment),
       from: 'the environment',
     };
   const { name, profile } = profiles.find(wanted);
   if (wanted !== undefined && !profile)
     throw new CliError(`there is no profile ${wanted}: run \`sluice login --profile ${wanted}\``, EXIT.auth);
-  if (profile && (env.SLUICE_URL === undefined || sameServer(env.SLUICE_URL, profile.url)))
+  if (profile && (wantedUrl === undefined || sameServer(wantedUrl, profile.url)))
     return { url: serverUrl(profile.url), key: checked(profile.key), from: `the profile ${name}` };
-  const isLocal = env.SLUICE_URL === undefined || (env.SLUICE_LOCAL_URL !== undefined && sameServer(env.SLUICE_URL, env.SLUICE_LOCAL_URL));
+  const isLocal = wantedUrl === undefined || (env.SLUICE_LOCAL_URL !== undefined && sameServer(wantedUrl, env.SLUICE_LOCAL_URL));
   if (isLocal && env.SLUICE_LOCAL_FOLDER !== undefined) {
     if (env.SLUICE_LOCAL_URL === undefined)
       throw new CliError(
@@ -125,10 +126,7 @@ export function findAccess(environment: Environment, profiles: Profiles, profile
     const local = readKey(env.SLUICE_LOCAL_KEY_FILE, { optional: true });
     if (local !== undefined) return { url: env.SLUICE_LOCAL_URL, key: checked(local), from: 'npm start in this clone' };
   }
-  throw new CliError(
-    `there is no API key${env.SLUICE_URL ? ` for ${env.SLUICE_URL}` : ''}: run \`sluice login\`, or set SLUICE_API_KEY`,
-    EXIT.auth,
-  );
+  throw new CliError(`there is no API key${wantedUrl ? ` for ${wantedUrl}` : ''}: run \`sluice login\`, or set SLUICE_API_KEY`, EXIT.auth);
 }
 
 function readKey(file: string | undefined, { optional = false } = {}): string | undefined {
@@ -155,12 +153,18 @@ const withoutName = (url: string): string => url.replace(/(?<=^https?:\/\/)local
 const NEARBY =
   /^([^.:]+|.+\.(localhost|local|internal)|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|172\.(1[6-9]|2\d|3[01])\.[\d.]+|\[(::1|f[cd][\da-f:]+)\])$/;
 
-/** The URL of an instance, without the version. A key is not sent to another network in clear text unless the text contains `http:`. */
+/**
+ * The URL of an instance, without the version. A key is not sent to another network in clear text unless the text contains `http:`. Throws a usage error that
+ * does not show the text, which may contain a password.
+ */
 export function serverUrl(text: string): string {
   const hasScheme = /^https?:/i.test(text);
-  const url = URL.parse(hasScheme ? text : `http://${text}`);
-  if (!url) throw usageError(`not a URL: ${text}`);
+  // in front of a colon without a port is another scheme, or a user
+  const isHost = !/^[^/?#[]*:(?!\d)/.test(text);
+  const url = hasScheme || isHost ? URL.parse(hasScheme ? text : `http://${text}`) : null;
+  if (!url) throw usageError('the URL of Sluice must be like http://localhost:3000 or sluice.example.com');
   if (!hasScheme && !NEARBY.test(url.hostname)) return serverUrl(`https://${text}`);
-  if (url.username !== '' || url.password !== '') throw usageError(`the URL of Sluice cannot contain a user or a password: ${url.host}`);
+  if (url.username !== '' || url.password !== '' || /[?#]/.test(text))
+    throw usageError('the URL of Sluice cannot contain a user, a password, a query or a fragment');
   return url.href.replace(/\/+$/, '').replace(/\/v1$/, '');
 }
