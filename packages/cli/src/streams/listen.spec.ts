@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { verifyWebhook } from '@sluice/client';
-import { targetUrl, webhookHeaders } from './listen.js';
+import type { Session } from '../session/session.js';
+import { listen, targetUrl, webhookHeaders } from './listen.js';
 
 describe('targetUrl', () => {
   it.each([
@@ -14,6 +15,18 @@ describe('targetUrl', () => {
   it.each(['65536', 'http://', 'a b'])('refuses %j', (text) => {
     expect(() => targetUrl(text)).toThrow('not a port or URL');
   });
+});
+
+describe('listen', () => {
+  it.each(['hello world', 'whsec_', 'c2VjcmV0', 'whsec_c2VjcmV0!'])(
+    'refuses to sign with the secret %j, with which nobody can verify',
+    async (secret) => {
+      const session = { sluice: { async *each() {} }, env: { SLUICE_WEBHOOK_SECRET: secret }, endWithReader() {} } as unknown as Session;
+      await expect(listen(session, '4000', { source: ['p_1'] })).rejects.toMatchObject({
+        ...{ message: 'SLUICE_WEBHOOK_SECRET must be whsec_ followed by base64', code: 2 },
+      });
+    },
+  );
 });
 
 describe('webhookHeaders', () => {

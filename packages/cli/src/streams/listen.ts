@@ -8,6 +8,7 @@ import { secretFrom } from '../session/files.js';
 import { cell, type Format, listText, printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText } from './event-line.js';
+import { post } from './post.js';
 import { connectionNotes } from './read-events.js';
 
 export interface ListenOptions {
@@ -20,6 +21,7 @@ export interface ListenOptions {
 
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
+const SECRET = /^whsec_[A-Za-z0-9+/]{2,}={0,2}$/;
 
 /** The address of `PORT` or `URL`. */
 export function targetUrl(target: string): string {
@@ -81,7 +83,7 @@ function printing(session: Session, emitters: { name: string; id: string }[]): H
 async function posting(session: Session, url: string, options: ListenOptions): Promise<Handle> {
   const secret = await signingSecret(session, options);
   session.note(`posting events to ${url}, signed with ${secret.shown}`);
-  return (event) => post(session, url, event, secret.value);
+  return (event) => postEvent(session, url, event, secret.value);
 }
 
 function readyNotes(session: Session, what: string): ReturnType<typeof connectionNotes> {
@@ -102,33 +104,33 @@ async function signingSecret(session: Session, { webhook, secretFile }: ListenOp
     return { value: data.secret, shown: `the secret of ${name ?? id}` };
   }
   const given = secretFrom(secretFile, session.env.SLUICE_WEBHOOK_SECRET);
-  if (given !== undefined)
-    return { value: given, shown: secretFile === undefined ? 'SLUICE_WEBHOOK_SECRET' : `the secret in ${secretFile}` };
+  if (given !== undefined) {
+    const shown = secretFile === undefined ? 'SLUICE_WEBHOOK_SECRET' : `the secret in ${secretFile}`;
+    // another text would sign with a key that no receiver has
+    if (!SECRET.test(given)) throw usageError(`${shown} must be whsec_ followed by base64`);
+    return { value: given, shown };
+  }
   const value = `whsec_${randomBytes(24).toString('base64')}`;
   return { value, shown: value };
 }
 
 /** Posts one event, as often as it takes until the server responds. */
-async function post(session: Session, url: string, event: EventSummary, secret: string): Promise<void> {
+async function postEvent(session: Session, url: string, event: EventSummary, secret: string): Promise<void> {
   const body = JSON.stringify(event.event);
   for (let failures = 0; ; failures++) {
     try {
-      const response = await fetch(url, { method: 'POST', body, headers: webhookHeaders(event, body, secret), redirect: 'manual' });
-      await response.body?.cancel();
-      return await session.printNext(postedText(event, { status: response.status, ok: response.ok, body }, session.format));
+      const status = await post(url, body, webhookHeaders(event, body, secret));
+      return await session.printNext(postedText(event, { status, body }, session.format));
     } catch (error) {
-      if (failures === 0)
-        session.warn(
-          `${url} cannot be reached: ${cell(((error as Error).cause as Error | undefined)?.message ?? (error as Error).message)}; retrying`,
-        );
+      if (failures === 0) session.warn(`${url} cannot be reached: ${cell((error as Error).message)}; retrying`);
       await sleep(Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** failures));
     }
   }
 }
 
-function postedText(event: EventSummary, { status, ok, body }: { status: number; ok: boolean; body: string }, format: Format): string {
+function postedText(event: EventSummary, { status, body }: { status: number; body: string }, format: Format): string {
   if (format !== 'table') return printable(listText([{ status, ...event }], [], format));
-  const shown = styled(ok ? 'green' : 'red', String(status), process.stdout);
+  const shown = styled(status >= 200 && status < 300 ? 'green' : 'red', String(status), process.stdout);
   return `${shown}  ${cell(event.id)}  ${cell(event.metadata.name || 'default')}  ${cell(body).slice(0, 200)}\n`;
 }
 
@@ -144,7 +146,7 @@ export function webhookHeaders(
 ): Record<string, string> {
   const messageId = `msg_${createHash('sha256').update([emitter_id, name, emit_id].join('\n')).digest('hex').slice(0, 32)}`;
   const timestamp = String(Math.floor(now / 1000));
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   const stream = percentEncoded(name || 'default');
   return {
     'content-type': 'application/json',
