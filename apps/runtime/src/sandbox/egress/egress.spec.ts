@@ -198,12 +198,17 @@ describe('the way out of a component', () => {
     expect(internet.forbiddenConnections()).toBe(0);
   });
 
-  it('reports the reason to the author in the error message', async () => {
-    const outcome = await sandbox.run(jobOf('export default { name: "n", async run() { await fetch("http://10.0.0.1/") } }'));
-    expect(outcome.error).toMatchObject({
-      code: 'EACCES',
-      stack: expect.stringContaining('connect EACCES 10.0.0.1:80: 10.0.0.1 may not be called: it is not a public address'),
-    });
+  it('reports the address and the reason to the author in the error message', async () => {
+    const code =
+      'export default { name: "n", async run() { await fetch("http://10.0.0.1/").catch((e) => { console.log(e.message); throw e }) } }';
+    const { logs, error } = await sandbox.run(jobOf(code));
+    const message = 'fetch failed: connect EACCES 10.0.0.1:80: 10.0.0.1 may not be called: it is not a public address';
+    expect(error).toMatchObject({ code: 'EACCES', message, stack: expect.stringContaining(`TypeError: ${message}\n`) });
+    expect(logs).toMatchObject([{ message }]);
+  });
+
+  it('leaves the message of a passing failure of fetch as it is, because libraries know it by its text', async () => {
+    expect(await inComponent('', 'await fetch("http://nope.invalid/").catch(({ message }) => message)')).toBe('fetch failed');
   });
 });
 

@@ -14,7 +14,7 @@ export function installTracedFetch(): void {
   let isWrapped = false;
   globalThis.fetch = function tracedFetch(...args: Parameters<typeof fetch>): Promise<Response> {
     return traced(tracedFetch, async () => {
-      const response = await fetch(...args);
+      const response = await fetch(...args).catch(withRefusal);
       if (!isWrapped) wrapReadings(Object.getPrototypeOf(response) as Record<string, Reading>);
       isWrapped = true;
       return response;
@@ -29,6 +29,23 @@ function wrapReadings(prototype: Record<string, Reading>): void {
       return traced(tracedReading, () => read.apply(this, args));
     };
   }
+}
+
+/**
+ * Throws the error, whose message names the address and the reason if components may not connect there. Node's is `fetch failed` for every failure;
+ * libraries that repeat a request know passing failures by this text, so these keep it.
+ */
+function withRefusal(error: unknown): never {
+  if (error instanceof Error && error.cause instanceof Error && (error.cause as NodeJS.ErrnoException).code === 'EACCES') {
+    const message = `${error.message}: ${error.cause.message}`;
+    Reflect.set(
+      error,
+      'stack',
+      error.stack?.replace(error.message, () => message),
+    );
+    Reflect.set(error, 'message', message);
+  }
+  throw error;
 }
 
 async function traced<T>(called: (...args: never[]) => unknown, work: () => Promise<T>): Promise<T> {
