@@ -61,6 +61,15 @@ describe('the live streams of an account', () => {
     for (const stream of streams) stream.emit('close');
   });
 
+  it('begin while all turns to read missed events are taken', async () => {
+    const messages = new FakeMessages().replyTo(listEvents, () => new Promise<EventPage>(() => {}) as never);
+    const open = opener(messages, async () => NO_PAGE);
+    const streams = await Promise.all(Array.from({ length: 20 }, () => open('u_1')));
+    await turns();
+    streams.push(await open('u_1'));
+    for (const stream of streams) stream.emit('close');
+  });
+
   it('read each page of missed events at the pace of the account, and none for a client that has disconnected meanwhile', async () => {
     const delays: (() => void)[] = [];
     const messages = new FakeMessages().replyTo(listEvents, () => NO_PAGE);

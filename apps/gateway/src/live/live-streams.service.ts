@@ -7,7 +7,7 @@ import { type EventPlace, streamOf } from '#events';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
 import { counter, gauge, LOG, type Log } from '#observability';
-import { LimitPerKey, QueuePerKey } from '#limits';
+import { LimitPerKey, type Place, QueuePerKey } from '#limits';
 import { within } from '#service';
 import { AccountsService } from '../accounts/accounts.service.js';
 import type { Caller } from '../accounts/account.decorator.js';
@@ -27,6 +27,8 @@ import { StorePositions } from './store-positions.js';
 const GOODBYE_MS = 1000;
 /** For one account: all of its streams may reconnect at once, and a page of missed events can have some megabytes. */
 const PAGES_AT_ONCE = 8;
+/** New streams do not wait for those pages. */
+const LOOKUPS_AT_ONCE = 8;
 /** A request for a stream waits for this long for its turn and its page, as other requests do for a reply. */
 const FOUND_WITHIN_MS = 10_000;
 const HEARTBEAT = commentFrame('still here');
@@ -42,6 +44,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   /** The number of streams of each account, including those that are starting. */
   private readonly taken: LimitPerKey<UserId>;
   private readonly ofAccounts = new Map<UserId, { streams: AccountStreams; connections: number }>();
+  private readonly lookups = new QueuePerKey<UserId>(() => LOOKUPS_AT_ONCE, Infinity);
   private readonly pages = new QueuePerKey<UserId>(() => PAGES_AT_ONCE, Infinity);
   private stopping = false;
 
@@ -67,7 +70,11 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     // throws if the owner does not have this emitter, or the stream does not exist
     const find = () => {
       const page = () => this.events.page(owner, emitterId, { event_name: query.event_name, limit: 1 });
-      return within(FOUND_WITHIN_MS, this.inTurn(owner, connection, page), () => new TimedOut('the event store has not replied in time'));
+      return within(
+        FOUND_WITHIN_MS,
+        inTurn(this.lookups.join(owner)!, connection, page),
+        () => new TimedOut('the event store has not replied in time'),
+      );
     };
     if (reply.request.method === 'HEAD') {
       await find();
@@ -183,26 +190,14 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     return {
       reached: () => reached,
       page: async (window, expand) => {
-        // the pages before it have cost the account something, and one can have some megabytes. It has no turn yet: new streams wait for theirs, too
+        // the pages before it have cost the account something, and one can have some megabytes. It has no turn yet: its other streams wait for theirs, too
         await this.pace.delayRequest(owner, 0);
-        return this.inTurn(owner, connection, () => {
+        return inTurn(this.pages.join(owner)!, connection, () => {
           const query = { owner_id: owner, emitter_id: emitterId, stream, expand, ...window };
           return this.messages.request(listEvents, query, { key: emitterId });
         });
       },
     };
-  }
-
-  /** Reads a page when it is the account's turn, unless the client has disconnected. */
-  private async inTurn<Page>(owner: UserId, connection: SseConnection, read: () => Promise<Page>): Promise<Page> {
-    const place = this.pages.join(owner)!;
-    try {
-      await Promise.race([place.turn, connection.closed]);
-      if (connection.isClosed) throw new Unavailable('the client has disconnected');
-      return await read();
-    } finally {
-      place.leave();
-    }
   }
 
   private async catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream, connection: SseConnection): Promise<void> {
@@ -214,5 +209,16 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
       // the client reconnects, with the id of the last event that it received
       connection.end();
     }
+  }
+}
+
+/** Reads a page when it is the account's turn, unless the client has disconnected. */
+async function inTurn<Page>(place: Place, connection: SseConnection, read: () => Promise<Page>): Promise<Page> {
+  try {
+    await Promise.race([place.turn, connection.closed]);
+    if (connection.isClosed) throw new Unavailable('the client has disconnected');
+    return await read();
+  } finally {
+    place.leave();
   }
 }
