@@ -129,6 +129,16 @@ describe('the live streams of an account', () => {
     });
   });
 
+  it('share a number of emits that they remember', async () => {
+    const streams = Array.from({ length: 250 }, () => open());
+    expect(streams[0]!.connection.mayRemember).toBe(1000);
+    streams.push(...Array.from({ length: 250 }, () => open()));
+    expect(streams[0]!.connection.mayRemember).toBe(500);
+    for (const { response } of streams.slice(1)) response.destroy();
+    await nextTurn();
+    expect(streams[0]!.connection.mayRemember).toBe(1000);
+  });
+
   describe('take turns', () => {
     it('so that an event for thousands of them does not occupy the process', async () => {
       const streams = Array.from({ length: 50 }, () => open());

@@ -12,6 +12,10 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const FRAME_OBJECT_BYTES = 256;
 /** Of the entries for a frame in the queue and the map of each stream that holds it. */
 const STREAM_ENTRY_BYTES = 64;
+/** The number of emits that all streams of an account remember together, with 24 to 36 bytes for each. */
+const MAX_EMITS = 250_000;
+/** The number of emits that one stream remembers: `*` covers any number of streams of an emitter. */
+const MAX_EMITS_OF_ONE = 1000;
 /** Of Node's objects for a frame that was written and not yet sent. */
 const WRITE_OBJECT_BYTES = 384;
 /** Of the frames that are written for one account in one turn of the event loop: about a millisecond of the main thread. */
@@ -28,6 +32,7 @@ const FRAME_COST = 16 * 1024;
  */
 export class AccountStreams {
   private bytes = 0;
+  private streams = 0;
   /** A frame that several streams hold is in memory once. */
   private readonly frames = new Map<Buffer, number>();
   /** Those that hold frames; the one that has sent nothing for the longest time is the first. */
@@ -37,6 +42,24 @@ export class AccountStreams {
   private turn: NodeJS.Immediate | undefined;
 
   constructor(private readonly maxBytes = MAX_BYTES) {}
+
+  get isUnused(): boolean {
+    return this.streams === 0;
+  }
+
+  /** The number of emits that each stream may remember now. */
+  get emitsOfEach(): number {
+    return Math.min(MAX_EMITS_OF_ONE, Math.floor(MAX_EMITS / this.streams));
+  }
+
+  /** A stream begins; it leaves when it is closed. */
+  join(): void {
+    this.streams++;
+  }
+
+  leave(): void {
+    this.streams--;
+  }
 
   /** Counts a frame that the stream holds until it is released. May cut off streams. */
   hold(stream: Stream, frame: Buffer): void {
@@ -82,7 +105,7 @@ export class AccountStreams {
     return true;
   }
 
-  /** The stream has been closed. */
+  /** The stream writes nothing more. */
   forget(stream: Stream): void {
     this.waiting.delete(stream);
   }

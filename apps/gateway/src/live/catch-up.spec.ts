@@ -15,6 +15,7 @@ class Screen implements Outlet {
   readonly remarks: string[] = [];
   pending = 0;
   cut = false;
+  readonly mayRemember = 1000;
 
   get isClosed(): boolean {
     return this.cut;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { eventIdOf, type EventPlace, type EventSummary } from '#events';
-import { LiveClient, MOST_PENDING_BYTES, MOST_WAITING_BYTES, RecentEmits, type WantedStream } from './live-client.js';
+import { LiveClient, MOST_PENDING_BYTES, MOST_WAITING_BYTES, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
 import { RecentDeletions } from './recent-deletions.js';
 
@@ -14,6 +14,7 @@ class Frames {
   most = 0;
   /** The bytes in memory that were not written. */
   held = 0;
+  readonly mayRemember = 1000;
   isCutOff = false;
   get isClosed(): boolean {
     return this.isCutOff;
@@ -209,56 +210,5 @@ describe('the client of a live stream', () => {
       frames.read();
     }
     expect({ isCutOff: frames.isCutOff, sent: client.sent }).toEqual({ isCutOff: false, sent: 4 });
-  });
-});
-
-describe('recent emits', () => {
-  let emits: RecentEmits;
-  const add = (stream: string, emitId: string, ms = 0) => emits.add({ stream, emitId, place: at(ms) });
-  beforeEach(() => {
-    emits = new RecentEmits();
-  });
-
-  it('recognise an emit id among the last 100, but not an older one', () => {
-    expect(add('', 'first')).toBe(true);
-    for (let n = 0; n < 99; n++) expect(add('', String(n))).toBe(true);
-    expect(add('', 'first')).toBe(false);
-    expect(add('', 'one more')).toBe(true);
-    expect(add('', 'first')).toBe(true);
-  });
-
-  it('emits with the same id on two streams are different', () => {
-    expect([add('', 'a'), add('orders', 'a'), add('orders', 'a')]).toEqual([true, true, false]);
-    expect([add('orders a', 'b'), add('orders', 'a b')]).toEqual([true, true]);
-  });
-
-  it('are those of each stream, however many other streams have', () => {
-    add('quiet', 'first');
-    for (let n = 0; n < 200; n++) add('busy', String(n));
-    expect(add('quiet', 'first')).toBe(false);
-  });
-
-  it('are forgotten of the streams that have emitted least recently, if there are too many', () => {
-    for (let n = 0; n < 500; n++) add(`stream ${n}`, 'same');
-    const isNew = (n: number) => add(`stream ${n}`, 'same');
-    expect([isNew(499), isNew(400), isNew(0)]).toEqual([false, false, true]);
-  });
-
-  it('are not forgotten of the stream that has just emitted, however early it began', () => {
-    add('first', 'begin');
-    for (let n = 0; n < 166; n++) add(`stream ${n}`, 'same');
-    expect([add('first', 'new'), add('first', 'new')]).toEqual([true, false]);
-  });
-
-  it('are those of nine streams if each has more than a hundred', () => {
-    for (let n = 0; n < 20; n++) for (let emit = 0; emit < 200; emit++) add(`stream ${n}`, String(emit));
-    const known = Array.from({ length: 20 }, (_, n) => 19 - n).filter((n) => !add(`stream ${n}`, '199'));
-    expect(known).toEqual([19, 18, 17, 16, 15, 14, 13, 12, 11]);
-  });
-
-  it('are new again if their events were deleted before, and known from then on', () => {
-    const deletions = deletionsAt(at(2));
-    const isNew = (ms: number) => emits.add({ stream: '', emitId: 'a', place: at(ms) }, deletions);
-    expect([1, 3, 4].map(isNew)).toEqual([true, true, false]);
   });
 });

@@ -1,14 +1,16 @@
 import type { EmitterId } from '#contracts';
 import { comparePlaces, type EventPlace, type EventSummary, parseEventId, type Stream } from '#events';
-import { commentFrame, type Emit, type FramedEmit, eventFrame, type LiveEvent } from './live-event.js';
+import { commentFrame, type FramedEmit, eventFrame, type LiveEvent } from './live-event.js';
 import type { LiveListener } from './live-hub.js';
-import type { RecentDeletions } from './recent-deletions.js';
+import { Emit, RecentEmits } from './recent-emits.js';
 
 /** The connection of a client, for frames. */
 export interface Outlet {
   /** Bytes that were written but not yet sent. */
   readonly pending: number;
   readonly isClosed: boolean;
+  /** The number of emits that its client may remember now. */
+  readonly mayRemember: number;
   write(frame: Buffer): void;
   /** Counts a frame as in memory for this connection until it is released; `write` does so itself. May cut off this or another connection. */
   hold(frame: Buffer): void;
@@ -48,7 +50,7 @@ export class LiveClient implements LiveListener {
   readonly after: EventPlace | null;
   /** Number of events sent. */
   sent = 0;
-  private readonly emits = new RecentEmits();
+  private readonly emits = new RecentEmits(() => this.outlet.mayRemember);
   private waiting: FramedEmit[] | null = [];
   private waitingBytes = 0;
 
@@ -63,9 +65,9 @@ export class LiveClient implements LiveListener {
   take(event: LiveEvent): void {
     // until its stream ends: the request for it may still wait for the store
     if (this.outlet.isClosed) return;
-    if (this.after && comparePlaces(event.emitted.place, this.after) <= 0) {
+    if (this.after && comparePlaces(event.emit.place, this.after) <= 0) {
       // the client got it from another gateway that is ahead of this one; a producer may still repeat it
-      this.emits.add(event.emitted, event.deletions);
+      this.emits.add(event.emit, event.deletions);
       return;
     }
     const framed = event.framed(this.expand);
@@ -78,12 +80,12 @@ export class LiveClient implements LiveListener {
 
   /** Remembers a stored event that the client has received before. */
   knows(event: Pick<EventSummary, 'id' | 'metadata'>): void {
-    this.emits.add(emittedOf(event));
+    this.emits.add(emitOf(event));
   }
 
   /** Sends a stored event, given as JSON. A caller that sends many waits for `drained` in between. */
-  sendStored({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>, json: string): void {
-    if (this.emits.add(emittedOf({ id, metadata }))) this.write(eventFrame(id, json));
+  sendStored(event: Pick<EventSummary, 'id' | 'metadata'>, json: string): void {
+    if (this.emits.add(emitOf(event))) this.write(eventFrame(event.id, json));
   }
 
   /** Sends a comment for people who read the stream; clients ignore it. */
@@ -111,7 +113,7 @@ export class LiveClient implements LiveListener {
   }
 
   private send(framed: FramedEmit): void {
-    if (!this.emits.add(framed, framed.deletions)) return;
+    if (!this.emits.add(framed.emit, framed.deletions)) return;
     // counts only what was pending before, so that one large event does not disconnect the client
     if (this.outlet.pending > MOST_PENDING_BYTES) return this.outlet.cutOff();
     this.write(framed.frame);
@@ -123,65 +125,5 @@ export class LiveClient implements LiveListener {
   }
 }
 
-const emittedOf = ({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>): Emit => ({
-  stream: metadata.name,
-  emitId: metadata.emit_id,
-  place: parseEventId(id) ?? { ms: 0, seq: 0 },
-});
-
-/** The number of emits of a stream that the store keeps: it skips an emit whose id is among them. */
-const REMEMBERED = 100;
-/** The number of emits that a client remembers of all streams: `*` covers any number of them. They need 40 KB, and an account can have 2000 clients. */
-const REMEMBERED_IN_ALL = 1000;
-/** A stream needs as much memory as this many emits. */
-const STREAM_COST = 5;
-
-/**
- * The last emit ids of each stream that a client received, so that a producer's retry, which appends an emit to the log twice, is sent once. If there are
- * too many streams, those that have emitted least recently are forgotten.
- */
-export class RecentEmits {
-  /** The places of the events by emit id, by stream. */
-  private readonly streams = new Map<Stream, Map<string, EventPlace>>();
-  private cost = 0;
-
-  /**
-   * Adds an emit; returns whether it is a new event. An emit id is unique within its stream, unless its event is deleted.
-   * @param deletions those that an event from the log may be behind
-   */
-  add({ stream, emitId, place }: Emit, deletions?: RecentDeletions): boolean {
-    const ids = this.streams.get(stream) ?? this.begin(stream);
-    const known = ids.get(emitId);
-    if (known) {
-      if (!deletions?.isDeleted({ stream, place: known }, place)) return false;
-      this.remove(ids, emitId);
-    }
-    // it becomes the last one
-    this.streams.delete(stream);
-    this.streams.set(stream, ids);
-    ids.set(emitId, place);
-    this.cost++;
-    if (ids.size > REMEMBERED) this.remove(ids, firstOf(ids));
-    while (this.cost > REMEMBERED_IN_ALL) this.forgetStream(firstOf(this.streams));
-    return true;
-  }
-
-  private begin(stream: Stream): Map<string, EventPlace> {
-    const ids = new Map<string, EventPlace>();
-    this.streams.set(stream, ids);
-    this.cost += STREAM_COST;
-    return ids;
-  }
-
-  private remove(ids: Map<string, EventPlace>, emitId: string): void {
-    ids.delete(emitId);
-    this.cost--;
-  }
-
-  private forgetStream(stream: Stream): void {
-    this.cost -= STREAM_COST + (this.streams.get(stream)?.size ?? 0);
-    this.streams.delete(stream);
-  }
-}
-
-const firstOf = <Key>(map: Map<Key, unknown>): Key => map.keys().next().value as Key;
+const emitOf = ({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>): Emit =>
+  new Emit(metadata.name, metadata.emit_id, parseEventId(id) ?? { ms: 0, seq: 0 });

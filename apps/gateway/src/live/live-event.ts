@@ -1,11 +1,10 @@
 import { type EmittedEvent, eventIdOf, eventSummaryJson, truncateEvent, WHOLE_UP_TO } from '#events';
 import type { RecentDeletions } from './recent-deletions.js';
-
-/** The identity of an emit, and the place of its event. */
-export type Emit = Pick<EmittedEvent, 'stream' | 'emitId' | 'place'>;
+import { Emit } from './recent-emits.js';
 
 /** The parts of an event that a client needs. They do not keep the event itself in memory. */
-export interface FramedEmit extends Emit {
+export interface FramedEmit {
+  emit: Emit;
   frame: Buffer;
   /** Those of its emitter. */
   deletions: RecentDeletions;
@@ -13,13 +12,16 @@ export interface FramedEmit extends Emit {
 
 /** An event on its way to the clients of its stream. Each of its two forms is built once for all clients. */
 export class LiveEvent {
+  readonly emit: Emit;
   private short: FramedEmit | undefined;
   private whole: FramedEmit | undefined;
 
   constructor(
     readonly emitted: EmittedEvent,
     readonly deletions: RecentDeletions,
-  ) {}
+  ) {
+    this.emit = new Emit(emitted.stream, emitted.emitId, emitted.place);
+  }
 
   framed(expand: boolean): FramedEmit {
     if (expand || this.emitted.json.length <= WHOLE_UP_TO) return (this.whole ??= this.write(this.emitted.json));
@@ -29,8 +31,8 @@ export class LiveEvent {
   private write(event: Buffer): FramedEmit {
     const { place, emitterId, stream, emitId, summary, itemId, itemTs } = this.emitted;
     const shown = { ...place, stream, emit_id: emitId, event, summary: summary ?? null, item_id: itemId ?? null, item_ts: itemTs ?? null };
-    const { deletions } = this;
-    return { stream, emitId, place, deletions, frame: eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown)) };
+    const { emit, deletions } = this;
+    return { emit, deletions, frame: eventFrame(eventIdOf(place), eventSummaryJson(emitterId, shown)) };
   }
 }
 

@@ -15,9 +15,9 @@ class Listener implements LiveListener {
     readonly emitterId: EmitterId,
     readonly stream = '' as LiveListener['stream'],
   ) {}
-  take({ emitted, deletions }: LiveEvent): void {
-    this.taken.push(emitted.emitId);
-    this.deletions.add(deletions);
+  take(event: LiveEvent): void {
+    this.taken.push(event.emitted.emitId);
+    this.deletions.add(event.deletions);
   }
 }
 

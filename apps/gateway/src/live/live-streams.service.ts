@@ -43,7 +43,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   private heartbeat: NodeJS.Timeout | undefined;
   /** The number of streams of each account, including those that are starting. */
   private readonly taken: LimitPerKey<UserId>;
-  private readonly ofAccounts = new Map<UserId, { streams: AccountStreams; connections: number }>();
+  private readonly ofAccounts = new Map<UserId, AccountStreams>();
   private readonly lookups = new QueuePerKey<UserId>(() => LOOKUPS_AT_ONCE, Infinity);
   private readonly pages = new QueuePerKey<UserId>(() => PAGES_AT_ONCE, Infinity);
   private stopping = false;
@@ -115,12 +115,11 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
   }
 
   private connect(owner: UserId, reply: FastifyReply): SseConnection {
-    const account = this.ofAccounts.get(owner) ?? { streams: new AccountStreams(), connections: 0 };
+    const account = this.ofAccounts.get(owner) ?? new AccountStreams();
     this.ofAccounts.set(owner, account);
-    account.connections++;
-    const connection = new SseConnection(reply, account.streams);
+    const connection = new SseConnection(reply, account);
     void connection.closed.then(() => {
-      if (--account.connections === 0) this.ofAccounts.delete(owner);
+      if (account.isUnused) this.ofAccounts.delete(owner);
     });
     return connection;
   }

@@ -26,8 +26,12 @@ export class SseConnection implements Outlet, Stream {
     private readonly account: AccountStreams,
   ) {
     this.response = reply.raw;
+    account.join();
     // the client may have disconnected while the request was authenticated
-    this.closed = closeOf(this.response).then(() => this.drop());
+    this.closed = closeOf(this.response).then(() => {
+      this.drop();
+      account.leave();
+    });
     // the client has disconnected: 'close' follows
     this.response.on('error', () => {});
     // nothing was sent for a while: the server is about to close the connection if anything is pending
@@ -38,6 +42,10 @@ export class SseConnection implements Outlet, Stream {
 
   get isClosed(): boolean {
     return this.ended;
+  }
+
+  get mayRemember(): number {
+    return this.account.emitsOfEach;
   }
 
   /** Sends the headers. After that, an error can no longer change the status. */
