@@ -1,12 +1,12 @@
 import type { EventPage } from '#contracts';
-import { eventIdOf, type EventPlace, type EventSummary, parseEventId, summaryFields } from '#events';
+import { comparePlaces, eventIdOf, type EventPlace, type EventSummary, parseEventId, type Stream, summaryFields } from '#events';
 import type { LiveClient } from './live-client.js';
 import { isBelow, type Seam } from './live-hub.js';
 
 /** The client's stream in the store. */
 export interface StoredStream {
-  /** Resolves when the store has processed the emitter's records below the seam. */
-  reached(seam: Seam): Promise<void>;
+  /** Resolves to true when the store has processed the emitter's records below the seam; to false if that takes long. */
+  reached(seam: Seam): Promise<boolean>;
   page(window: { limit: number; after?: string; before?: string }, expand: boolean): Promise<EventPage>;
 }
 
@@ -23,30 +23,76 @@ interface StoredEvent {
  * Sends the events that a client has missed since `after`, then switches it to live. The seam divides the log: events below it, and those of a log that
  * was lost, come only from the store, the others only from the log. So nothing is missed or sent twice, however far the store is behind or ahead.
  *
- * A client that reconnects often makes progress only while it is connected, so this uses as few round trips as possible.
+ * A client that reconnects often makes progress only while it is connected, so this uses as few round trips as possible. While the store is behind, the
+ * client gets what is stored: if too many events wait for it meanwhile, it resumes after those.
  */
 export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam, stored: StoredStream): Promise<void> {
-  await stored.reached(seam);
+  let last = after;
+  for (let isReached = false; !isReached;) {
+    isReached = await stored.reached(seam);
+    last = await sendMissed(client, last, seam, stored, { isReached });
+  }
+  await client.goLive();
+}
+
+/** Sends the events below the seam that are stored now. Returns the place of the last stored event. */
+async function sendMissed(
+  client: LiveClient,
+  after: EventPlace,
+  seam: Seam,
+  stored: StoredStream,
+  { isReached }: { isReached: boolean },
+): Promise<EventPlace> {
   const fromStore = ({ place }: StoredEvent) => isBelow(seam, place);
   const pages = pagesSince(after, stored, client.expand);
-  const [received, first] = await Promise.all([receivedUntil(after, stored), pages.next()]);
+  const [received, first] = await Promise.all([isReached ? receivedUntil(after, stored) : [], pages.next()]);
   // a producer may still repeat one of them
   for (const event of received.filter(fromStore)) client.knows(event.summary);
-  const missed = new Map<string, number>();
-  let isRemarked = false;
-  for (let page = first; !page.done; page = await pages.next()) {
+  const missed = new MissedEvents(client);
+  let [last, pageCount] = [after, 0];
+  for (let page = first; !page.done; page = await pages.next(), pageCount++) {
     for (const event of page.value) {
-      const { name } = event.summary.metadata;
-      missed.set(name, (missed.get(name) ?? 0) + 1);
-      if (fromStore(event)) client.sendStored(event.summary, event.json);
-    }
-    if (!isRemarked && [...missed.values()].some((count) => count >= ALL)) {
-      client.remark('only the last 100 events are kept: there may have been more');
-      isRemarked = true;
+      missed.add(event.summary.metadata.name);
+      last = event.place;
+      if (!fromStore(event)) continue;
+      client.sendStored(event.summary, event.json);
+      if (isReached) client.knows(event.summary);
     }
     await client.drained();
   }
-  await client.goLive();
+  // while it read further pages, the store may have removed events of them, because others followed
+  const end = pageCount > 1 ? await newest(stored) : null;
+  if (end && comparePlaces(end, last) > 0) {
+    if (isBelow(seam, end) || !(await isSoon(client.took(end)))) missed.remark();
+    else for (const { emit } of client.waits) if (comparePlaces(emit.place, last) > 0) missed.add(emit.stream);
+  }
+  return last;
+}
+
+/** Counts the events of each stream that a client has missed, to remark once that there may have been more than the store keeps. */
+class MissedEvents {
+  private readonly streams = new Map<Stream, number>();
+  private isRemarked = false;
+
+  constructor(private readonly client: LiveClient) {}
+
+  add(stream: Stream): void {
+    const events = (this.streams.get(stream) ?? 0) + 1;
+    this.streams.set(stream, events);
+    if (events >= ALL) this.remark();
+  }
+
+  remark(): void {
+    if (!this.isRemarked) this.client.remark('only the last 100 events are kept: there may have been more');
+    this.isRemarked = true;
+  }
+}
+
+/** Resolves to false if the promise takes longer. StorePositions waits for other partitions for almost as long. */
+const SOON_MS = 2500;
+
+export function isSoon(promise: Promise<void>): Promise<boolean> {
+  return Promise.race([promise.then(() => true), new Promise<false>((resolve) => setTimeout(resolve, SOON_MS, false).unref())]);
 }
 
 /** The events that the client had received when it received this one, oldest first: as many as a producer may repeat. Truncated. */
@@ -64,14 +110,27 @@ async function receivedUntil(after: EventPlace, stored: StoredStream): Promise<S
 /** The place is valid, too. */
 const justAfter = ({ ms, seq }: EventPlace): EventPlace => ({ ms, seq: Math.min(seq + 1, Number.MAX_SAFE_INTEGER) });
 
-/** The events since then, oldest first, in pages: `*` may cover more events than fit into memory at once. */
+/**
+ * The events since then that are stored when it begins, oldest first, in pages: `*` may cover more events than fit into memory at once. It does not end at
+ * the last stored event, because a busy emitter stores events faster than this reads them.
+ */
 async function* pagesSince(after: EventPlace, stored: StoredStream, expand: boolean): AsyncGenerator<StoredEvent[], undefined> {
-  for (let cursor = eventIdOf(after); ;) {
-    const { items, page_info, cut } = await stored.page({ limit: ALL, before: cursor }, expand);
-    yield items.map(read).reverse();
-    if ((!cut && items.length < ALL) || page_info.start_cursor === null) return;
-    cursor = page_info.start_cursor;
+  let end: EventPlace | null | undefined;
+  for (let cursor = after; ;) {
+    const { items, cut } = await stored.page({ limit: ALL, before: eventIdOf(cursor) }, expand);
+    const page = items.map(read).reverse();
+    yield page;
+    const last = page.at(-1);
+    if (!last || (!cut && page.length < ALL)) return;
+    if (end === undefined) end = await newest(stored);
+    if (end === null || comparePlaces(last.place, end) >= 0) return;
+    cursor = last.place;
   }
+}
+
+async function newest(stored: StoredStream): Promise<EventPlace | null> {
+  const { items } = await stored.page({ limit: 1 }, false);
+  return items[0] === undefined ? null : read(items[0]).place;
 }
 
 function read(json: string): StoredEvent {

@@ -96,7 +96,7 @@ describe('the client of a live stream', () => {
   it('gets an emit again whose stored event was deleted', () => {
     const client = connect({ after: at(1) });
     client.knows(stored(at(1), 'a'));
-    client.sendStored(stored(at(2), 'b'), '{}');
+    client.knows(stored(at(2), 'b'));
     void client.goLive();
     for (const [ms, emitId] of [
       [4, 'a'],
@@ -104,7 +104,7 @@ describe('the client of a live stream', () => {
       [6, 'a'],
     ] as const)
       client.take(event(at(ms), { emitId, deletions: deletionsAt(at(3)) }));
-    expect(frames.ids).toEqual(['2-0', '4-0', '5-0']);
+    expect(frames.ids).toEqual(['4-0', '5-0']);
   });
 
   it('does not get a repeat of an emit that it has received again after a deletion, from another gateway', () => {
@@ -126,7 +126,10 @@ describe('the client of a live stream', () => {
     const client = connect({ after: at(1) });
     client.take(event(at(3)));
     client.take(event(at(4)));
-    for (const place of [at(2), at(3)]) client.sendStored(stored(place), '{}');
+    for (const event of [stored(at(2)), stored(at(3))]) {
+      client.sendStored(event, '{}');
+      client.knows(event);
+    }
     void client.goLive();
     expect(frames.ids).toEqual(['2-0', '3-0', '4-0']);
   });

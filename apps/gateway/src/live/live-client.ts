@@ -53,6 +53,7 @@ export class LiveClient implements LiveListener {
   private readonly emits = new RecentEmits(() => this.outlet.mayRemember);
   private waiting: FramedEmit[] | null = [];
   private waitingBytes = 0;
+  private awaited: { place: EventPlace; taken: () => void } | undefined;
 
   constructor(
     wanted: WantedStream,
@@ -73,19 +74,33 @@ export class LiveClient implements LiveListener {
     const framed = event.framed(this.expand);
     if (!this.waiting) return this.send(framed);
     this.waiting.push(framed);
+    if (this.awaited && comparePlaces(framed.emit.place, this.awaited.place) >= 0) this.awaited.taken();
     this.outlet.hold(framed.frame);
     this.waitingBytes += framed.frame.length;
     if (this.waitingBytes > MOST_WAITING_BYTES) this.outlet.cutOff();
   }
 
-  /** Remembers a stored event that the client has received before. */
+  /** The events that wait until it is live. */
+  get waits(): readonly FramedEmit[] {
+    return this.waiting ?? [];
+  }
+
+  /** Resolves when the event at this place, or a later one, waits. */
+  async took(place: EventPlace): Promise<void> {
+    const last = this.waits.at(-1);
+    if (last && comparePlaces(last.emit.place, place) >= 0) return;
+    await new Promise<void>((taken) => (this.awaited = { place, taken }));
+  }
+
+  /** Remembers a stored event that the client has received, when the store has reached the seam: until then, its deletion may be below the seam. */
   knows(event: Pick<EventSummary, 'id' | 'metadata'>): void {
-    this.emits.add(emitOf(event));
+    const { name, emit_id } = event.metadata;
+    this.emits.add(new Emit(name, emit_id, parseEventId(event.id) ?? { ms: 0, seq: 0 }));
   }
 
   /** Sends a stored event, given as JSON. A caller that sends many waits for `drained` in between. */
-  sendStored(event: Pick<EventSummary, 'id' | 'metadata'>, json: string): void {
-    if (this.emits.add(emitOf(event))) this.write(eventFrame(event.id, json));
+  sendStored({ id }: Pick<EventSummary, 'id'>, json: string): void {
+    this.write(eventFrame(id, json));
   }
 
   /** Sends a comment for people who read the stream; clients ignore it. */
@@ -124,6 +139,3 @@ export class LiveClient implements LiveListener {
     this.outlet.write(frame);
   }
 }
-
-const emitOf = ({ id, metadata }: Pick<EventSummary, 'id' | 'metadata'>): Emit =>
-  new Emit(metadata.name, metadata.emit_id, parseEventId(id) ?? { ms: 0, seq: 0 });

@@ -19,12 +19,17 @@ describe('the live streams of an account', () => {
   };
 
   /** Opens streams of a service. */
-  const opener = (messages: FakeMessages, page: () => Promise<EventPage>, delayRequest: () => Promise<void> = async () => {}) => {
+  const opener = (
+    messages: FakeMessages,
+    page: () => Promise<EventPage>,
+    delayRequest: () => Promise<void> = async () => {},
+    reached: () => Promise<void> = async () => {},
+  ) => {
     const service = new LiveStreamsService(
       { page } as never,
       messages as never,
       { join: async () => new Map(), leave: () => {} } as never,
-      { reached: async () => {} } as never,
+      { reached } as never,
       { maxPerAccount: 100, heartbeatMs: 60_000 } as never,
       {} as never,
       {} as never,
@@ -68,6 +73,28 @@ describe('the live streams of an account', () => {
     await turns();
     streams.push(await open('u_1'));
     for (const stream of streams) stream.emit('close');
+  });
+
+  it('read what is stored while the store is behind', async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate'] });
+    try {
+      const messages = new FakeMessages().replyTo(listEvents, () => NO_PAGE);
+      const open = opener(
+        messages,
+        async () => NO_PAGE,
+        undefined,
+        () => new Promise(() => {}),
+      );
+      const stream = await open('u_1');
+      for (let n = 0; n < 3; n++) {
+        await turns();
+        expect(messages.requests).toHaveLength(n);
+        await jest.advanceTimersByTimeAsync(2500);
+      }
+      stream.emit('close');
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('read each page of missed events at the pace of the account, and none for a client that has disconnected meanwhile', async () => {

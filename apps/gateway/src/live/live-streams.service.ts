@@ -13,7 +13,7 @@ import { AccountsService } from '../accounts/accounts.service.js';
 import type { Caller } from '../accounts/account.decorator.js';
 import { EventsService } from '../events/events.service.js';
 import { AccountStreams } from './account-streams.js';
-import { catchUp, type StoredStream } from './catch-up.js';
+import { catchUp, isSoon, type StoredStream } from './catch-up.js';
 import { LiveClient, type WantedStream } from './live-client.js';
 import type { Seam } from './live-hub.js';
 import type { LiveQuery } from './live-query.js';
@@ -34,7 +34,10 @@ const FOUND_WITHIN_MS = 10_000;
 const HEARTBEAT = commentFrame('still here');
 
 const clients = gauge('live_clients', 'Open live streams.');
-const cutOff = counter('live_cut_off_total', 'Live streams that were closed because the client did not read.');
+const cutOff = counter(
+  'live_cut_off_total',
+  'Live streams that were closed because too much waited for their clients, or these did not read.',
+);
 
 /** Live streams: send the events of an emitter over HTTP as they are emitted. */
 @Injectable()
@@ -187,7 +190,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     const reached = joined.then((seam) => this.store.reached(seam, emitterId, gone.signal));
     reached.catch(() => {});
     return {
-      reached: () => reached,
+      reached: () => isSoon(reached),
       page: async (window, expand) => {
         // the pages before it have cost the account something, and one can have some megabytes. It has no turn yet: its other streams wait for theirs, too
         await this.pace.delayRequest(owner, 0);

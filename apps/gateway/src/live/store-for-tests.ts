@@ -49,11 +49,12 @@ export class StoreForTests implements StoredStream {
     for (const waker of this.wakers.splice(0)) waker();
   }
 
-  async reached(seam: Seam): Promise<void> {
-    while ([...seam].some(([partition, { offset }]) => (this.offsets.get(partition) ?? 0) < offset)) {
-      await new Promise<void>((resolve) => this.wakers.push(resolve));
-    }
+  async reached(seam: Seam): Promise<boolean> {
+    const isBehind = [...seam].some(([partition, { offset }]) => (this.offsets.get(partition) ?? 0) < offset);
+    // it shows what it has with each record that it takes meanwhile
+    if (isBehind) await new Promise<void>((resolve) => this.wakers.push(resolve));
     await this.later();
+    return !isBehind;
   }
 
   async page({ limit, after, before }: { limit: number; after?: string; before?: string }): Promise<EventPage> {
