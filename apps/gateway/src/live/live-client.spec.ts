@@ -144,6 +144,17 @@ describe('the client of a live stream', () => {
     expect(frames.ids).toEqual(['7-0']);
   });
 
+  it.each([
+    ['gets all events if it names one in the future', 0, ['7-0']],
+    ['gets neither that nor those before it if the clocks of the brokers are far ahead', 3_600_000, []],
+  ])('%s', (_, aheadMs, ids) => {
+    const client = connect({ after: at(Date.now() + 3_600_000) });
+    client.begin(new Map([[0, { offset: 1, clock: Date.now() + aheadMs }]]));
+    void client.goLive();
+    client.take(event(at(7)));
+    expect(frames.ids).toEqual(ids);
+  });
+
   it('does not get a repeat of an event that the store has', () => {
     const client = connect({ after: at(5) });
     client.knows(stored(at(5), 'first'));

@@ -1,7 +1,7 @@
 import type { EmitterId } from '#contracts';
 import { comparePlaces, type EventPlace, type EventSummary, parseEventId, type Stream } from '#events';
 import { commentFrame, type FramedEmit, eventFrame, type LiveEvent } from './live-event.js';
-import type { LiveListener } from './live-hub.js';
+import type { LiveListener, Seam } from './live-hub.js';
 import { Emit, RecentEmits } from './recent-emits.js';
 
 /** The connection of a client, for frames. */
@@ -35,6 +35,8 @@ export interface WantedStream {
 export const MOST_PENDING_BYTES = 1024 * 1024;
 /** The most that may wait while a client gets the events that it missed, which takes as long as it reads them. */
 export const MOST_WAITING_BYTES = 8 * MOST_PENDING_BYTES;
+/** How far the clocks of the brokers may be ahead of each other, and of what is known of them. */
+const SKEW_MS = 5 * 60_000;
 /** The number of waiting events that are sent in one turn of the event loop: about a millisecond of the main thread. */
 const WAITING_AT_ONCE = 250;
 
@@ -47,7 +49,8 @@ export class LiveClient implements LiveListener {
   readonly emitterId: EmitterId;
   readonly stream: Stream;
   readonly expand: boolean;
-  readonly after: EventPlace | null;
+  /** The last event that the client received; null: it starts with new events. */
+  after: EventPlace | null;
   /** Number of events sent. */
   sent = 0;
   private readonly emits = new RecentEmits(() => this.outlet.mayRemember);
@@ -60,6 +63,12 @@ export class LiveClient implements LiveListener {
     private readonly outlet: Outlet,
   ) {
     ({ emitterId: this.emitterId, stream: this.stream, expand: this.expand, after: this.after } = wanted);
+  }
+
+  /** An event in the future counts as none: it would hide all events until then. The clocks of the brokers, from which its time is, may be ahead. */
+  begin(seam: Seam): void {
+    const now = Math.max(Date.now(), ...[...seam.values()].map(({ clock }) => clock));
+    if (this.after && this.after.ms > now + SKEW_MS) this.after = null;
   }
 
   /** Handles an event from the log. */

@@ -15,6 +15,7 @@ class Listener implements LiveListener {
     readonly emitterId: EmitterId,
     readonly stream = '' as LiveListener['stream'],
   ) {}
+  begin(): void {}
   take(event: LiveEvent): void {
     this.taken.push(event.emitted.emitId);
     this.deletions.add(event.deletions);
@@ -85,7 +86,7 @@ describe('the hub of live streams', () => {
   it('counts an event that causes a subscriber to join as below its seam', () => {
     const late = new Listener(ONE);
     let seam: ReturnType<LiveHub['join']> | undefined;
-    hub.join({ emitterId: ONE, stream: '', take: () => (seam ??= hub.join(late)) });
+    hub.join({ emitterId: ONE, stream: '', begin: () => {}, take: () => (seam ??= hub.join(late)) });
     take(0, 'first');
     expect({ taken: late.taken, offset: seam?.get(0)?.offset }).toEqual({ taken: [], offset: 1 });
   });

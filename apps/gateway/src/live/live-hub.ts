@@ -17,6 +17,8 @@ import { RecentDeletions } from './recent-deletions.js';
 export interface LiveListener {
   readonly emitterId: EmitterId;
   readonly stream: Stream;
+  /** Called once, before it gets any event. */
+  begin(seam: Seam): void;
   take(event: LiveEvent): void;
 }
 
@@ -37,10 +39,12 @@ export class LiveHub {
 
   /** Returns the seam, from which on the subscriber gets every event, in the order of the log. */
   join(listener: LiveListener): Seam {
+    const seam = new Map(this.positions);
+    listener.begin(seam);
     const own = this.emitters.get(listener.emitterId);
     if (own) own.listeners.add(listener);
     else this.emitters.set(listener.emitterId, { listeners: new Set([listener]), deletions: new RecentDeletions() });
-    return new Map(this.positions);
+    return seam;
   }
 
   leave(listener: LiveListener): void {

@@ -29,14 +29,9 @@ export const LastEventId = createParamDecorator((_: unknown, context: ExecutionC
   lastEventIdOf(context.switchToHttp().getRequest<IncomingMessage>().headers['last-event-id'] as string | undefined),
 );
 
-/** How far the clocks of the brokers may be ahead. */
-const SKEW_MS = 5 * 60_000;
-
 /**
  * The event after which a stream resumes; null: start with new events. The header takes precedence: a client that reconnects automatically sends it
- * with its original URL. An empty value counts as absent, and so does one in the future, which would hide all events until then.
+ * with its original URL. An empty value counts as absent.
  */
-export function resumePlace(lastEventId: string | undefined, after: string | undefined): EventPlace | null {
-  const place = parseEventId(lastEventId || after || '');
-  return place && place.ms <= Date.now() + SKEW_MS ? place : null;
-}
+export const resumePlace = (lastEventId: string | undefined, after: string | undefined): EventPlace | null =>
+  parseEventId(lastEventId || after || '');

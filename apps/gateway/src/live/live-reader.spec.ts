@@ -29,7 +29,9 @@ it.each([
   const consumers = { start: async () => {}, stop: async () => {} } as unknown as Consumers;
   const reader = new LiveReader(createLog('test', 'silent'), consumers, store, {} as LiveConfig, {} as GatewayConfig);
   let taken = 0;
-  const joined = Array.from({ length: subscribers }, () => reader.join({ emitterId, stream: '', take: () => void taken++ }));
+  const joined = Array.from({ length: subscribers }, () =>
+    reader.join({ emitterId, stream: '', begin: () => {}, take: () => void taken++ }),
+  );
   await reader.positions([0]);
   await Promise.all(joined);
   const records = Array.from({ length: 120 }, (__, offset) => {
@@ -49,7 +51,7 @@ it('begins where the store is, not where it was when reading stopped before the 
   const store = { read: () => new Promise((resolve) => replies.push(resolve)) } as unknown as StorePositions;
   const consumers = { start: async () => void reader.positions([0]), stop: async () => {} } as unknown as Consumers;
   const reader = new LiveReader(createLog('test', 'silent'), consumers, store, {} as LiveConfig, {} as GatewayConfig);
-  const listener = { emitterId: 'dc_000000000000000001', stream: '', take: () => {} } as const;
+  const listener = { emitterId: 'dc_000000000000000001', stream: '', begin: () => {}, take: () => {} } as const;
   const turn = () => new Promise((resolve) => setImmediate(resolve));
   const first = reader.join(listener);
   await turn();

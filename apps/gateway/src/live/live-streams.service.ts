@@ -106,7 +106,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     void connection.closed.then(() => this.leave(connection, client, owner, reply));
     // only after it has joined, so that the client gets every event emitted after it has received the headers
     connection.begin();
-    if (stored) void this.catchUp(client, after, await joined, stored, connection);
+    if (client.after && stored) void this.catchUp(client, client.after, await joined, stored, connection);
     else void client.goLive();
   }
 
