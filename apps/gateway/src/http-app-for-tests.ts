@@ -32,6 +32,8 @@ import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
 import { LiveController } from './live/live.controller.js';
 import { LiveStreamsService } from './live/live-streams.service.js';
+import { PublishingController } from './publishing/publishing.controller.js';
+import { type Acknowledged, PublishingService } from './publishing/publishing.service.js';
 import { ReplaysController } from './replays/replays.controller.js';
 import { PropOptionsController } from './sources/prop-options.controller.js';
 import { SourcesController } from './sources/sources.controller.js';
@@ -62,6 +64,8 @@ export class HttpAppForTests {
   knownMs!: number;
   /** Refuses the requests of an account whose data fills its share. */
   refuseFull!: (id: string) => void;
+  /** Returns the emit ids; `acted`: how often it has published some. */
+  publishing!: { acted: number; ids: Acknowledged[]; publish(): Promise<Acknowledged[]>; published(): Acknowledged[] };
   private variables: Record<string, string | undefined> = {};
 
   /** Before each test. */
@@ -74,6 +78,17 @@ export class HttpAppForTests {
     this.suspended = new Set(['suspended-key']);
     this.knownMs = 60_000;
     this.refuseFull = () => {};
+    this.publishing = {
+      acted: 0,
+      ids: [],
+      async publish() {
+        this.acted++;
+        return this.ids;
+      },
+      published() {
+        return this.ids;
+      },
+    };
     this.messages = new FakeMessages()
       .replyTo(getSource, ({ id }: SourceReference) => ({ id, name: 'one', active: true }) as Source)
       .replyTo(createComponent, ({ id }: CreateComponent) => ({ id }) as Component)
@@ -114,6 +129,7 @@ export class HttpAppForTests {
         KeysController,
         LiveController,
         PropOptionsController,
+        PublishingController,
         ReplaysController,
         SourcesController,
         WebhooksController,
@@ -125,6 +141,7 @@ export class HttpAppForTests {
         { provide: IdempotencyRepository, useValue: new IdempotencyInMemory() },
         { provide: LiveStreamsService, useValue: {} },
         { provide: Messages, useValue: this.messages },
+        { provide: PublishingService, useValue: this.publishing },
         { provide: LOG, useValue: silent },
         { provide: AccountPace, useValue: pace },
         { provide: FullAccounts, useValue: { refuseFull: (id: string) => this.refuseFull(id) } },

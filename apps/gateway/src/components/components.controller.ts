@@ -7,7 +7,8 @@ import { OwnerId } from '../accounts/account.decorator.js';
 import { Documented, Problems, RespondsWith, Takes } from '../http/api-docs.js';
 import { rejectLast } from '../http/id.pipe.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
-import { NewId } from '../idempotency/new-ids.js';
+import { REPEATABLE } from '../idempotency/idempotent-posts.js';
+import { IsRepeat, NewId } from '../idempotency/new-ids.js';
 import { SLOW } from '../limits/request-queues.js';
 import { CodeSource, Component } from './component.dto.js';
 
@@ -34,7 +35,7 @@ export class ComponentsController {
   constructor(private readonly messages: Messages) {}
 
   @Post()
-  @RouteConfig(SLOW)
+  @RouteConfig({ ...SLOW, ...REPEATABLE })
   @HttpCode(200)
   @ApiOperation({
     operationId: 'createComponent',
@@ -48,8 +49,11 @@ export class ComponentsController {
   async create(
     @OwnerId() owner_id: UserId,
     @NewId('component') id: ComponentId,
+    @IsRepeat() isRepeat: boolean,
     @Body() { component_code, component_url }: CodeSource,
   ): Promise<{ data: Component }> {
+    // components are never changed or deleted
+    if (isRepeat) return this.get(owner_id, id);
     const command = { id, owner_id, component_code, component_url };
     return { data: await this.messages.request(createComponent, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }

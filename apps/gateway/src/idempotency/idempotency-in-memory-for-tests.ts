@@ -12,7 +12,7 @@ export class IdempotencyInMemory implements Pick<IdempotencyRepository, 'claim' 
       return { held };
     }
     if (!first.held.fingerprint.equals(fingerprint)) return 'other payload';
-    return first.response ? { stored: first.response } : { retryAfterSeconds: 9 };
+    return first.response ? { stored: first.response, first: first.held } : { retryAfterSeconds: 9 };
   }
 
   async keep({ accountId, key }: HeldKey, response: StoredResponse): Promise<void> {

@@ -13,6 +13,7 @@ import {
   NotFound,
   SluiceError,
   type Source,
+  sourceOptions,
   Unavailable,
 } from '#contracts';
 import { HttpAppForTests, KEY, SOURCE } from '../http-app-for-tests.js';
@@ -50,6 +51,51 @@ describe('a POST with an Idempotency-Key', () => {
     expect((await to('http://x/v1/sources?exclude=name')).body).toEqual(first.body);
     expect(http.messages.requests).toHaveLength(1);
     for (const other of ['/v1/sources?exclude=name/', '/v1/sources/']) expect((await to(other)).status).toBe(422);
+  });
+
+  describe('whose response is too large to be stored', () => {
+    const code = 'x'.repeat(64 * 1024);
+    const twice = async (url: string, body: unknown) => {
+      const send = () => http.send('POST', url, { body, headers: { 'idempotency-key': 'a' } });
+      const [first, second] = [await send(), await send()];
+      expect(second.body).toEqual(first.body);
+      expect(JSON.stringify(first.body).length).toBeGreaterThan(code.length);
+      expect([first, second].map(({ headers }) => headers['idempotency-replayed'])).toEqual([undefined, 'true']);
+      return second;
+    };
+
+    it('creates one component, and its repeat reads it', async () => {
+      http.messages
+        .replyTo(createComponent, ({ id }) => ({ id, code }) as Component)
+        .replyTo(getComponent, ({ key_or_id }) => ({ id: key_or_id, code }) as Component);
+      await twice('/v1/components', { component_code: code });
+      expect(http.messages.requests.map(({ name }) => name)).toEqual([createComponent.name, getComponent.name]);
+    });
+
+    it('publishes once, and its repeat gets the same emit ids', async () => {
+      http.publishing.ids = [{ emit_id: code }];
+      expect((await twice(`/v1/sources/${SOURCE}/events`, {})).status).toBe(202);
+      expect(http.publishing.acted).toBe(1);
+    });
+
+    it('computes the options of a prop again', async () => {
+      http.messages.replyTo(sourceOptions, () => ({ options: [code], context: null }));
+      await twice(`/v1/sources/${SOURCE}/props/a/options`, {});
+      expect(http.messages.requests).toHaveLength(2);
+    });
+
+    it('is refused with another payload, and its repeat may fail', async () => {
+      http.messages
+        .replyTo(createComponent, ({ id }) => ({ id, code }) as Component)
+        .replyTo(getComponent, () => {
+          throw new Unavailable('away');
+        });
+      const send = (body: unknown) => http.send('POST', '/v1/components', { body, headers: { 'idempotency-key': 'a' } });
+      await send({ component_code: code });
+      expect((await send({ component_code: 'y' })).status).toBe(422);
+      const repeat = await send({ component_code: code });
+      expect({ status: repeat.status, replayed: repeat.headers['idempotency-replayed'] }).toEqual({ status: 503, replayed: undefined });
+    });
   });
 
   it('is refused while the first one is in progress', async () => {

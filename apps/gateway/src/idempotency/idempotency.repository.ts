@@ -56,24 +56,29 @@ export class IdempotentRequest {
 export interface StoredResponse {
   status: number;
   content_type: string | null;
+  /** null: the response had none, or it is not stored. */
   body: string | null;
 }
 
-/** A key that a request holds. */
-export interface HeldKey {
+/** The first request with a key: the ids of what it makes are derived from this. */
+export interface FirstRequest {
   accountId: UserId;
   key: string;
   fingerprint: Buffer;
+  firstAt: Date;
+}
+
+/** A key that a request holds. */
+export interface HeldKey extends FirstRequest {
   /** `created_at` as text: a JavaScript date lacks its microseconds. */
   claimedAt: string;
-  firstAt: Date;
 }
 
 /** The result of claiming a key. */
 export type Claim =
   | { held: HeldKey }
   | 'other payload'
-  | { stored: StoredResponse }
+  | { stored: StoredResponse; first: FirstRequest }
   /** The first request is in progress. By then it has ended, or shows again that it is in progress. */
   | { retryAfterSeconds: number };
 
@@ -125,7 +130,8 @@ export class IdempotencyRepository {
     if (!first.fingerprint.equals(fingerprint)) return 'other payload';
     if (first.status === null) return { retryAfterSeconds: Math.max(1, first.leased_for) };
     const body = isSealed(first.body) ? this.box.open(first.body, responseContext(accountId, key)) : first.body;
-    return { stored: { status: first.status, content_type: first.content_type, body } };
+    const stored = { status: first.status, content_type: first.content_type, body };
+    return { stored, first: { accountId, key, fingerprint, firstAt: first.first_at } };
   }
 
   /** SQL, for the rest of the lease in seconds by the clock that has set it. */

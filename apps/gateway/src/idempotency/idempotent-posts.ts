@@ -7,12 +7,14 @@ import { withLateReplies } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { PROBLEM_TYPE, problemBody, problemOf, sendProblem } from '../http/problem.js';
 import { sentHeaders } from '../http/sent-headers.js';
-import { type HeldKey, IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
+import { type FirstRequest, type HeldKey, IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set while this request is the first with its `Idempotency-Key`. */
     heldKey?: HeldKey;
+    /** Set if this request repeats one whose response is not stored. */
+    repeats?: FirstRequest;
     /** The work continues after the response: its result is stored with the key (see LateResponses). */
     continuesAfterResponse?: boolean;
   }
@@ -43,7 +45,11 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       request.heldKey = claim.held;
       return;
     }
-    const { stored } = claim;
+    const { stored, first } = claim;
+    if (stored.body === null && isRepeatable(request)) {
+      request.repeats = first;
+      return;
+    }
     const body = stored.body !== null && hasSecretResponse(request) ? unseal(stored.body, request.caller.apiKey) : stored.body;
     if (body === undefined) return sendProblem(reply, { status: 422, detail: 'this Idempotency-Key was used with a different API key' });
     reply.header('idempotency-replayed', 'true');
@@ -52,7 +58,8 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
   });
 
   fastify.addHook('onSend', async (request, reply, payload) => {
-    const { heldKey, caller } = request;
+    const { heldKey, caller, repeats } = request;
+    if (repeats && reply.statusCode < 400) reply.header('idempotency-replayed', 'true');
     if (!heldKey || !caller) return payload;
     request.heldKey = undefined;
     if (request.continuesAfterResponse) return payload;
@@ -62,7 +69,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
       const contentType = reply.getHeader('content-type');
       const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : null;
       const response = { status: reply.statusCode, content_type: typeof contentType === 'string' ? contentType : null, body };
-      await requests.keep(heldKey, sealedIfSecret(request, caller.apiKey, response));
+      await requests.keep(heldKey, storedForm(request, caller.apiKey, response));
     }
     return payload;
   });
@@ -119,7 +126,7 @@ export class LateResponses implements NestInterceptor {
           reject(error);
         };
         const store = (response: StoredResponse | null) =>
-          void this.store(heldKey, response && sealedIfSecret(request, caller.apiKey, response));
+          void this.store(heldKey, response && storedForm(request, caller.apiKey, response));
         withLateReplies(onLate, () => lastValueFrom(next.handle(), { defaultValue: undefined })).then(
           (body) => {
             resolve(body);
@@ -164,11 +171,22 @@ export const SECRET_RESPONSE = { secretResponse: true };
 const hasSecretResponse = ({ routeOptions }: FastifyRequest): boolean =>
   (routeOptions.config as Partial<typeof SECRET_RESPONSE> | undefined)?.secretResponse === true;
 
+/**
+ * The configuration of a route whose handler returns the response to a repeat without acting again (`IsRepeat`), or never acts. So large responses are
+ * not stored. Those of all other routes are small.
+ */
+export const REPEATABLE = { repeatable: true };
+
+const isRepeatable = ({ routeOptions }: FastifyRequest): boolean =>
+  (routeOptions.config as Partial<typeof REPEATABLE> | undefined)?.repeatable === true;
+
+const MOST_STORED_BYTES = 64 * 1024;
+
 /** The response as it is stored. */
-const sealedIfSecret = (request: FastifyRequest, apiKey: string, { body, ...rest }: StoredResponse): StoredResponse => ({
-  ...rest,
-  body: body !== null && hasSecretResponse(request) ? seal(body, apiKey) : body,
-});
+function storedForm(request: FastifyRequest, apiKey: string, { body, ...rest }: StoredResponse): StoredResponse {
+  if (body === null || (isRepeatable(request) && Buffer.byteLength(body) > MOST_STORED_BYTES)) return { ...rest, body: null };
+  return { ...rest, body: hasSecretResponse(request) ? seal(body, apiKey) : body };
+}
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

@@ -25,7 +25,7 @@ import {
   TooMuchJson,
   withoutBom,
 } from '#events';
-import type { HeldKey } from '../idempotency/idempotency.repository.js';
+import type { FirstRequest } from '../idempotency/idempotency.repository.js';
 import { repeatableKsuid } from '../idempotency/new-ids.js';
 import { BATCH_TYPE, mediaTypeOf, STRUCTURED_TYPE } from '../http/content-types.js';
 import { mistypedParameters } from '../http/request.pipe.js';
@@ -40,7 +40,7 @@ export interface PublishRequest {
   /** As the server has parsed it: an array if a parameter is repeated. */
   query: { event_name?: unknown; id?: unknown };
   /** Of a request with an `Idempotency-Key`. */
-  heldKey?: HeldKey;
+  heldKey?: FirstRequest;
 }
 
 /** An event that a request publishes. */

@@ -6,6 +6,7 @@ import type { UserId } from '#contracts';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsAccepted, Documented, EVENT_NAME, Problems } from '../http/api-docs.js';
 import { BATCH_TYPE, EVENT_BODY, STRUCTURED_TYPE } from '../http/content-types.js';
+import { REPEATABLE } from '../idempotency/idempotent-posts.js';
 import { UNQUEUED } from '../limits/request-queues.js';
 import { type Acknowledged, PublishingService } from './publishing.service.js';
 
@@ -60,7 +61,7 @@ const parameter = (name: string, description: string, constraints: object): Meth
 const Publishes = (operationId: string, summary: string): MethodDecorator =>
   applyDecorators(
     HttpCode(202),
-    RouteConfig({ ...EVENT_BODY, ...UNQUEUED }),
+    RouteConfig({ ...EVENT_BODY, ...UNQUEUED, ...REPEATABLE }),
     ApiParam({ name: 'id', schema: { type: 'string' } }),
     ApiOperation({
       operationId,
@@ -114,10 +115,11 @@ export class PublishingController {
     owner: UserId,
     kind: 'source' | 'workflow',
     id: string,
-    { headers, raw, body, query, heldKey }: FastifyRequest,
+    { headers, raw, body, query, heldKey, repeats }: FastifyRequest,
   ): Promise<{ data: Acknowledged[] }> {
     const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
     const { rawHeaders } = raw;
-    return { data: await this.publishing.publish(owner, kind, id, { headers, rawHeaders, body: bytes, query: query as object, heldKey }) };
+    const request = { headers, rawHeaders, body: bytes, query: query as object, heldKey: heldKey ?? repeats };
+    return { data: repeats ? this.publishing.published(owner, request) : await this.publishing.publish(owner, kind, id, request) };
   }
 }

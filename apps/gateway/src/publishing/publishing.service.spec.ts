@@ -63,3 +63,9 @@ it('refuses to publish for a full account, and publishes nothing', async () => {
   expect(refuseFull.mock.calls).toEqual([['u_1']]);
   expect(append).not.toHaveBeenCalled();
 });
+
+it('returns the emit ids of a request again without publishing', async () => {
+  const request = { headers: { 'content-type': 'application/json' }, rawHeaders: [], body: Buffer.from('1'), query: { id: 'mine' } };
+  expect(service.published('u_1', request)).toEqual([{ emit_id: 'mine' }]);
+  expect(append).not.toHaveBeenCalled();
+});

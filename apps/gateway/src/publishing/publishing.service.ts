@@ -30,14 +30,7 @@ export class PublishingService {
   /** Returns when Kafka has acknowledged every event. Throws TooManyRequests while the account is full. Malformed input is reported before an unknown emitter. */
   async publish(ownerId: UserId, kind: 'source' | 'workflow', id: string, request: PublishRequest): Promise<Acknowledged[]> {
     await this.full.refuseFull(ownerId);
-    const begun = performance.now();
-    let events: PublishedEvent[];
-    try {
-      events = publishedEvents(request, this.config);
-    } finally {
-      // also of a request that is refused: meanwhile, this process does nothing else
-      this.pace.spend(ownerId, (performance.now() - begun) / MS_PER_UNIT);
-    }
+    const events = this.read(ownerId, request);
     const emitterId = await this.owners.emitterOf(ownerId, kind, id);
     await this.log.append(
       ownerId,
@@ -45,6 +38,23 @@ export class PublishingService {
     );
     published.inc(events.length);
     this.pace.spend(ownerId, events.length * EVENT_UNITS);
-    return events.map(({ emitId }) => ({ emit_id: emitId }));
+    return acknowledged(events);
+  }
+
+  /** Returns the same as `publish` for this request, which has been published before. */
+  published(ownerId: UserId, request: PublishRequest): Acknowledged[] {
+    return acknowledged(this.read(ownerId, request));
+  }
+
+  private read(ownerId: UserId, request: PublishRequest): PublishedEvent[] {
+    const begun = performance.now();
+    try {
+      return publishedEvents(request, this.config);
+    } finally {
+      // also of a request that is refused: meanwhile, this process does nothing else
+      this.pace.spend(ownerId, (performance.now() - begun) / MS_PER_UNIT);
+    }
   }
 }
+
+const acknowledged = (events: PublishedEvent[]): Acknowledged[] => events.map(({ emitId }) => ({ emit_id: emitId }));

@@ -9,6 +9,7 @@ import { KeyPipe } from '../components/components.controller.js';
 import { RespondsWith, Documented, Problems, MayTake } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
+import { REPEATABLE } from '../idempotency/idempotent-posts.js';
 import { SLOW } from '../limits/request-queues.js';
 
 const MOST_PAGES = 1_000_000;
@@ -73,7 +74,7 @@ export class PropOptionsController {
   constructor(private readonly messages: Messages) {}
 
   @Post('sources/:id/props/:name/options')
-  @RouteConfig(SLOW)
+  @RouteConfig({ ...SLOW, ...REPEATABLE })
   @HttpCode(200)
   @ApiOperation({
     operationId: 'listSourcePropOptions',
@@ -94,7 +95,7 @@ export class PropOptionsController {
   }
 
   @Post('components/:keyOrId/props/:name/options')
-  @RouteConfig(SLOW)
+  @RouteConfig({ ...SLOW, ...REPEATABLE })
   @HttpCode(200)
   @ApiOperation({
     operationId: 'listComponentPropOptions',
