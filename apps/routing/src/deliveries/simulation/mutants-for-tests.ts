@@ -51,7 +51,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'a spilled webhook is direct again while something is parked',
-    detectedBy: 14,
+    detectedBy: 8,
     store: (store) => {
       store.finishClosing = async (claim: Claim) => {
         // right, but slow: something is parked meanwhile oftener
@@ -168,7 +168,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'new deliveries of another replica keep waiting here',
-    detectedBy: 17,
+    detectedBy: 13,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
@@ -199,7 +199,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'an older state of a webhook replaces a newer one',
-    detectedBy: 7,
+    detectedBy: 14,
     replica: (replica) => {
       const { targets } = replica;
       const load = targets.load.bind(targets);
