@@ -93,7 +93,7 @@ export class Consumers {
   }
 
   /** Calls `run` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */
-  runInLane<T>(group: string, lane: { lane: string; group?: string }, run: (release: () => void) => Promise<T>): Promise<T> {
+  runInLane<T>(group: string, lane: Omit<Task, 'run'>, run: (release: () => void) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => this.push(group, { ...lane, run: (release) => run(release).then(resolve, reject) }));
   }
 

@@ -10,10 +10,11 @@ function stage(lanes: Lanes) {
   const ended: string[] = [];
   const release = new Map<string, () => void>();
   const free = new Map<string, () => void>();
-  const push = (name: string, lane: string, group?: string, tenant?: string) =>
+  const push = (name: string, lane: string, group?: string, tenant?: string, isUrgent?: boolean) =>
     lanes.push(
       {
         lane,
+        isUrgent,
         group,
         tenant,
         run: async (releasePlace) => {
@@ -41,6 +42,15 @@ describe('Lanes', () => {
     expect(running).toEqual(['a1', 'b1']);
     await end('a1');
     expect(running).toEqual(['b1', 'a2']);
+  });
+
+  it('run the urgent tasks of a lane, in order, before its other tasks that have not begun', async () => {
+    const { ended, push, end } = stage(new Lanes({ concurrency: 10 }));
+    for (const name of ['1', '2']) push(name, 'a');
+    for (const name of ['urgent 1', 'urgent 2']) push(name, 'a', undefined, undefined, true);
+    push('3', 'a');
+    for (const name of ['1', 'urgent 1', 'urgent 2', '2', '3']) await end(name);
+    expect(ended).toEqual(['1', 'urgent 1', 'urgent 2', '2', '3']);
   });
 
   it('limit the concurrency of a group without delaying other groups', async () => {

@@ -2,8 +2,10 @@ import type { ConsumerSettings } from './handlers.js';
 
 /** A unit of work in a lane. `run` must not throw for expected outcomes; if it throws, it is retried. */
 export interface Task {
-  /** The tasks of one lane run one at a time, in the order in which they were added. */
+  /** The tasks of one lane run one at a time, in the order in which they were added, but urgent ones first. */
   lane: string;
+  /** It runs before the tasks of its lane that have not begun and are not urgent. */
+  isUrgent?: boolean;
   /** The lanes of one group share a limit, so that a slow group does not use up the total concurrency. */
   group?: string;
   /** The groups of one tenant share a limit, so that one with many slow groups does not use up the total concurrency either. */
@@ -53,7 +55,8 @@ interface Lane {
   key: string;
   group: Group;
   groupKey: string;
-  tasks: { run(release: () => void): Promise<void>; ended(): void }[];
+  /** Those that have not begun, in the order in which they run. */
+  tasks: (Pick<Task, 'run' | 'isUrgent'> & { ended(): void })[];
   running: boolean;
 }
 
@@ -97,7 +100,9 @@ export class Lanes {
       lane.group.lanes += 1;
     }
     if (lane.group.tenant) lane.group.tenant.outstanding += 1;
-    lane.tasks.push({ run: task.run, ended });
+    const { run, isUrgent } = task;
+    const behind = isUrgent ? lane.tasks.findLastIndex((each) => each.isUrgent) + 1 : lane.tasks.length;
+    lane.tasks.splice(behind, 0, { run, isUrgent, ended });
     if (lane.tasks.length === 1 && !lane.running) this.offer(lane);
   }
 

@@ -11,7 +11,7 @@ export class QueueSignal {
     this.fill = fill;
   }
 
-  /** Resolves when the account's waiting runs are in lanes, up to its limit. */
+  /** Resolves when the account's hooks are in lanes, and its other waiting runs up to its limits. While hundreds of hooks wait, some of them are not. */
   runsWait(id: UserId): Promise<void> {
     return this.fill(id);
   }

@@ -3,7 +3,7 @@ import type { RunRequest, SourceId, UserId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
-import { QueuedRunsRepository, TAKEN_PER_SOURCE } from './queued-runs.repository.js';
+import { type NextRuns, QueuedRunsRepository, TAKEN_PER_SOURCE } from './queued-runs.repository.js';
 
 const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
 const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
@@ -25,8 +25,12 @@ const run = (run_id: string, source_id = A, more: Partial<RunRequest> = {}): Run
   due_at_ms: 1,
   ...more,
 });
-const next = async (taken: string[] = [], perSource = 8, limit = 32) =>
-  (await queue.next(ALICE, taken, { replica: 'one', perSource, limit, after: '' })).runs;
+const hookOf = (source_id: SourceId, run_id: string): RunRequest =>
+  run(run_id, source_id, { hook: { method: 'deactivate', version: 1, deployment: {}, final: true } as unknown as RunRequest['hook'] });
+const manyOf = (source_id: SourceId, count: number, prefix: string): RunRequest[] =>
+  Array.from({ length: count }, (_, n) => run(`${prefix}${n}`, source_id));
+const next = (taken: string[] = [], more: Partial<NextRuns> = {}) =>
+  queue.next(ALICE, taken, { replica: 'one', hooks: 8, runs: 32, further: 32, after: '', ...more });
 const ids = async (...args: Parameters<typeof next>) => (await next(...args)).map(({ request }) => request.run_id);
 /** The events on `$errors`, as they will be produced. */
 const reports = async () => {
@@ -43,7 +47,7 @@ const reports = async () => {
 };
 
 describe('queued runs', () => {
-  it('come back as they were, in the order of arrival', async () => {
+  it('come back as they were', async () => {
     const whole = run('r1', A, { event: '{"a":"\\u00e9"}', hops: 2 });
     await queue.add([whole, run('r2', B)]);
     await queue.add([run('r3')]);
@@ -69,23 +73,47 @@ describe('queued runs', () => {
     expect(await ids()).not.toContain(`r${TAKEN_PER_SOURCE}`);
   });
 
-  it('take turns by source, so that one source with many runs does not keep the others of its account waiting', async () => {
-    await queue.add([...Array.from({ length: 50 }, (_, n) => run(`a${n}`)), run('b0', B), run('b1', B)]);
-    expect(await ids([], 2)).toEqual(['a0', 'a1', 'b0', 'b1']);
+  it('come in this order: the first run of each source, the second of each, and so on, at most eight of one', async () => {
+    await queue.add([...manyOf(A, 50, 'a'), ...manyOf(B, 2, 'b'), ...manyOf('dc_c', 3, 'c')]);
+    const inOrder = ['a0', 'b0', 'c0', 'a1', 'b1', 'c1', 'a2', 'c2', 'a3', 'a4', 'a5', 'a6', 'a7'];
+    expect(await ids()).toEqual(inOrder);
+    expect(await ids([], { runs: 4 })).toEqual(inOrder.slice(0, 4));
+    expect(await ids(['a0', 'a1', 'b0'])).toEqual(['c0', 'b1', 'c1', 'a2', 'c2', 'a3', 'a4', 'a5', 'a6', 'a7']);
   });
 
-  it('queued runs of an account with very many sources are looked at in parts, one after another', async () => {
+  it('leave places to the first runs of sources', async () => {
+    await queue.add([...manyOf(A, 3, 'a'), ...manyOf(B, 3, 'b'), ...manyOf('dc_c', 3, 'c')]);
+    expect(await ids([], { further: 4 })).toEqual(['a0', 'b0', 'c0', 'a1']);
+    expect(await ids(['a0', 'b0'], { further: -9 })).toEqual(['c0']);
+  });
+
+  it('come in turns of the sources, however many there are, and whatever came first', async () => {
     const sourceOf = (n: number): SourceId => `dc_${String(n).padStart(4, '0')}`;
-    await queue.add(Array.from({ length: 150 }, (_, n) => run(`r${n}`, sourceOf(n))));
-    const found: string[] = [];
-    let [after, calls] = ['', 0];
-    do {
-      const next = await queue.next(ALICE, [], { replica: 'one', perSource: 8, limit: 100, after });
-      found.push(...next.runs.map(({ request }) => request.run_id));
-      after = next.after;
-      calls += 1;
-    } while (after !== '');
-    expect({ calls, found }).toEqual({ calls: 3, found: Array.from({ length: 150 }, (_, n) => `r${n}`) });
+    await queue.add(Array.from({ length: 150 }, (_, n) => manyOf(sourceOf(149 - n), 2, `${149 - n}-`)).flat());
+    const taken: string[] = [];
+    let after = '';
+    for (let turn = 0; turn < 5; turn++) {
+      const runs = await next(taken, { runs: 50, after });
+      taken.push(...runs.map(({ request }) => request.run_id));
+      after = runs.at(-1)!.request.source_id;
+    }
+    const each = (nth: number) => Array.from({ length: 150 }, (_, n) => `${n}-${nth}`);
+    expect(taken).toEqual([...each(0), ...each(1).slice(0, 2 * 32)]);
+  });
+
+  it('come although another replica holds runs of very many sources', async () => {
+    const held = Array.from({ length: 100 }, (_, n) => run(`h${n}`, `dc_${String(n).padStart(4, '0')}`));
+    await queue.add([run('z0', 'dc_z')], { held: { runs: held, replica: 'two', seconds: 10 } });
+    expect(await ids()).toEqual(['z0']);
+  });
+
+  it('come after the hooks of the account, which have places besides, and not at all while more hooks wait than may be taken', async () => {
+    await queue.add([...manyOf(A, 2, 'a'), run('b0', B), hookOf(B, 'h1'), hookOf(A, 'h2')]);
+    expect(await ids()).toEqual(['h1', 'h2', 'a0', 'b0', 'a1']);
+    expect(await ids([], { runs: 0 })).toEqual(['h1', 'h2']);
+    expect(await ids([], { hooks: 1 })).toEqual(['h1']);
+    expect(await ids(['h1', 'h2'], { hooks: 0 })).toEqual([]);
+    expect(await ids(['h1', 'h2'], { hooks: 1 })).toEqual(['a0', 'b0', 'a1']);
   });
 
   it('come a few at a time if they are large, but at least one', async () => {
@@ -97,46 +125,41 @@ describe('queued runs', () => {
     expect(last?.bytes).toBeGreaterThan(1024 ** 2);
   });
 
-  it('are found by an index if they are hooks', async () => {
-    const hook = { method: 'deactivate', version: 1, deployment: {}, final: true } as unknown as RunRequest['hook'];
-    await queue.add([run('r1'), run('h1', A, { hook }), run('r2', B), run('h2', B, { hook }), run('h3', A, { hook })]);
-    const hooks = async (taken: string[], limit: number, replica = 'one') =>
-      (await queue.nextHooks(ALICE, taken, { replica, limit })).map(({ request }) => request.run_id);
-    expect(await hooks([], 2)).toEqual(['h1', 'h2']);
-    expect(await hooks(['h1'], 9)).toEqual(['h2', 'h3']);
+  it('are found by an index if they are hooks, and left to the replica that holds runs of their source', async () => {
+    await queue.add([run('r1'), hookOf(A, 'h1'), run('r2', B), hookOf(B, 'h2'), hookOf(A, 'h3')]);
     await queue.add([], { held: { runs: [run('r3')], replica: 'two', seconds: 10 } });
-    expect(await hooks([], 9)).toEqual(['h2']);
-    expect(await hooks([], 9, 'two')).toEqual(['h1', 'h2', 'h3']);
-    await queue.add(Array.from({ length: 5000 }, (_, n) => run(`many${n}`)));
+    expect(await ids([], { runs: 0 })).toEqual(['h2']);
+    expect(await ids(['h1'], { runs: 0, replica: 'two' })).toEqual(['h2', 'h3']);
+    await queue.add(manyOf(A, 5000, 'many'));
     await fresh.database.query('ANALYZE queued_run');
     const query = jest.spyOn(fresh.database, 'query');
-    await hooks(['h1'], 9);
+    await next(['h1']);
     const { text, values } = (query.mock.calls as unknown[][])[0]![0] as { text: string; values: unknown[] };
     query.mockRestore();
-    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, values);
-    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('queued_run_hook');
+    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE) ${text}`, values);
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+    expect(plan).toContain('queued_run_hook');
+    expect(plan).not.toContain('Seq Scan on queued_run');
   });
 
   it('are not returned again while they are taken', async () => {
     await queue.add([run('r1'), run('r2'), run('r3')]);
-    const taken = await ids([], 8, 2);
+    const taken = await ids([], { runs: 2 });
     expect(await ids(taken)).toEqual(['r3']);
     await queue.remove(taken[0]!);
     expect(await ids()).toEqual(['r2', 'r3']);
   });
 
   it('are removed with their source, all but those of its hooks', async () => {
-    const hook = { method: 'deactivate', version: 1, deployment: {}, final: true } as unknown as RunRequest['hook'];
-    await queue.add([run('r1'), run('h1', A, { hook }), run('r2', B)]);
+    await queue.add([run('r1'), hookOf(A, 'h1'), run('r2', B)]);
     await fresh.database.transaction((transaction) => queue.removeOfSource(transaction, A));
     expect(await ids()).toEqual(['h1', 'r2']);
   });
 
   it('are removed when their source becomes inactive and reported as one, all but the few that a replica may have taken', async () => {
-    const hook = { method: 'deactivate', version: 1, deployment: {}, final: false } as unknown as RunRequest['hook'];
     const taken = Array.from({ length: TAKEN_PER_SOURCE }, (_, n) => run(`r${n}`));
     const timer = run('timer', A, { trigger: 'timer' });
-    await queue.add([...taken, run('r8'), run('h1', A, { hook }), run('r9', A, { event: '{"n":9}' }), timer, run('b1', B)], {
+    await queue.add([...taken, run('r8'), hookOf(A, 'h1'), run('r9', A, { event: '{"n":9}' }), timer, run('b1', B)], {
       held: { runs: [run('held')], replica: 'two', seconds: 10 },
     });
     await fresh.database.transaction((transaction) => queue.removeOfInactive(transaction, A));
@@ -220,21 +243,20 @@ describe('queued runs that are in progress in a replica', () => {
   it('are not executed by another one, nor are later runs of their source', async () => {
     await hold(60);
     expect(await ids()).toEqual(['b1']);
-    const own = await queue.next(ALICE, [], { replica: 'two', perSource: 8, limit: 8, after: '' });
-    expect(own.runs.map(({ request }) => request.run_id)).toEqual(['a1', 'a2', 'b1']);
+    expect(await ids([], { replica: 'two' })).toEqual(['a1', 'b1', 'a2']);
   });
 
   it('are executed by another one if the replica holds them no longer', async () => {
     await hold(0);
-    expect(await ids()).toEqual(['a1', 'a2', 'b1']);
+    expect(await ids()).toEqual(['a1', 'b1', 'a2']);
     await queue.hold(['a1', 'a2'], 'one', 60);
-    expect(await ids()).toEqual(['a1', 'a2', 'b1']);
+    expect(await ids()).toEqual(['a1', 'b1', 'a2']);
     await queue.hold(['a1', 'a2'], 'two', 60);
     expect(await ids()).toEqual(['b1']);
     await queue.releaseAll('one');
     expect(await ids()).toEqual(['b1']);
     await queue.releaseAll('two');
-    expect(await ids()).toEqual(['a1', 'a2', 'b1']);
+    expect(await ids()).toEqual(['a1', 'b1', 'a2']);
   });
 
   it('do not hold up others when they have left the queue', async () => {

@@ -67,13 +67,13 @@ export const removedFromQueue = (ids: string): string =>
      SELECT found.ctid FROM unnest(${ids}) AS run (id)
      CROSS JOIN LATERAL (SELECT ctid FROM queued_run WHERE run_id = run.id LIMIT 1 FOR UPDATE SKIP LOCKED) AS found))`;
 
-/** The most runs of a source that a replica takes at a time, so that other sources of the account have their turns. */
+/** The most runs of a source that a replica takes at a time, besides those of its hooks. */
 export const TAKEN_PER_SOURCE = 8;
 
 /** Of the requests that one statement returns, in bytes: the main thread parses all of them at once. The last one may exceed it. */
 export const NEXT_BYTES = 2 * 1024 * 1024;
 
-/** The sources whose runs are looked at in one statement. */
+/** The sources whose runs are looked at in one statement: more than may have runs in lanes. */
 const WALKED = 64;
 
 /** A process of the runtime. */
@@ -86,12 +86,17 @@ export interface HeldRuns {
   seconds: number;
 }
 
+/** How many runs of an account are taken. */
 export interface NextRuns {
-  /** The one that looks. */
+  /** The one that takes them. */
   replica: Replica;
-  perSource: number;
-  limit: number;
-  /** The id of the source that was looked at last; '': begin at the first one. */
+  /** Runs of hooks. */
+  hooks: number;
+  /** Other runs. */
+  runs: number;
+  /** Of these, those that are not the first one of their source. They count together with the first ones, so these may leave no space for them. */
+  further: number;
+  /** The source of the run that was taken last; its turn is behind those of the others. '': none was. */
   after: string;
 }
 
@@ -120,11 +125,13 @@ export interface Conditions {
 const isFree = (sourceId: string, replica: string): string =>
   `NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> ${replica} AND held.held_until > now())`;
 
-/** SQL: the runs of `due`, as JSON. Only the requests of those that fit into NEXT_BYTES are read. */
-const DUE_RUNS = `(
-  SELECT json_agg(json_build_object('request', request, 'bytes', bytes, 'at_a_time', coalesce(runs_at_a_time, 1)) ORDER BY seq)
-  FROM queued_run LEFT JOIN deployment USING (source_id) WHERE seq = ANY (ARRAY(
-    SELECT seq FROM (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS before FROM due) AS summed WHERE before < ${NEXT_BYTES})))`;
+/** SQL: the source with waiting runs of the account $1 that follows this one, in the order of the ids. By rows, which only the index of both columns has in order. */
+const sourceAfter = (sourceId: string): string => `(
+  SELECT CASE WHEN account_id = $1 THEN source_id END FROM queued_run
+  WHERE (account_id, source_id) > ($1, ${sourceId}) ORDER BY account_id, source_id LIMIT 1)`;
+
+/** SQL: the same; the first one follows the last one. */
+const nextSource = (sourceId: string): string => `coalesce(${sourceAfter(sourceId)}, ${sourceAfter("''")})`;
 
 /** The only writer of the tables `queued_run` and `queue_lease`. Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
 @Injectable()
@@ -189,52 +196,46 @@ export class QueuedRunsRepository {
   }
 
   /**
-   * The next runs of an account: the oldest of each of its sources, at most `perSource` of one source and `limit` in total, and at most NEXT_BYTES before the last one, without
-   * those in `taken`, and without sources of which another replica holds a run. An account may have many sources with waiting runs: it looks at WALKED of them, in the order of
-   * their ids, from the one behind `after` on.
+   * The next runs of an account, in the order in which they are taken, without those in `taken`: its hooks, oldest first; then the first run of each source
+   * before the second of any, and so on, at most TAKEN_PER_SOURCE of one. Those in `taken` count. Sources take turns in the order of their ids, beginning
+   * behind `after`. No run comes before a hook of its source: if more hooks wait than may be taken, no other runs come.
    *
-   * @returns `after` for the next call: '' if it has looked at the last source
+   * It leaves out sources of which another replica holds a run, and ends when the runs have NEXT_BYTES; the last one may exceed it.
    */
-  async next(
-    accountId: UserId,
-    taken: string[],
-    { replica, perSource, limit, after }: NextRuns,
-  ): Promise<{ runs: WaitingRun[]; after: string }> {
-    const { rows } = await this.database.query<{ runs: WaitingRun[] | null; sources: number; last: string | null }>({
+  async next(accountId: UserId, taken: string[], { replica, hooks, runs, further, after }: NextRuns): Promise<WaitingRun[]> {
+    const { rows } = await this.database.query<{ runs: WaitingRun[] | null }>({
       name: 'queue-next',
       // steps from source to source, because 100 000 waiting runs of one source may precede the first run of another; only the chosen requests are read
-      text: `WITH RECURSIVE source (id) AS (
-               (SELECT source_id FROM queued_run WHERE account_id = $1 AND source_id > $5 ORDER BY source_id LIMIT 1)
-               UNION ALL
-               SELECT (SELECT source_id FROM queued_run WHERE account_id = $1 AND source_id > source.id ORDER BY source_id LIMIT 1)
-               FROM source WHERE source.id IS NOT NULL
+      // CASE keeps the order of the steps, which a join could change
+      text: `WITH RECURSIVE hooks AS MATERIALIZED (
+               SELECT seq, bytes FROM queued_run
+               WHERE account_id = $1 AND hook AND run_id <> ALL($2) AND ${isFree('queued_run.source_id', '$3')} ORDER BY seq LIMIT $4
+             ), source (id) AS (
+               SELECT ${nextSource('$7')}
+               UNION
+               SELECT ${nextSource('source.id')} FROM source WHERE source.id IS NOT NULL
              ), walked AS MATERIALIZED (
-               SELECT id FROM source WHERE id IS NOT NULL LIMIT ${WALKED}
-             ), due AS (
-               SELECT oldest.seq, oldest.bytes FROM walked CROSS JOIN LATERAL (
-                 SELECT seq, run_id, bytes FROM queued_run WHERE account_id = $1 AND source_id = walked.id ORDER BY seq LIMIT $3
+               SELECT id FROM source WHERE CASE WHEN id IS NOT NULL THEN ${isFree('source.id', '$3')} END LIMIT ${WALKED}
+             ), runs AS (
+               SELECT seq, bytes, nth, row_number() OVER (ORDER BY nth, walked.id <= $7, walked.id) AS place FROM walked CROSS JOIN LATERAL (
+                 SELECT seq, run_id, bytes, row_number() OVER (ORDER BY seq) AS nth
+                 FROM queued_run WHERE account_id = $1 AND source_id = walked.id AND NOT hook ORDER BY seq LIMIT ${TAKEN_PER_SOURCE}
                ) AS oldest
                WHERE oldest.run_id <> ALL($2)
-                 AND ${isFree('walked.id', '$6')}
-               ORDER BY oldest.seq LIMIT $4
+               ORDER BY place LIMIT CASE WHEN (SELECT count(*) FROM hooks) < $4 THEN $5 ELSE 0 END
+             ), due AS (
+               SELECT seq, bytes, row_number() OVER (ORDER BY place, seq) AS place FROM (
+                 SELECT seq, bytes, 0 AS place FROM hooks
+                 UNION ALL
+                 SELECT seq, bytes, place FROM runs WHERE nth = 1 OR place <= $6
+               ) AS ordered
+             ), fitting AS (
+               SELECT seq, place FROM (SELECT seq, place, sum(bytes) OVER (ORDER BY place) - bytes AS before FROM due) AS summed WHERE before < ${NEXT_BYTES}
              )
-             SELECT (SELECT count(*)::int FROM walked) AS sources, (SELECT max(id) FROM walked) AS last, ${DUE_RUNS} AS runs`,
-      values: [accountId, taken, perSource, limit, after, replica],
-    });
-    const [{ runs, sources, last } = { runs: null, sources: 0, last: null }] = rows;
-    return { runs: runs ?? [], after: sources === WALKED ? (last ?? '') : '' };
-  }
-
-  /** The next hooks of an account, without those in `taken`. As `next`, but in the order of all its sources. */
-  async nextHooks(accountId: UserId, taken: string[], { replica, limit }: Pick<NextRuns, 'replica' | 'limit'>): Promise<WaitingRun[]> {
-    const { rows } = await this.database.query<{ runs: WaitingRun[] | null }>({
-      name: 'queue-next-hooks',
-      text: `WITH due AS (
-               SELECT seq, bytes FROM queued_run
-               WHERE account_id = $1 AND hook AND run_id <> ALL($2) AND ${isFree('queued_run.source_id', '$4')} ORDER BY seq LIMIT $3
-             )
-             SELECT ${DUE_RUNS} AS runs`,
-      values: [accountId, taken, limit, replica],
+             SELECT json_agg(json_build_object('request', request, 'bytes', bytes, 'at_a_time', coalesce(
+               (SELECT runs_at_a_time FROM deployment WHERE source_id = chosen.source_id), 1)) ORDER BY place) AS runs
+             FROM fitting CROSS JOIN LATERAL (SELECT source_id, request, bytes FROM queued_run WHERE seq = fitting.seq LIMIT 1) AS chosen`,
+      values: [accountId, taken, replica, hooks, runs, further, after],
     });
     return rows[0]?.runs ?? [];
   }

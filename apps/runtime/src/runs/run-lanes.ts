@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest } from '#contracts';
-import { Consumers } from '#messaging';
+import { Consumers, type Task } from '#messaging';
 
 /** The consumer group of the runs. */
 export const RUNS_GROUP = 'runs';
 
-/** Which lane a run goes into: one of its source, or of `concurrency: n` one of n in turn. */
+/** Which lane a run goes into: one of its source, or of `concurrency: n` one of n in turn. A hook is the next run of its source. */
 @Injectable()
 export class RunLanes {
   /** The number of the last lane of a source whose runs may overlap. */
@@ -15,8 +15,9 @@ export class RunLanes {
   constructor(private readonly consumers: Consumers) {}
 
   /** The lane, and the account as its group. @param atATime how many runs of the source may be in progress */
-  laneOf({ source_id, owner_id, hook }: RunRequest, atATime: number): { lane: string; group: string } {
-    if (hook || atATime <= 1) return { lane: source_id, group: owner_id };
+  laneOf({ source_id, owner_id, hook }: RunRequest, atATime: number): Pick<Task, 'lane' | 'group' | 'isUrgent'> {
+    if (hook) return { lane: source_id, group: owner_id, isUrgent: true };
+    if (atATime <= 1) return { lane: source_id, group: owner_id };
     const next = ((this.last.get(source_id) ?? 0) + 1) % atATime;
     this.last.set(source_id, next);
     return { lane: next === 0 ? source_id : `${source_id}#${next}`, group: owner_id };

@@ -96,6 +96,30 @@ it('a run in progress, and the later ones of its source, are left to their repli
   ends.get('a2')?.();
 });
 
+it('runs of a source begin although others of its account have many runs that wait, one after another', async () => {
+  const { consume } = replica('one');
+  const slow = Array.from({ length: 60 }, (_, n) => run(`slow ${n}`, `dc_${n % 6}`));
+  await consume(...slow);
+  const begunFirst = slow.slice(0, 6).map(({ run_id }) => `${run_id} in one`);
+  await began(...begunFirst);
+  await consume(run('b1', B), run('b2', B));
+  await began(...begunFirst, 'b1 in one');
+  ends.get('b1')?.();
+  await began(...begunFirst, 'b1 in one', 'b2 in one');
+});
+
+it('a hook begins before the runs of its source that wait in lanes or in the database', async () => {
+  const { consume, signal } = replica('one');
+  await consume(...Array.from({ length: 40 }, (_, n) => run(`a${n}`, A)));
+  await began('a0 in one');
+  await queued.add([{ ...run('hook', A), hook: {} as RunRequest['hook'] }]);
+  await signal.runsWait(OWNER);
+  ends.get('a0')?.();
+  await began('a0 in one', 'hook in one');
+  ends.get('hook')?.();
+  await began('a0 in one', 'hook in one', 'a1 in one');
+});
+
 it('a further attempt of a run whose source is inactive is dropped for good', async () => {
   await fresh.database.query(
     "INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, 'source', false, false, 1, 1)",

@@ -54,15 +54,13 @@ beforeEach(() => {
     reportDropped: async (runs) => void dropped.push(...runs),
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
-    next: async (id, taken, { limit }) => {
+    next: async (id, taken, { hooks, runs }) => {
       const waiting = queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id));
-      const next = waiting.slice(0, Math.min(limit, Math.ceil(NEXT_BYTES / bytes)));
-      return { runs: next.map((request) => ({ request, bytes, at_a_time: atATime[request.source_id] ?? 1 })), after: '' };
+      const ofHooks = waiting.filter(({ hook }) => hook).slice(0, hooks);
+      const others = waiting.filter(({ hook }) => !hook).slice(0, runs);
+      const next = [...ofHooks, ...others].slice(0, Math.ceil(NEXT_BYTES / bytes));
+      return next.map((request) => ({ request, bytes, at_a_time: atATime[request.source_id] ?? 1 }));
     },
-    nextHooks: async (id, taken) =>
-      queued.flatMap((request) =>
-        request.hook && request.owner_id === id && !taken.includes(request.run_id) ? [{ request, bytes, at_a_time: 1 }] : [],
-      ),
     release: async () => {},
     hold: async (ids, _, seconds) => void held.push([ids, seconds]),
     accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
@@ -131,33 +129,46 @@ it('the hooks of an account that is full start: they clean up in other systems',
   expect(pushed).toEqual(['one of 1']);
 });
 
+it('takes hooks although as many other runs of the account as it takes are in lanes, and at most 256', async () => {
+  const wait = (count: number, prefix: string, more: Partial<RunRequest>) =>
+    queued.push(...Array.from({ length: count }, (_, n) => ({ ...run(ALICE), run_id: `${prefix} ${n}`, ...more })));
+  wait(60, 'run', {});
+  await queue.look();
+  await settled();
+  expect(pushed.splice(0)).toHaveLength(48);
+  wait(300, 'hook', { hook: {} as RunRequest['hook'] });
+  await queue.look();
+  await settled();
+  expect(pushed).toHaveLength(256);
+});
+
 it('takes fewer runs of each account the more accounts have some, at least one', async () => {
   const fill = async (accounts: number) => {
-    queued = Array.from({ length: accounts * 40 }, (_, n) => ({ ...run(`u_${accounts}-${n % accounts}`), run_id: `${accounts} ${n}` }));
+    queued = Array.from({ length: accounts * 60 }, (_, n) => ({ ...run(`u_${accounts}-${n % accounts}`), run_id: `${accounts} ${n}` }));
     await queue.look();
     await settled();
     return pushed.splice(0).length;
   };
-  expect(await fill(1)).toBe(32);
+  expect(await fill(1)).toBe(48);
   expect(await fill(63)).toBe(63 * 16);
   expect(await fill(2000)).toBe(2000);
 });
 
 it('takes large runs in several statements, and one of each account while those of all accounts have 64 MiB', async () => {
   bytes = 1024 ** 2;
-  const wait = (account: UserId) => queued.push(...Array.from({ length: 40 }, (_, n) => ({ ...run(account), run_id: `${account} ${n}` })));
+  const wait = (account: UserId) => queued.push(...Array.from({ length: 60 }, (_, n) => ({ ...run(account), run_id: `${account} ${n}` })));
   wait(ALICE);
   await queue.look();
   await settled();
-  expect(pushed.splice(0)).toHaveLength(32);
+  expect(pushed.splice(0)).toHaveLength(48);
   wait(BOB);
   wait('u_carol');
   await queue.look();
   await settled();
   // each account may exceed it by what one statement returns
   const { length } = pushed.splice(0);
-  expect(length).toBeGreaterThanOrEqual(32);
-  expect(length).toBeLessThanOrEqual(32 + 4);
+  expect(length).toBeGreaterThanOrEqual(16);
+  expect(length).toBeLessThanOrEqual(16 + 4);
   wait('u_dave');
   await queue.look();
   await settled();
@@ -168,7 +179,7 @@ it('takes large runs in several statements, and one of each account while those 
   wait('u_erin');
   await queue.look();
   await settled();
-  expect(pushed).toHaveLength(32);
+  expect(pushed).toHaveLength(48);
 });
 
 it('a run in progress that is queued is held as long as it is in progress here', async () => {

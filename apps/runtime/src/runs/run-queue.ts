@@ -12,10 +12,16 @@ import { RunsService } from './runs.service.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QueueSignal } from '../queue/queue-signal.js';
-import { type Conditions, NEXT_BYTES, QueuedRunsRepository, TAKEN_PER_SOURCE, type WaitingRun } from '../queue/queued-runs.repository.js';
+import { type Conditions, NEXT_BYTES, QueuedRunsRepository, type WaitingRun } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
-const READY_PER_ACCOUNT = 32;
+const READY_PER_ACCOUNT = 48;
+/** Beyond these, only the first run of a source is taken, so that it does not wait behind further runs of others. */
+const FURTHER_PER_ACCOUNT = 32;
+/** With runs of fewer sources in lanes, the account might have more in progress. */
+const SOURCES_PER_ACCOUNT = READY_PER_ACCOUNT - FURTHER_PER_ACCOUNT;
+/** Hooks are taken besides. While more wait, the account's other runs wait for them. */
+const HOOKS_PER_ACCOUNT = 256;
 /** Runs of all accounts from the database that it holds in its lanes, per run in progress. With more accounts, each has one. This limits the memory. */
 const READY_PER_RUN = 32;
 /** Bytes of their requests. While they have more, each account has one. The same as for runs from Kafka: the process also needs memory for their outcomes. */
@@ -30,18 +36,26 @@ const LOOK_EVERY_MS = 3000;
 const queued = counter('runs_queued_total', 'Runs that had to wait in the database because their account has reached its limit.');
 const dropped = counter('runs_dropped_total', 'Runs of sources that were deleted or inactive when they came.');
 
-/** The runs of one account that are in lanes and have not ended, by id, in their order. */
+/** A run that is in a lane and has not ended. */
+interface ReadyRun {
+  run: RunRequest;
+  /** It came from Kafka, and its record is not committed yet. */
+  isDirect: boolean;
+  /** It is in the database: taken from there, or written there before those that came after it. */
+  isStored: boolean;
+  /** Of `readyBytes`; 0 for direct ones. */
+  bytes: number;
+}
+
 interface Account {
-  /** Runs from Kafka, whose records are not committed yet. */
-  direct: Map<string, RunRequest>;
-  /** Runs of the database, and direct ones that were written there before those that came after them. With the bytes that each adds to `readyBytes`: 0 for direct ones. */
-  stored: Map<string, number>;
+  /** By id, in their order. */
+  ready: Map<string, ReadyRun>;
   /** With fewer runs than this left, the lanes are filled up from the database; 0: nothing waits there. */
   refillBelow: number;
   filling: Promise<void> | undefined;
   /** When this replica took or renewed the lease of the account, in ms of the process's clock. */
   leasedAt: number;
-  /** The source up to which the waiting runs were looked at. */
+  /** The source of the run that was taken last. */
   after: string;
   /** Runs were added while it was being filled, perhaps too late to be seen. */
   isOutdated: boolean;
@@ -54,6 +68,8 @@ interface Account {
  *                 │ the account has runs waiting, or enough in its lanes? ──► table queued_run ──┐
  *                 ▼                                                                              │ in order, as its runs end
  *               lanes, 8 of an account at a time ◄───────────────────────────────────────────────┘
+ *
+ * The order: hooks first, before other runs of their source that have not begun; then the first run of each source before the second of any, and so on.
  *
  * A replica leases the accounts whose runs wait. A run stays in the table until it has ended: a crash repeats it, and its id makes its effects happen
  * once.
@@ -97,11 +113,11 @@ export class RunQueue implements BeforeApplicationShutdown {
     const accounts = [...new Set(due.map(({ owner_id }) => owner_id))];
     const { inactive, waiting, atATime } = await this.conditions(sources, accounts);
     for (const id of accounts) if (this.emitsTooMuch(id)) waiting.add(id);
-    const ready = new Map(accounts.map((id) => [id, readyOf(this.accounts.get(id))]));
+    const ready = new Map(accounts.map((id) => [id, this.accounts.get(id)?.ready.size ?? 0]));
     const verdicts = due.map((run): 'drop' | 'wait' | 'run' => {
       if (!run.hook && inactive.has(run.source_id)) return 'drop';
       const before = ready.get(run.owner_id) ?? 0;
-      if (waiting.has(run.owner_id) || before >= READY_PER_ACCOUNT) {
+      if (waiting.has(run.owner_id) || before >= FURTHER_PER_ACCOUNT) {
         // later runs of the account wait behind it
         waiting.add(run.owner_id);
         return 'wait';
@@ -110,7 +126,10 @@ export class RunQueue implements BeforeApplicationShutdown {
       return 'run';
     });
     const [toRun, toWait, toDrop] = (['run', 'wait', 'drop'] as const).map((each) => due.filter((_, index) => verdicts[index] === each));
-    for (const run of toRun!) this.account(run.owner_id).direct.set(run.run_id, run);
+    for (const run of toRun!) {
+      const known = this.readyRun(run) ?? { isStored: false, bytes: 0 };
+      this.account(run.owner_id).ready.set(run.run_id, { ...known, run, isDirect: true });
+    }
     try {
       if (toWait!.length > 0) await this.keep(toWait!);
       await this.drop(toDrop!);
@@ -135,13 +154,14 @@ export class RunQueue implements BeforeApplicationShutdown {
     if (this.looking) return;
     this.looking = true;
     try {
-      const inProgress = [...this.accounts.values()].flatMap(({ direct, stored }) => [...stored.keys()].filter((id) => direct.has(id)));
-      if (inProgress.length > 0) await this.queue.hold(inProgress, this.replica, LEASE_SECONDS);
+      const ready = [...this.accounts.values()].flatMap((account) => [...account.ready.values()]);
+      const held = ready.flatMap(({ run, isDirect, isStored }) => (isDirect && isStored ? [run.run_id] : []));
+      if (held.length > 0) await this.queue.hold(held, this.replica, LEASE_SECONDS);
       const accounts = await this.queue.accountsWaiting(this.replica);
       this.waiting = accounts.length;
       for (const account of accounts) {
         const known = this.accounts.get(account);
-        if (known?.stored.size) await this.lease(account, known);
+        if (known && hasStored(known)) await this.lease(account, known);
         void this.fill(account);
       }
     } catch (error) {
@@ -164,16 +184,13 @@ export class RunQueue implements BeforeApplicationShutdown {
   private async keep(runs: RunRequest[]): Promise<void> {
     const accounts = [...new Set(runs.map(({ owner_id }) => owner_id))];
     // after a crash, Kafka delivers them again; without these rows, they would then wait behind later runs
-    const before = accounts.flatMap((id) => {
-      const { direct, stored } = this.account(id);
-      return [...direct.values()].filter(({ run_id }) => !stored.has(run_id));
-    });
+    const before = accounts.flatMap((id) => [...this.account(id).ready.values()].flatMap(({ run, isStored }) => (isStored ? [] : [run])));
     // another replica may execute the account's queue: it must not execute those, nor later ones of their sources meanwhile
     await this.queue.add(runs, { held: { runs: before, replica: this.replica, seconds: LEASE_SECONDS } });
     const ended: RunRequest[] = [];
     for (const run of before) {
-      const { direct, stored } = this.account(run.owner_id);
-      if (direct.has(run.run_id)) stored.set(run.run_id, 0);
+      const ready = this.readyRun(run);
+      if (ready) ready.isStored = true;
       else ended.push(run);
     }
     if (ended.length > 0) this.letGo(ended);
@@ -203,11 +220,11 @@ export class RunQueue implements BeforeApplicationShutdown {
       run: async (release) => {
         const status = await this.runs.execute(run, { onOutcome: release });
         // one that was executed has left the queue in the transaction that stored its outcome
-        if (status === null && this.account(run.owner_id).stored.has(run.run_id)) await this.queue.remove(run.run_id);
+        if (status === null && this.readyRun(run)?.isStored) await this.queue.remove(run.run_id);
         end();
       },
       drop: () => {
-        if (this.account(run.owner_id).stored.has(run.run_id)) this.letGo([run]);
+        if (this.readyRun(run)?.isStored) this.letGo([run]);
         end();
       },
     };
@@ -231,8 +248,7 @@ export class RunQueue implements BeforeApplicationShutdown {
       this.accounts.set(
         id,
         (account = {
-          direct: new Map(),
-          stored: new Map(),
+          ready: new Map(),
           refillBelow: 0,
           filling: undefined,
           leasedAt: -Infinity,
@@ -243,17 +259,20 @@ export class RunQueue implements BeforeApplicationShutdown {
     return account;
   }
 
-  private leave({ run_id, owner_id }: RunRequest): void {
-    const account = this.account(owner_id);
-    account.direct.delete(run_id);
-    this.readyBytes -= account.stored.get(run_id) ?? 0;
-    account.stored.delete(run_id);
-    if (account.filling) return;
-    if (readyOf(account) < account.refillBelow) void this.fill(owner_id);
-    else if (readyOf(account) === 0) this.accounts.delete(owner_id);
+  private readyRun({ owner_id, run_id }: RunRequest): ReadyRun | undefined {
+    return this.accounts.get(owner_id)?.ready.get(run_id);
   }
 
-  /** Puts waiting runs of the account into its lanes; resolves when those are in lanes that were added before the call. */
+  private leave(run: RunRequest): void {
+    const { run_id, owner_id, source_id } = run;
+    const account = this.account(owner_id);
+    this.readyBytes -= account.ready.get(run_id)?.bytes ?? 0;
+    account.ready.delete(run_id);
+    if (account.ready.size < account.refillBelow || hasIdlePlaces(account, source_id)) void this.fill(owner_id);
+    else if (account.ready.size === 0 && !account.filling) this.accounts.delete(owner_id);
+  }
+
+  /** Puts waiting runs of the account into its lanes; resolves when its hooks are in lanes that were added before the call. */
   private fill(id: UserId): Promise<void> {
     const account = this.account(id);
     account.isOutdated = true;
@@ -262,7 +281,7 @@ export class RunQueue implements BeforeApplicationShutdown {
       .finally(() => {
         account.filling = undefined;
         if (account.isOutdated) void this.fill(id);
-        else if (readyOf(account) === 0) this.accounts.delete(id);
+        else if (account.ready.size === 0) this.accounts.delete(id);
       });
     return account.filling;
   }
@@ -277,33 +296,31 @@ export class RunQueue implements BeforeApplicationShutdown {
   private async takeNext(id: UserId, account: Account): Promise<void> {
     if (this.consumers.isStopping(RUNS_GROUP)) return;
     // filling takes two statements, so it does not follow every run
-    account.refillBelow = Math.max(1, Math.ceil(readyOf(account) / 2));
-    const accounts = Math.max(this.waiting, this.accounts.size);
-    const share = this.readyBytes < READY_BYTES ? Math.max(1, Math.floor((READY_PER_RUN * this.config.concurrency) / accounts)) : 1;
-    const limit = Math.min(READY_PER_ACCOUNT, share) - readyOf(account);
-    if (limit <= 0) return;
-    const hooksOnly = this.emitsTooMuch(id);
-    if (hooksOnly && account.leasedAt === -Infinity && (await this.nextHooks(id, account, limit)).length === 0) {
+    account.refillBelow = halfOf(account);
+    if (this.emitsTooMuch(id) && !isLeased(account) && (await this.next(id, account)).length === 0) {
       // as most accounts that are full: they need no lease
       account.refillBelow = 0;
       return;
     }
     if (performance.now() - account.leasedAt >= LEASE_KNOWN_MS && !(await this.lease(id, account))) return;
     let read = 0;
-    for (const run of await (hooksOnly ? this.nextHooks(id, account, limit) : this.next(id, account, limit))) {
-      const { run_id } = run.request;
-      read += run.bytes;
+    for (const next of await this.next(id, account)) {
+      const { request: run, bytes } = next;
+      read += bytes;
+      if (!run.hook) account.after = run.source_id;
+      const known = account.ready.get(run.run_id);
       // a run that Kafka has delivered again is in its lane already
-      const isNew = !account.direct.has(run_id);
-      account.stored.set(run_id, isNew ? run.bytes : 0);
-      if (!isNew) continue;
-      this.readyBytes += run.bytes;
-      this.consumers.push(RUNS_GROUP, this.queuedTask(run));
+      if (known) known.isStored = true;
+      else {
+        account.ready.set(run.run_id, { run, isDirect: false, isStored: true, bytes });
+        this.readyBytes += bytes;
+        this.consumers.push(RUNS_GROUP, this.queuedTask(next));
+      }
     }
     // further ones may have been left out
     if (read >= NEXT_BYTES) account.isOutdated = true;
-    account.refillBelow = account.stored.size === 0 ? 0 : Math.max(1, Math.ceil(readyOf(account) / 2));
-    if (account.stored.size > 0) return;
+    account.refillBelow = hasStored(account) ? halfOf(account) : 0;
+    if (hasStored(account)) return;
     account.leasedAt = -Infinity;
     await this.queue.release(this.replica, [id]);
   }
@@ -316,30 +333,35 @@ export class RunQueue implements BeforeApplicationShutdown {
     return isOurs;
   }
 
-  /** Those that may run while the account emits too much. */
-  private nextHooks(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
-    return this.queue.nextHooks(id, [...account.stored.keys()], { replica: this.replica, limit });
-  }
-
-  /** The next runs, of sources behind those of the last call; behind the last source, it begins again. */
-  private async next(id: UserId, account: Account, limit: number): Promise<WaitingRun[]> {
-    for (;;) {
-      const { after } = account;
-      const next = await this.queue.next(id, [...account.stored.keys()], {
-        replica: this.replica,
-        perSource: TAKEN_PER_SOURCE,
-        limit,
-        after,
-      });
-      account.after = next.after;
-      if (next.runs.length > 0 || after === '') return next.runs;
-    }
+  /** The next runs for which there is space; only hooks while the account emits too much. */
+  private next(id: UserId, { ready, after }: Account): Promise<WaitingRun[]> {
+    const hooks = [...ready.values()].filter(({ run }) => run.hook).length;
+    const runs = ready.size - hooks;
+    const isFull = this.readyBytes >= READY_BYTES;
+    const accounts = Math.max(this.waiting, this.accounts.size);
+    const share = isFull ? 1 : Math.max(1, Math.floor((READY_PER_RUN * this.config.concurrency) / accounts));
+    const most = this.emitsTooMuch(id) ? 0 : Math.min(READY_PER_ACCOUNT, share);
+    const taken = [...ready].flatMap(([runId, { isStored }]) => (isStored ? [runId] : []));
+    return this.queue.next(id, taken, {
+      replica: this.replica,
+      hooks: Math.max(0, (isFull ? 1 : HOOKS_PER_ACCOUNT) - hooks),
+      runs: Math.max(0, most - runs),
+      further: Math.ceil((most * FURTHER_PER_ACCOUNT) / READY_PER_ACCOUNT) - runs,
+      after,
+    });
   }
 }
 
-/** Runs in the account's lanes. */
-function readyOf(account: Account | undefined): number {
-  if (!account) return 0;
-  const { direct, stored } = account;
-  return direct.size + [...stored.keys()].filter((id) => !direct.has(id)).length;
+const halfOf = ({ ready }: Account): number => Math.max(1, Math.ceil(ready.size / 2));
+
+const hasStored = ({ ready }: Account): boolean => [...ready.values()].some(({ isStored }) => isStored);
+
+/** Whether this replica executes the account's waiting runs. */
+const isLeased = ({ leasedAt }: Account): boolean => leasedAt !== -Infinity;
+
+/** Whether runs may wait although the account could have more in progress, after one of this source has ended. */
+function hasIdlePlaces(account: Account, sourceId: SourceId): boolean {
+  if (!isLeased(account)) return false;
+  const sources = new Set([...account.ready.values()].map(({ run }) => run.source_id));
+  return !sources.has(sourceId) && sources.size < SOURCES_PER_ACCOUNT;
 }

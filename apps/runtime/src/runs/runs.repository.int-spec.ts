@@ -168,7 +168,7 @@ describe('the effects of a run', () => {
       (run_id) => ({ run_id, owner_id: ACCOUNT, source_id: SOURCE, trigger: 'manual', due_at_ms: 1 }) as const,
     );
     const waiting = async () =>
-      (await queue.next(ACCOUNT, [], { replica: 'one', perSource: 8, limit: 8, after: '' })).runs.map(({ request }) => request.run_id);
+      (await queue.next(ACCOUNT, [], { replica: 'one', hooks: 8, runs: 8, further: 8, after: '' })).map(({ request }) => request.run_id);
     await queue.add(queued);
     await expect(finish('r1', { records: [{ ...event(1), headers: { bad: '\0' } }] })).rejects.toThrow();
     expect(await waiting()).toEqual(['r1', 'r2']);
