@@ -17,8 +17,8 @@ export class RoutingWebhookDependents extends WebhookDependents {
     super();
   }
 
-  webhookChanged(transaction: Transaction, id: WebhookId): Promise<void> {
-    return this.backlogs.restart(transaction, id);
+  webhooksChanged(transaction: Transaction, ids: WebhookId[]): Promise<void> {
+    return this.backlogs.restart(transaction, ids);
   }
 
   webhookDisabled(transaction: Transaction, id: WebhookId): Promise<void> {

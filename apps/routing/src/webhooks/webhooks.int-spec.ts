@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import pg from 'pg';
 import { cursorOf, newId, type SluiceError, type UserId, type WebhookId } from '#contracts';
 import { targetOf } from '../deliveries/receivers/targets.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
@@ -70,6 +71,25 @@ describe('a webhook', () => {
     );
     const ids = webhooks.flatMap((webhook) => (typeof webhook === 'number' ? [] : [webhook.id]));
     expect((await routing.webhooks.findTargets(ids)).filter(({ active }) => active)).toEqual([]);
+  });
+
+  it('gets its waiting deliveries at once when its account is resumed, with as many statements for several webhooks as for one', async () => {
+    const resume = async (webhooks: number) => {
+      owner = newId('user');
+      // a webhook with a rate limit has a backlog
+      for (let n = 0; n < webhooks; n++) await create({ rate_limit: 1 });
+      await create();
+      await routing.webhooks.suspend(owner, true);
+      await routing.database.query("UPDATE backlog SET next_due = 'infinity', failed_probes = 3 WHERE owner_id = $1", [owner]);
+      const query = jest.spyOn(pg.Client.prototype, 'query');
+      expect(await routing.webhooks.suspend(owner, false)).toBe(webhooks + 1);
+      const statements = query.mock.calls.length;
+      query.mockRestore();
+      const due = 'SELECT FROM backlog WHERE owner_id = $1 AND next_due <= now() AND failed_probes IS NULL';
+      expect((await routing.database.query(due, [owner])).rowCount).toBe(webhooks);
+      return statements;
+    };
+    expect(await resume(5)).toBe(await resume(1));
   });
 
   it('changes what is sent, and nothing else', async () => {

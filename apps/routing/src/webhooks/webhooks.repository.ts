@@ -12,8 +12,8 @@ export const REPORT_EVERY_MS = 3_600_000;
 
 /** The actions of other features when a webhook changes; it keeps this feature independent of them. */
 export abstract class WebhookDependents {
-  /** Runs in the transaction that creates or changes a webhook: waiting deliveries may succeed now. */
-  abstract webhookChanged(transaction: Transaction, id: WebhookId): Promise<void>;
+  /** Runs in the transaction that creates or changes webhooks: waiting deliveries may succeed now. */
+  abstract webhooksChanged(transaction: Transaction, ids: WebhookId[]): Promise<void>;
   /** Runs in the transaction that disables a webhook because its receiver fails: waiting deliveries are given up. */
   abstract webhookDisabled(transaction: Transaction, id: WebhookId): Promise<void>;
   /** Runs in the transaction that deletes a webhook: deletes everything that belongs to it, or arranges for it. */
@@ -100,7 +100,7 @@ export class WebhooksRepository {
         .setParameter('owner', ownerId)
         .orIgnore()
         .execute();
-      await this.dependents.webhookChanged(transaction, webhook.id);
+      await this.dependents.webhooksChanged(transaction, [webhook.id]);
     });
     const found = await this.find(ownerId, webhook.id);
     if (!found && webhook.external_id !== null && (await this.webhooks.existsBy({ owner_id: ownerId, external_id: webhook.external_id })))
@@ -152,7 +152,7 @@ export class WebhooksRepository {
       if (row.rate_limit !== null) await webhooks.update(found, { spilled: true });
       if (change.active) await webhooks.update(found, { failing_since: null, giving_up: false });
       if (change.url !== undefined || change.active || change.rate_limit !== undefined)
-        await this.dependents.webhookChanged(transaction, id);
+        await this.dependents.webhooksChanged(transaction, [id]);
       return row;
     });
   }
@@ -190,8 +190,9 @@ export class WebhooksRepository {
          WHERE owner_id = $1 AND suspended <> $2 RETURNING id`,
         [ownerId, suspended],
       );
-      if (!suspended) for (const { id } of rows) await this.dependents.webhookChanged(transaction, id);
-      return rows.map(({ id }) => id);
+      const changed = rows.map(({ id }) => id);
+      if (!suspended) await this.dependents.webhooksChanged(transaction, changed);
+      return changed;
     });
     for (const id of ids) this.changed(id);
     return ids.length;

@@ -162,13 +162,13 @@ export class BacklogsRepository extends DueRows {
     this.scheduled(transaction);
   }
 
-  /** The webhook's waiting deliveries may succeed now: attempts them at once. A spilled webhook has a backlog, even an empty one. */
-  async restart(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  /** The webhooks' waiting deliveries may succeed now: attempts them at once. A spilled webhook has a backlog, even an empty one. */
+  async restart(transaction: Transaction, webhookIds: WebhookId[]): Promise<void> {
     const { rowCount } = await transaction.query(
       `INSERT INTO backlog (webhook_id, owner_id, next_due) SELECT id, owner_id, now() FROM webhook
-       WHERE id = $1 AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = $1))
+       WHERE id = ANY ($1) AND (spilled OR EXISTS (SELECT FROM backlog WHERE webhook_id = webhook.id))
        ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), failed_probes = NULL, wakes = backlog.wakes + 1`,
-      [webhookId],
+      [webhookIds],
     );
     if (rowCount) this.scheduled(transaction);
   }
