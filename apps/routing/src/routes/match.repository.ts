@@ -4,7 +4,7 @@ import type { ListenerId, UserId } from '#contracts';
 import { type EmittedEvent, eventIdOf, EVERY_STREAM, type Stream, streamsCovering } from '#events';
 import { Database } from '#database';
 import { EmitterDirectory } from '#emitters';
-import { counter, LOG, type Log } from '#observability';
+import { counter, LimitedWarnings, LOG, type Log } from '#observability';
 
 const unknownEmitters = counter('events_of_unknown_emitters_total', 'Events that were not routed because their emitter does not exist.');
 /** An unknown emitter is logged once in this time. */
@@ -70,12 +70,15 @@ type Pair = Pick<EmittedEvent, 'emitterId' | 'stream'>;
 @Injectable()
 export class MatchRepository {
   private readonly logged = new LRUCache<string, true>({ max: 1000, ttl: LOG_EVERY_MS });
+  private readonly unknown: LimitedWarnings;
 
   constructor(
     private readonly database: Database,
     private readonly emitters: EmitterDirectory,
-    @Inject(LOG) private readonly log: Log,
-  ) {}
+    @Inject(LOG) log: Log,
+  ) {
+    this.unknown = new LimitedWarnings(log, 'event.of-unknown-emitter');
+  }
 
   /**
    * The match of each event, in order; undefined if its emitter is not known yet. If the events have very many listeners together, only those of the
@@ -174,7 +177,7 @@ export class MatchRepository {
     unknownEmitters.inc();
     if (this.logged.has(emitterId)) return;
     this.logged.set(emitterId, true);
-    this.log.warn({ emitter_id: emitterId, event_id: eventIdOf(place) }, 'event.of-unknown-emitter');
+    this.unknown.warn({ emitter_id: emitterId, event_id: eventIdOf(place) });
   }
 }
 

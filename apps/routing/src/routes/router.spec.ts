@@ -1,11 +1,11 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EmitterId, ListenerId, UserId } from '#contracts';
 import { type DeletedRange, deletionRecord, type EmittedEvent, MAX_EVENT_BYTES } from '#events';
 import type { EmitterDirectory } from '#emitters';
 import { LogRecord, type OutgoingRecord, type Publisher, sizeOf, type Task } from '#messaging';
-import { createLog } from '#observability';
+import { createLog, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import type { Stats } from '#stats';
 import type { Delivery } from '../deliveries/delivery.js';
@@ -58,6 +58,7 @@ let isPostponed: (event: EmittedEvent) => boolean;
 let added: string[];
 let included: string[];
 let databaseIsAway: boolean;
+let log: Log;
 let router: Router;
 
 const match = (event: EmittedEvent): Match | undefined =>
@@ -119,7 +120,7 @@ beforeEach(() => {
     },
     known: async (ids: EmitterId[]) => new Map(ids.flatMap((id) => (owners[id] ? [[id, { owner_id: owners[id] }]] : []))),
   } as unknown as EmitterDirectory;
-  const log = createLog('test', 'silent');
+  log = createLog('test', 'silent');
   const tasks = new EventTasks(log, publisher, dispatcher as unknown as Dispatcher, stats);
   const postponed = {
     decider: () => ({
@@ -465,6 +466,12 @@ describe('a producer of malformed records', () => {
     expect(reports.map((report) => report.includes('more malformed records follow')).indexOf(true)).toBe(99);
     await run(await router.plan([record('dc_2', '{')]));
     expect(sent.at(-1)).toMatchObject({ topic: 'events', key: 'dc_2' });
+  });
+
+  it('is logged 100 times a minute, whatever the keys of its records', async () => {
+    const warn = jest.spyOn(log, 'warn');
+    await router.plan(Array.from({ length: 150 }, (_, n) => record(`dc_${n}`, '{')));
+    expect(warn).toHaveBeenCalledTimes(100);
   });
 });
 

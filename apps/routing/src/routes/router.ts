@@ -5,7 +5,7 @@ import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRe
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { deadLetterRecord, isOutage, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
 import { isTransient } from '#database';
-import { counter, LOG, type Log } from '#observability';
+import { counter, LimitedWarnings, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { accountShareOf, RoutingConfig } from '../routing.config.js';
 import { MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-records.js';
@@ -42,9 +42,10 @@ export class Router {
   /** A separate lane, because the owner of the emitter may have to be looked up in the catalog. */
   private readonly malformedReports: SendLane;
   private readonly malformedCounts = new MalformedCounts();
+  private readonly malformedWarnings: LimitedWarnings;
 
   constructor(
-    @Inject(LOG) private readonly log: Log,
+    @Inject(LOG) log: Log,
     publisher: Publisher,
     private readonly matching: MatchRepository,
     private readonly tasks: EventTasks,
@@ -56,6 +57,7 @@ export class Router {
   ) {
     this.sender = { publisher, service: 'routing', log };
     this.deadLetters = new SendLane(this.sender, { lane: 'malformed' });
+    this.malformedWarnings = new LimitedWarnings(log, 'event.malformed');
     this.malformedReports = new SendLane(this.sender, { lane: 'malformed-reports' });
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
@@ -169,7 +171,7 @@ export class Router {
     const count = this.malformedCounts.count(malformed);
     const tasks = [this.deadLetters.task([copy])];
     if (count > REPORTED_PER_MINUTE) return tasks;
-    this.log.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason }, 'event.malformed');
+    this.malformedWarnings.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason });
     if (emitterId === undefined) return tasks;
     const report = async () => {
       const ownerId = (await emitters()).get(emitterId)?.owner_id;
