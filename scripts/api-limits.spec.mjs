@@ -15,6 +15,7 @@ const KiB = 1024;
 const REMOTE = 'apps/catalog/src/components/remote-code.ts';
 const OPTIONS = 'apps/runtime/src/components/prop-options.controller.ts';
 const REPLAYS = 'apps/routing/src/replays/replays.controller.ts';
+const LISTENERS = 'apps/routing/src/history/event-listeners.controller.ts';
 const PUBLISHED = 'apps/gateway/src/publishing/published-events.ts';
 
 it.each([
@@ -36,6 +37,10 @@ it.each([
   ['replays', REPLAYS, 'RUNNING_PER_ACCOUNT', '# that run', 1],
   ['replays', REPLAYS, 'COUNTED_PER_ACCOUNT', '# whose events', 1],
   ['tests of webhooks at a time', 'apps/routing/src/deliveries/direct/webhook-test.ts', 'AT_ONCE', '# in each replica', 1],
+  ['deliveries of an event', LISTENERS, 'ATTEMPTS_BYTES', '# MiB of attempts', KiB * KiB],
+  ['deliveries of an event', 'libs/messaging/src/reply-parts.ts', 'MAX_REPLY_BYTES', 'at most # MiB', KiB * KiB],
+  ['events whose deliveries are listed', LISTENERS, 'AT_ONCE', '# at a time', 1],
+  ['events whose deliveries are listed', LISTENERS, 'MAX_WAITING', '# wait', 1],
   ['`component_url`', 'apps/catalog/src/components/components.service.ts', 'MAX_URL_LENGTH', '# characters', 1],
   ['files of `component_url`', REMOTE, 'MAX_FILES', '#, 4 MiB', 1],
   ['files of `component_url`', REMOTE, 'MAX_FILES_BYTES', '# MiB', KiB * KiB],

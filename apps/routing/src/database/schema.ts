@@ -35,6 +35,7 @@ import { DeleteWebhooksInBatches1797984000010 } from './migrations/0019-delete-w
 import { EndSubscriptions1798646400001 } from './migrations/0020-end-subscriptions.js';
 import { ListEndedEmitters1798819200001 } from './migrations/0021-list-ended-emitters.js';
 import { IndexRunningReplays1798819200011 } from './migrations/0022-index-running-replays.js';
+import { NoteTimesOfDelivered1798905600001 } from './migrations/0023-note-times-of-delivered.js';
 import { IndexPostponedEventsOfUnknownEmitters1799078400000 } from './migrations/0024-index-postponed-events-of-unknown-emitters.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
@@ -80,6 +81,7 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     EndSubscriptions1798646400001,
     ListEndedEmitters1798819200001,
     IndexRunningReplays1798819200011,
+    NoteTimesOfDelivered1798905600001,
     IndexPostponedEventsOfUnknownEmitters1799078400000,
   ],
 });

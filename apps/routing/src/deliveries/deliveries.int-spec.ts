@@ -27,6 +27,7 @@ const SUCCESS: Attempt = { ...ATTEMPT, status_code: 200 };
 let routing: RoutingFixture;
 let store: PostgresDeliveryStore;
 let parked: ParkedDeliveriesRepository;
+let deliveredRepository: DeliveredRepository;
 let delivered: DeliveredLog;
 let service: DeliveriesService;
 let owner: UserId;
@@ -53,7 +54,7 @@ let fullAccount: UserId | undefined;
 beforeAll(async () => {
   routing = await RoutingFixture.open();
   store = postgresDeliveryStore(routing.database, routing.webhooks);
-  const deliveredRepository = new DeliveredRepository(routing.database, routing.webhooks, Math.random);
+  deliveredRepository = new DeliveredRepository(routing.database, routing.webhooks, Math.random);
   delivered = new DeliveredLog(deliveredRepository, log);
   routing.backlogs.listen((inMs) => woken.push(inMs));
   parked = new ParkedDeliveriesRepository(routing.database, routing.backlogs);
@@ -214,6 +215,15 @@ describe('what succeeded', () => {
     events = [{ kind: 'event', place: { ms: 2, seq: 7 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1'), hops: 0 }];
     const retried = await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf({ ms: 2, seq: 7 }) });
     expect(retried).toMatchObject({ status: 'pending', attempts: [SUCCESS] });
+  });
+
+  it('is found in its row, in whatever order the events were delivered', async () => {
+    const place = (ms: number): EventPlace => ({ ms, seq: 1 });
+    const find = (ms: number) => deliveredRepository.find(owner, webhook, place(ms));
+    for (const ms of [500, 900, 100, 600]) deliver(delivery({ place: place(ms) }));
+    await delivered.flush();
+    expect((await Promise.all([500, 900, 100, 600].map(find))).map((entry) => entry?.ms)).toEqual([500, 900, 100, 600]);
+    expect(await Promise.all([99, 501, 901].map(find))).toEqual([undefined, undefined, undefined]);
   });
 
   it('is read back whatever its receiver responded', async () => {

@@ -10,13 +10,15 @@ import {
   ListenersOfEvent,
   NotFound,
   timeOfId,
+  type UserId,
   type WebhookId,
 } from '#contracts';
 import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventId, runKeyOf } from '#events';
-import { EmitterDirectory } from '#emitters';
+import { type Emitter, EmitterDirectory } from '#emitters';
+import { QueuePerKey } from '#limits';
 import { Handles } from '#messaging';
 import { DELIVERY_UNDER_WAY_MS, DeliveredLog } from '../deliveries/history/delivered.repository.js';
-import { inOrder } from '../deliveries/delivery.js';
+import { type Attempt, inOrder } from '../deliveries/delivery.js';
 import { deliveryIdOf } from '../deliveries/delivery-id.js';
 import { replayRunId } from '../replays/replayer.js';
 import { type EmitterReplay, EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
@@ -29,9 +31,18 @@ const RUN_UNDER_WAY_MS = 3_600_000;
 /** Until then the runtime knows of each run whether it has ended. */
 const RUNS_KNOWN_MS = 7 * 24 * 3_600_000;
 
+/** Lists of one account that are made at a time: with very many webhooks, each occupies a connection to the database for seconds. */
+const AT_ONCE = 2;
+/** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
+const MAX_WAITING = 64;
+/** The attempts that are returned of an event: of further deliveries, only the last one, without its response. */
+const ATTEMPTS_BYTES = 1024 * 1024;
+
 /** Where an event went. */
 @Controller()
 export class EventListenersController {
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+
   constructor(
     private readonly repository: EventListenersRepository,
     private readonly directory: EmitterDirectory,
@@ -47,27 +58,45 @@ export class EventListenersController {
     if (!emitter) throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
     const event = await this.recorded.look(owner_id, emitter_id, place);
     if (!event) throw new NotFound('event', event_id);
+    const refusal = `the deliveries of ${AT_ONCE} events of an account are listed at a time, and ${MAX_WAITING} others wait`;
+    return this.turns.run(owner_id, refusal, async () => listenersOf(event, await this.tracesOf(event, emitter), Date.now()));
+  }
+
+  private async tracesOf(event: EmittedEvent, { owner_id, created_at_ms }: Emitter): Promise<Traces> {
+    const { emitterId, stream, place } = event;
     // what this process has delivered a moment ago
-    await this.log.flush();
+    await this.log.flush(emitterId);
     const postponed = await this.repository.isPostponed(place);
-    const [deliveries, beyond, subscribers, replays] = await Promise.all([
-      this.repository.deliveries(owner_id, emitter_id, place),
-      this.repository.beyond(owner_id, emitter_id, place),
-      this.repository.subscribers(owner_id, emitter_id, event.stream),
-      this.repository.replays(owner_id, emitter_id),
-    ]);
+    const deliveries = await withinLimit(this.repository.deliveries(owner_id, emitterId, place));
+    const subscribers = await this.repository.subscribers(owner_id, emitterId, stream);
+    const stored = new Set<ListenerId>(deliveries.map(({ webhook_id }) => webhook_id));
+    const others = subscribers.map(({ listener_id }) => listener_id).filter((id) => isId('webhook', id) && !stored.has(id));
     // what was emitted before its emitter existed went to nobody
-    const routed = place.ms >= emitter.created_at_ms ? beyond : new Set<WebhookId>();
-    return listenersOf(event, { postponed, deliveries, beyond: routed, subscribers, replays }, Date.now());
+    const routed = place.ms >= created_at_ms ? others : [];
+    const beyond = await this.repository.beyond(owner_id, emitterId, place, routed as WebhookId[]);
+    return { postponed, deliveries, beyond, subscribers, replays: await this.repository.replays(owner_id, emitterId) };
   }
 }
+
+/** The first deliveries with all attempts, the others with the last one: a response has a limit, and so has the memory. */
+async function withinLimit(deliveries: AsyncIterable<StoredDelivery>): Promise<StoredDelivery[]> {
+  const limited: StoredDelivery[] = [];
+  let bytes = 0;
+  for await (const delivery of deliveries) {
+    bytes += Buffer.byteLength(JSON.stringify(delivery.attempts));
+    limited.push(bytes <= ATTEMPTS_BYTES ? delivery : { ...delivery, attempts: lastAttempt(delivery) });
+  }
+  return limited;
+}
+
+const lastAttempt = ({ attempts }: StoredDelivery): Attempt[] => attempts.slice(-1).map((attempt) => ({ ...attempt, response_body: null }));
 
 /** The traces that an event has left in routing. */
 export interface Traces {
   /** It waits for capacity: its present listeners will get it. */
   postponed: boolean;
   deliveries: StoredDelivery[];
-  /** The webhooks to which later events of the emitter were delivered: without a stored delivery, this one was, too. */
+  /** Those of the subscribers without a stored delivery to which later events of the emitter were delivered: this one was, too. */
   beyond: ReadonlySet<WebhookId>;
   subscribers: Subscriber[];
   /** Newest first. */
@@ -76,7 +105,6 @@ export interface Traces {
 
 /**
  * Where the event went: first what happened (deliveries, replays), then what follows from the subscriptions of that time, as far as they are known.
- * A delivery that is stored as succeeded and as parked is parked again.
  */
 export function listenersOf(
   event: EmittedEvent,

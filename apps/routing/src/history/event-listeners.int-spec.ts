@@ -1,8 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { newId, type UserId } from '#contracts';
+import { type FreshDatabase, freshDatabase, pagesRead } from '#testing';
 import { ReplayRow, ReplaysRepository } from '../replays/replays.repository.js';
+import { schema } from '../database/schema.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { EventListenersRepository } from './event-listeners.repository.js';
+
+async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
 
 let routing: RoutingFixture;
 let repository: EventListenersRepository;
@@ -115,10 +123,10 @@ it('finds the last delivery of an event to each webhook, and reads no other', as
   await add(webhooks[1]!, [6, large]);
   const query = jest.spyOn(routing.database, 'query');
   try {
-    const found = await repository.deliveries(owner, emitter, { ms: 7, seq: 7 });
+    const found = await allOf(repository.deliveries(owner, emitter, { ms: 7, seq: 7 }));
     const of = (id: string) => found.filter(({ webhook_id }) => webhook_id === id).map((delivery) => delivery.attempts);
-    expect([of(webhooks[0]!), of(webhooks[1]!)]).toEqual([[attempts(misleading)], [attempts('a'), attempts('b')]]);
-    await repository.beyond(owner, emitter, { ms: 7, seq: 7 });
+    expect([of(webhooks[0]!), of(webhooks[1]!)]).toEqual([[attempts(misleading)], [attempts('b')]]);
+    await repository.beyond(owner, emitter, { ms: 7, seq: 7 }, webhooks);
     const read = await Promise.all(query.mock.results.map(({ value }) => value as Promise<{ rows: object[] }>));
     expect(JSON.stringify(read.map(({ rows }) => rows)).length).toBeLessThan(large.length);
   } finally {
@@ -126,18 +134,78 @@ it('finds the last delivery of an event to each webhook, and reads no other', as
   }
 });
 
-it('finds the webhooks to which later events of the emitter were delivered lately', async () => {
-  const [emitter, other] = [await routing.source(owner), await routing.source(owner)];
-  const [beyond, before, foreign] = [await routing.webhook(owner), await routing.webhook(owner), await routing.webhook(owner)];
-  const delivered = async (webhook: string, ...places: [emitter: string, seq: number][]) => {
-    const entries = places.map(([emitter_id, seq]) => ({ ms: 5, seq, emitter_id, attempts: [] }));
-    await routing.database.query('INSERT INTO delivered (webhook_id, count, deliveries) VALUES ($1, $2, $3)', [
-      ...[webhook, entries.length, Buffer.from(JSON.stringify(entries))],
-    ]);
+describe('the webhooks to which later events of the emitter were delivered lately', () => {
+  it.each([
+    ['are found', ', 5, 9'],
+    ['are found in rows of earlier versions, which do not have the times of their events', ', null, null'],
+  ])('%s', async (_, times) => {
+    const [emitter, other] = [await routing.source(owner), await routing.source(owner)];
+    const [beyond, before, foreign] = [await routing.webhook(owner), await routing.webhook(owner), await routing.webhook(owner)];
+    const delivered = async (webhook: string, ...places: [emitter: string, seq: number][]) => {
+      const entries = places.map(([emitter_id, seq]) => ({ ms: 5, seq, emitter_id, attempts: [] }));
+      await routing.database.query(`INSERT INTO delivered (webhook_id, count, deliveries, first_ms, last_ms) VALUES ($1, $2, $3${times})`, [
+        webhook,
+        entries.length,
+        Buffer.from(JSON.stringify(entries)),
+      ]);
+    };
+    await delivered(beyond, [emitter, 1], [emitter, 3], [other, 9]);
+    await delivered(before, [emitter, 1], [emitter, 2], [other, 9]);
+    await delivered(foreign, [other, 9]);
+    const webhooks = [beyond, before, foreign];
+    expect(await repository.beyond(owner, emitter, { ms: 5, seq: 2 }, webhooks)).toEqual(new Set([beyond]));
+    expect(await repository.beyond(owner, emitter, { ms: 5, seq: 2 }, [before, foreign])).toEqual(new Set());
+    expect(await repository.beyond(newId('user'), emitter, { ms: 5, seq: 2 }, webhooks)).toEqual(new Set());
+  });
+});
+
+describe('an account with very many webhooks', () => {
+  const EVENT = { ms: 7, seq: 7 };
+  let fresh: FreshDatabase;
+  /** Webhooks, of which a quarter has a parked delivery of the event and twenty rows of delivered ones, and replays. */
+  const addWebhooks = async (ownerId: UserId, count: number) => {
+    const generated = `FROM generate_series(1, $2::int) AS n CROSS JOIN LATERAL (SELECT 'wh_' || $1 || n AS id, 'dc_' || $1 || n AS emitter) AS of_webhook`;
+    const statements = [
+      `INSERT INTO webhook (id, owner_id, url, secret) SELECT id, $1, 'https://example.com/', '' ${generated}`,
+      `INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) SELECT emitter, $1, 'source', true, false, 1, 1 ${generated}`,
+      `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, body, fresh, attempts, tries, due_at)
+       SELECT id, 7, 7, 'dc_' || $1, '', '', '', false, '[]', 1, now() ${generated} WHERE n % 4 = 0`,
+      `INSERT INTO delivered (webhook_id, count, deliveries, first_ms, last_ms)
+       SELECT id, 1, convert_to('[{"ms":' || ms || ',"seq":7,"emitter_id":"dc_' || $1 || '","attempts":[]}]', 'UTF8'), ms, ms
+       ${generated} CROSS JOIN generate_series(1, 20) AS ms WHERE n % 4 = 0`,
+      `INSERT INTO replay (id, owner_id, emitter_id, stream, listener_id, from_id, to_id, events)
+       SELECT 'rpl_' || id, $1, 'dc_' || $1, '', emitter, '1-1', '9-9', 1 ${generated}`,
+    ];
+    for (const statement of statements) await fresh.database.query(statement, [ownerId, count]);
   };
-  await delivered(beyond, [emitter, 1], [emitter, 3], [other, 9]);
-  await delivered(before, [emitter, 1], [emitter, 2], [other, 9]);
-  await delivered(foreign, [other, 9]);
-  expect(await repository.beyond(owner, emitter, { ms: 5, seq: 2 })).toEqual(new Set([beyond]));
-  expect(await repository.beyond(newId('user'), emitter, { ms: 5, seq: 2 })).toEqual(new Set());
+  beforeAll(async () => {
+    fresh = await freshDatabase(schema, { max: 1 });
+    await addWebhooks('u_large', 2000);
+    await addWebhooks('u_small', 4);
+    // stored outside their rows
+    await fresh.database.query(
+      `INSERT INTO delivered (webhook_id, count, deliveries, first_ms, last_ms)
+       SELECT 'wh_u_small1', 1, convert_to(string_agg(md5(ms || ' ' || n), ''), 'UTF8'), ms, ms FROM generate_series(101, 150) AS ms, generate_series(1, 300) AS n GROUP BY ms`,
+    );
+    await fresh.database.query('ANALYZE');
+  });
+  afterAll(() => fresh?.drop());
+
+  it('has the deliveries of an event at all of them', async () => {
+    const deliveries = await allOf(new EventListenersRepository(fresh.database).deliveries('u_large', 'dc_u_large', EVENT));
+    expect(new Set(deliveries.map(({ webhook_id, status }) => `${webhook_id} ${status}`)).size).toBe(500);
+  });
+
+  it.each<[string, number, (history: EventListenersRepository) => Promise<Iterable<unknown>>]>([
+    ['deliveries of an event', 1, (history) => allOf(history.deliveries('u_small', 'dc_u_small', EVENT))],
+    ['deliveries after an event', 1, (history) => history.beyond('u_small', 'dc_u_small', EVENT, ['wh_u_small3', 'wh_u_small4'])],
+    ['replays', 4, (history) => history.replays('u_small', 'dc_u_small')],
+  ])('is not read for the %s of another account', async (_, count, find) => {
+    let found: unknown[] = [];
+    const pages = await pagesRead(fresh.database, async () => {
+      found = [...(await find(new EventListenersRepository(fresh.database)))];
+    });
+    expect(found).toHaveLength(count);
+    expect(pages).toBeLessThan(100);
+  });
 });

@@ -4,7 +4,7 @@ import type { EventPlace, Stream } from '#events';
 import { streamsCovering } from '#events';
 import { Database } from '#database';
 import type { Attempt } from '../deliveries/delivery.js';
-import { beginOfEntry, type DeliveredEntry, hasLater, lastEntry } from '../deliveries/history/delivered.repository.js';
+import { beginOfEntry, canHave, type DeliveredEntry, hasLater, lastEntry } from '../deliveries/history/delivered.repository.js';
 import type { ReplayRow } from '../replays/replays.repository.js';
 
 /** A delivery of an event that is stored. */
@@ -32,46 +32,79 @@ export interface EmitterReplay extends Pick<ReplayRow, 'id' | 'stream' | 'from_i
 
 /** The number of replays of an emitter that are looked through, the newest ones. */
 const REPLAYS = 1000;
+/** The webhooks that one statement looks at. */
+const PORTION = 500;
+
+/** The traces of an event at a webhook. */
+interface StoredRow {
+  webhook_id: WebhookId;
+  /** null: it is not parked. */
+  parked: Attempt[] | null;
+  has_failed: boolean | null;
+  /** A `DeliveredEntry` as JSON. */
+  delivered: string | null;
+}
+
+/**
+ * OFFSET 0 and LIMIT force a lookup for each webhook. Otherwise, if one account has very many webhooks, PostgreSQL plans the prepared statement for about as
+ * many, and reads the tables of all accounts. A row of `delivered` has many deliveries, with the responses: only the entry of the event is returned.
+ */
+const DELIVERIES = `
+  SELECT webhook.id AS webhook_id, parked.attempts AS parked, parked.has_failed, delivered.entry AS delivered
+  FROM (SELECT id FROM webhook WHERE owner_id = $1 AND id > $2 ORDER BY id LIMIT ${PORTION}) AS webhook
+  LEFT JOIN LATERAL (
+    SELECT attempts, due_at IS NULL AS has_failed FROM parked_delivery WHERE webhook_id = webhook.id AND ms = $3 AND seq = $4 OFFSET 0
+  ) AS parked ON true
+  LEFT JOIN LATERAL (
+    SELECT ${lastEntry('$5')} AS entry FROM delivered
+    WHERE webhook_id = webhook.id AND ${canHave('$3')} AND position(convert_to($5, 'UTF8') IN deliveries) > 0 ORDER BY id DESC LIMIT 1
+  ) AS delivered ON true
+  ORDER BY webhook.id`;
+
+/** A delivery that is stored as succeeded and as parked is parked again. */
+function deliveryOf({ webhook_id, parked, has_failed, delivered }: StoredRow): StoredDelivery | undefined {
+  if (parked) return { webhook_id, status: has_failed ? 'failed' : 'pending', attempts: parked };
+  if (delivered === null) return undefined;
+  const { attempts } = JSON.parse(delivered) as DeliveredEntry;
+  return { webhook_id, status: 'succeeded', attempts };
+}
 
 /** SQL: joins over the tables of several features, for a rare request of a user. */
 @Injectable()
 export class EventListenersRepository {
   constructor(private readonly database: Database) {}
 
-  async deliveries(ownerId: UserId, emitterId: EmitterId, { ms, seq }: EventPlace): Promise<StoredDelivery[]> {
-    const [parked, delivered] = await Promise.all([
-      this.database.query<StoredDelivery>({
-        name: 'event-parked',
-        text: `SELECT p.webhook_id, p.attempts, CASE WHEN p.due_at IS NULL THEN 'failed' ELSE 'pending' END AS status
-               FROM webhook JOIN parked_delivery p ON p.webhook_id = webhook.id AND p.ms = $2 AND p.seq = $3 WHERE webhook.owner_id = $1`,
-        values: [ownerId, ms, seq],
-      }),
-      // a row has many deliveries, with the responses, and the account may have many webhooks: only the entries of the event are read
-      this.database.query<{ webhook_id: WebhookId; entry: string }>({
-        name: 'event-delivered',
-        text: `SELECT webhook_id, ${lastEntry('$2')} AS entry FROM webhook JOIN delivered ON webhook_id = webhook.id
-               WHERE owner_id = $1 AND position(convert_to($2, 'UTF8') IN deliveries) > 0 ORDER BY delivered.id`,
-        values: [ownerId, `${beginOfEntry({ ms, seq })}"emitter_id":"${emitterId}"`],
-      }),
-    ]);
-    const succeeded = delivered.rows.map(({ webhook_id, entry }): StoredDelivery => {
-      const { attempts } = JSON.parse(entry) as DeliveredEntry;
-      return { webhook_id, status: 'succeeded', attempts };
-    });
-    return [...succeeded, ...parked.rows];
+  /** At all webhooks of the account, a portion of them with each statement: it may have very many. */
+  async *deliveries(ownerId: UserId, emitterId: EmitterId, { ms, seq }: EventPlace): AsyncGenerator<StoredDelivery> {
+    const begin = `${beginOfEntry({ ms, seq })}"emitter_id":"${emitterId}"`;
+    let last: WebhookId | undefined;
+    do {
+      const { rows } = await this.database.query<StoredRow>({
+        name: 'event-deliveries',
+        text: DELIVERIES,
+        values: [ownerId, last ?? '', ms, seq, begin],
+      });
+      for (const row of rows) {
+        const delivery = deliveryOf(row);
+        if (delivery) yield delivery;
+      }
+      last = rows.length < PORTION ? undefined : rows.at(-1)?.webhook_id;
+    } while (last);
   }
 
-  /** The webhooks to which later events of the emitter were delivered lately: each gets the events of an emitter in order. */
-  async beyond(ownerId: UserId, emitterId: EmitterId, { ms, seq }: EventPlace): Promise<Set<WebhookId>> {
-    const { rows } = await this.database.query<{ webhook_id: WebhookId }>({
-      name: 'event-beyond',
-      text: `SELECT webhook_id FROM webhook CROSS JOIN LATERAL (
-               SELECT webhook_id, deliveries FROM delivered
-               WHERE webhook_id = webhook.id AND position(convert_to($2, 'UTF8') IN deliveries) > 0 ORDER BY id DESC LIMIT 1
-             ) AS last WHERE webhook.owner_id = $1 AND ${hasLater('$3::text', '$4', '$5')}`,
-      values: [ownerId, `"emitter_id":"${emitterId}"`, emitterId, ms, seq],
-    });
-    return new Set(rows.map(({ webhook_id }) => webhook_id));
+  /** Those of the webhooks to which later events of the emitter were delivered lately: each gets the events of an emitter in order. */
+  async beyond(ownerId: UserId, emitterId: EmitterId, { ms, seq }: EventPlace, webhookIds: WebhookId[]): Promise<Set<WebhookId>> {
+    const beyond = new Set<WebhookId>();
+    for (let from = 0; from < webhookIds.length; from += PORTION) {
+      const { rows } = await this.database.query<{ id: WebhookId }>({
+        name: 'event-beyond',
+        text: `SELECT id FROM webhook WHERE owner_id = $1 AND id = ANY ($2)
+                 AND EXISTS (SELECT FROM delivered WHERE webhook_id = webhook.id AND ${hasLater('$3::text', '$4', '$5')} OFFSET 0)`,
+        values: [ownerId, webhookIds.slice(from, from + PORTION), emitterId, ms, seq],
+      });
+      for (const { id } of rows) beyond.add(id);
+    }
+    return beyond;
   }
 
   /** Whether the event waits for capacity: then its listeners are those that it will have. */
@@ -85,9 +118,9 @@ export class EventListenersRepository {
   }
 
   async subscribers(ownerId: UserId, emitterId: EmitterId, stream: Stream): Promise<Subscriber[]> {
-    const { rows } = await this.database.query<Subscriber>({
-      name: 'event-subscribers',
-      text: `SELECT s.listener_id, min(s.id) AS subscription_id, coalesce(webhook.active AND NOT webhook.suspended, listener.active) AS active,
+    // not prepared: a plan for the average account may read the subscriptions of all accounts to `dc_*`
+    const { rows } = await this.database.query<Subscriber>(
+      `SELECT s.listener_id, min(s.id) AS subscription_id, coalesce(webhook.active AND NOT webhook.suspended, listener.active) AS active,
                     coalesce(ceil(extract(epoch FROM webhook.activated_at) * 1000)::bigint, listener.activated_at_ms) AS activated_at_ms,
                     coalesce(ceil(extract(epoch FROM webhook.deactivated_at) * 1000)::bigint, listener.deactivated_at_ms) AS deactivated_at_ms
              FROM subscription s LEFT JOIN webhook ON webhook.id = s.listener_id
@@ -96,8 +129,8 @@ export class EventListenersRepository {
                AND (s.emitter_id = $2 OR s.listener_id <> $2) AND (webhook.id IS NOT NULL OR listener.id IS NOT NULL)
              GROUP BY s.listener_id, webhook.id, listener.id
              ORDER BY s.listener_id`,
-      values: [ownerId, emitterId, emitterId.startsWith('dc_') ? 'dc_*' : 'p_*', streamsCovering(stream)],
-    });
+      [ownerId, emitterId, emitterId.startsWith('dc_') ? 'dc_*' : 'p_*', streamsCovering(stream)],
+    );
     return rows;
   }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { type EventListener, newId, type SourceId, type WebhookId, type WorkflowId } from '#contracts';
+import { type EventListener, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import { type EmittedEvent, eventIdOf, eventPlace } from '#events';
-import { listenersOf, type Traces } from './event-listeners.controller.js';
-import type { EmitterReplay, Subscriber } from './event-listeners.repository.js';
+import { EventListenersController, listenersOf, type Traces } from './event-listeners.controller.js';
+import type { EmitterReplay, EventListenersRepository, Subscriber } from './event-listeners.repository.js';
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 24 * 3_600_000];
 const subscription_id = newId('subscription');
@@ -132,5 +132,86 @@ describe('a replay', () => {
       subscribers: [subscriber('workflow', { active: false })],
     };
     expect(at(DAY, traces).listeners).toMatchObject([{ status: 'succeeded' }]);
+  });
+});
+
+describe('a list of listeners', () => {
+  const attempt = (body: string) => ({ ts: 5, status_code: 500, duration_ms: 1, error: null, response_body: body });
+  /** A controller whose events all exist, and which finds these. */
+  function controllerOf({ deliveries = [], subscribers = [] }: Partial<Pick<Traces, 'deliveries' | 'subscribers'>>, created_at_ms = 0) {
+    const asked = { flushed: [] as unknown[], beyond: [] as WebhookId[][] };
+    const repository = {
+      isPostponed: async () => false,
+      async *deliveries() {
+        yield* deliveries;
+      },
+      subscribers: async () => subscribers,
+      beyond: async (...[, , , webhookIds]: Parameters<EventListenersRepository['beyond']>) => {
+        asked.beyond.push(webhookIds);
+        return new Set(webhookIds);
+      },
+      replays: async () => [],
+    };
+    const directory = { findOwned: async (owner_id: UserId) => ({ owner_id, created_at_ms }) };
+    const log = { flush: async (only: unknown) => void asked.flushed.push(only) };
+    const parts = [repository, directory, { look: async () => event }, log] as never as ConstructorParameters<
+      typeof EventListenersController
+    >;
+    const controller = new EventListenersController(...parts);
+    const list = (owner_id: UserId = 'u_1') => controller.list({ owner_id, emitter_id: event.emitterId, event_id: EVENT_ID });
+    return { list, repository, asked };
+  }
+
+  it('has all attempts of the first deliveries, and the last one of further deliveries without its response', async () => {
+    const large = 'x'.repeat(300 * 1024);
+    const deliveries = ['wh_1', 'wh_2', 'wh_3'].map((webhook_id) => ({
+      ...{ webhook_id: webhook_id as WebhookId, status: 'failed' as const },
+      attempts: [attempt(large), { ...attempt('no'), ts: 6 }],
+    }));
+    const { listeners } = await controllerOf({
+      deliveries: [...deliveries, ...deliveries.map((each) => ({ ...each, webhook_id: `${each.webhook_id}b` as const }))],
+    }).list();
+    const bodies = listeners.map(({ attempts }) => attempts.map(({ ts, response_body }) => [ts, response_body?.length ?? null]));
+    const [whole, short] = [
+      [
+        [5, large.length],
+        [6, 2],
+      ],
+      [[6, null]],
+    ];
+    expect(bodies).toEqual([whole, whole, whole, short, short, short]);
+  });
+
+  it('does not write the deliveries of other emitters to the database', async () => {
+    const { list, asked } = controllerOf({});
+    await list();
+    expect(asked.flushed).toEqual([event.emitterId]);
+  });
+
+  it.each([
+    ['that have no stored delivery', AT, ['wh_M']],
+    ['unless the event is older than its emitter', AT + 1, []],
+  ])('is supplemented by later events at subscribed webhooks %s', async (_, createdAt, expected) => {
+    const subscribers = [subscriber('webhook'), subscriber('source'), subscriber('webhook', { listener_id: 'wh_M' })];
+    const deliveries = [{ webhook_id: ids.webhook, status: 'succeeded' as const, attempts: [] }];
+    const { list, asked } = controllerOf({ deliveries, subscribers }, createdAt);
+    await list();
+    expect(asked.beyond).toEqual([expected]);
+  });
+
+  it('waits while two others of its account are being made, and not for those of other accounts', async () => {
+    const { list, repository } = controllerOf({});
+    const { promise, resolve } = Promise.withResolvers<never[]>();
+    let looked = 0;
+    repository.replays = () => {
+      looked++;
+      return promise;
+    };
+    const lists = [...Array.from({ length: 3 }, () => list()), list('u_2')];
+    await new Promise((turn) => setTimeout(turn, 10));
+    expect(looked).toBe(3);
+    resolve([]);
+    await Promise.all(lists);
+    expect(looked).toBe(4);
   });
 });

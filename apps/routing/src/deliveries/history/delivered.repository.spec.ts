@@ -1,5 +1,5 @@
 import { expect, it, jest } from '@jest/globals';
-import type { WebhookId } from '#contracts';
+import type { EmitterId, WebhookId } from '#contracts';
 import type { Database } from '#database';
 import { seededRandom } from '#testing';
 import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
@@ -39,16 +39,23 @@ it.each([
   expect(added).toEqual(expected);
 });
 
-it('writes the entries of one webhook without those of others', async () => {
+it.each<['webhook' | 'emitter', WebhookId | EmitterId, WebhookId[][]]>([
+  ['webhook', 'wh_2', [['wh_2'], ['wh_1', 'wh_3']]],
+  ['emitter', 'dc_2', [['wh_1', 'wh_3'], ['wh_2']]],
+])('writes the entries of one %s without those of others', async (_, only, expected) => {
   const added: WebhookId[][] = [];
   const add = async (entries: Map<WebhookId, DeliveredEntry[]>) => void added.push([...entries.keys()]);
   const log = new DeliveredLog({ add } as unknown as DeliveredRepository, createLog('test', 'silent'));
-  for (const webhookId of ['wh_1', 'wh_2', 'wh_3'] as const)
-    log.add({ webhookId, place: { ms: 1, seq: 1 }, emitterId: 'dc_1', stream: '', emitId: 'e', json: Buffer.from('1') }, []);
-  await log.flush('wh_2');
-  await log.flush('wh_2');
+  const deliver = (webhookId: WebhookId, emitterId: EmitterId) =>
+    log.add({ webhookId, place: { ms: 1, seq: 1 }, emitterId, stream: '', emitId: 'e', json: Buffer.from('1') }, []);
+  deliver('wh_1', 'dc_1');
+  deliver('wh_1', 'dc_2');
+  deliver('wh_2', 'dc_1');
+  deliver('wh_3', 'dc_2');
+  await log.flush(only);
+  await log.flush(only);
   await log.flush();
-  expect(added).toEqual([['wh_2'], ['wh_1', 'wh_3']]);
+  expect(added).toEqual(expected);
 });
 
 it('keeps a limited number of entries of all webhooks in memory while the database does not respond, or fails', async () => {

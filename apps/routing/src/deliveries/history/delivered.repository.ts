@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
-import { type EmitterId, type SubscriptionId, timeOfId, type UserId, type WebhookId } from '#contracts';
+import { type EmitterId, isId, type SubscriptionId, timeOfId, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, isTransient, type Transaction } from '#database';
 import { comparePlaces, type EmittedEvent, type EventPlace, streamsCovering } from '#events';
 import { LOG, type Log } from '#observability';
@@ -25,6 +25,13 @@ export class Delivered {
   /** A JSON array of them. */
   @Column('bytea')
   deliveries!: Buffer;
+
+  /** The times of its earliest and its latest event; null in rows of earlier versions. */
+  @Column('bigint', { nullable: true })
+  first_ms!: number | null;
+
+  @Column('bigint', { nullable: true })
+  last_ms!: number | null;
 }
 
 /** A delivery that succeeded. */
@@ -65,9 +72,12 @@ function lastOf(entries: StoredEntry[], place: EventPlace): DeliveredEntry | und
 export const lastEntry = (begin: string): string =>
   `rtrim(${begin} || split_part(split_part(convert_from(deliveries, 'UTF8'), ${begin}, -1), ',{"ms":', 1), ']')`;
 
+/** SQL: whether a row can have a delivery of an event of this time. The deliveries of other rows are not read: most of them are stored outside their rows. */
+export const canHave = (ms: string): string => `coalesce(${ms} BETWEEN first_ms AND last_ms, true)`;
+
 /** SQL: whether a row has an entry of an event of the emitter behind this place. */
 export const hasLater = (emitterId: string, ms: string, seq: string): string =>
-  `EXISTS (
+  `coalesce(last_ms >= ${ms}, true) AND position(convert_to('"emitter_id":"' || ${emitterId} || '"', 'UTF8') IN deliveries) > 0 AND EXISTS (
      SELECT FROM string_to_table(convert_from(deliveries, 'UTF8'), '{"ms":') AS entry
      WHERE CASE WHEN split_part(entry, ',', 3) = '"emitter_id":"' || ${emitterId} || '"'
        THEN (split_part(entry, ',', 1)::bigint, split_part(split_part(entry, ',', 2), ':', 2)::bigint) > (${ms}, ${seq}) END
@@ -107,14 +117,22 @@ export class DeliveredRepository {
   /** Adds entries and deletes surplus ones: at least `kept` remain. A receiver that responded is not failing. */
   async add(entries: Map<WebhookId, DeliveredEntry[]>, kept: number): Promise<void> {
     const ids = [...entries.keys()];
+    const column = <Value>(valueOf: (ofWebhook: DeliveredEntry[]) => Value): Value[] => Array.from(entries.values(), valueOf);
+    const times = (ofWebhook: DeliveredEntry[]) => ofWebhook.map(({ ms }) => ms);
     await this.database.query(
-      `INSERT INTO delivered (webhook_id, count, deliveries)
-       SELECT webhook.id, added.count, added.deliveries
-       FROM unnest($1::text[], $2::integer[], $3::bytea[]) AS added (webhook_id, count, deliveries)
+      `INSERT INTO delivered (webhook_id, count, deliveries, first_ms, last_ms)
+       SELECT webhook.id, added.count, added.deliveries, added.first_ms, added.last_ms
+       FROM unnest($1::text[], $2::integer[], $3::bytea[], $4::bigint[], $5::bigint[]) AS added (webhook_id, count, deliveries, first_ms, last_ms)
        -- not for a webhook that is deleted, or being deleted: nothing would delete them
        JOIN webhook ON webhook.id = added.webhook_id
        FOR KEY SHARE OF webhook SKIP LOCKED`,
-      [ids, ids.map((id) => entries.get(id)?.length), ids.map((id) => Buffer.from(JSON.stringify(entries.get(id))))],
+      [
+        ids,
+        column(({ length }) => length),
+        column((ofWebhook) => Buffer.from(JSON.stringify(ofWebhook))),
+        column((ofWebhook) => Math.min(...times(ofWebhook))),
+        column((ofWebhook) => Math.max(...times(ofWebhook))),
+      ],
     );
     await this.webhooks.markResponding(new Map(ids.map((id) => [id, ageOf(entries.get(id)?.at(-1))])));
     const full = ids.filter((id) => this.isFull(id, entries.get(id)?.length ?? 0, kept));
@@ -155,9 +173,12 @@ export class DeliveredRepository {
     const { rows } = await this.database.query<{ deliveries: Buffer }>(
       `SELECT deliveries FROM delivered JOIN webhook ON webhook.id = webhook_id
        WHERE owner_id = $1 AND webhook_id = $2
-         AND EXISTS (SELECT FROM unnest($3::text[]) AS entry (begin) WHERE position(convert_to(entry.begin, 'UTF8') IN deliveries) > 0)
+         AND EXISTS (
+           SELECT FROM unnest($3::text[], $4::bigint[]) AS entry (begin, ms)
+           WHERE ${canHave('entry.ms')} AND position(convert_to(entry.begin, 'UTF8') IN deliveries) > 0
+         )
        ORDER BY delivered.id`,
-      [ownerId, webhookId, places.map(beginOfEntry)],
+      [ownerId, webhookId, places.map(beginOfEntry), places.map(({ ms }) => ms)],
     );
     const entries = rows.flatMap(({ deliveries }) => storedEntries(deliveries));
     return places.map((place) => lastOf(entries, place));
@@ -271,10 +292,13 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
     this.schedule();
   }
 
-  /** Writes the gathered entries, or only those of one webhook. After a failure the next flush writes the newest ones. */
-  flush(only?: WebhookId): Promise<void> {
+  /**
+   * Writes the gathered entries: all, those of one webhook, or those of the webhooks that have some of one emitter. After a failure the next flush writes the
+   * newest ones.
+   */
+  flush(only?: WebhookId | EmitterId): Promise<void> {
     this.flushing = this.flushing.then(async () => {
-      const gathered = this.take(only === undefined ? [...this.recent.keys()] : [only]);
+      const gathered = this.take(this.idsOf(only));
       if (gathered.size === 0) return;
       if (only === undefined) this.flushedAt = performance.now();
       try {
@@ -291,6 +315,12 @@ export class DeliveredLog implements OnApplicationBootstrap, OnApplicationShutdo
       }
     });
     return this.flushing;
+  }
+
+  private idsOf(only: WebhookId | EmitterId | undefined): WebhookId[] {
+    if (only === undefined) return [...this.recent.keys()];
+    if (isId('webhook', only)) return [only];
+    return [...this.recent].filter(([, entries]) => entries.some(({ emitter_id }) => emitter_id === only)).map(([id]) => id);
   }
 
   private take(ids: WebhookId[]): Map<WebhookId, DeliveredEntry[]> {
