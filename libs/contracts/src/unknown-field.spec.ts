@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { isTypo, unknownField } from './unknown-field.js';
+import { isTypo, unknownField, unknownFields } from './unknown-field.js';
 
 const known = ['component_id', 'component_code', 'name', 'configured_props'];
 
@@ -16,8 +16,18 @@ it.each(['emitter', '', 'x'.repeat(5000)])('lists the known fields for %j', (nam
   expect(unknownField(name, known)).toBe(`unknown field ${JSON.stringify(name.slice(0, 100))}; known are ${known.join(', ')}`);
 });
 
+it('lists the known fields once for several names', () => {
+  expect(unknownFields(['nmae', 'emitter', 'id', 'componentId', 'user'], known)).toEqual([
+    'unknown field "nmae"; did you mean name?',
+    `unknown field "emitter"; known are ${known.join(', ')}`,
+    'unknown field "id"',
+    'unknown field "componentId"; did you mean component_id?',
+    'unknown field "user"',
+  ]);
+});
+
 it('calls the field of a query a parameter', () => {
-  expect(unknownField('nmae', known, 'parameter')).toBe('unknown parameter "nmae"; did you mean name?');
+  expect(unknownFields(['nmae'], known, 'parameter')).toEqual(['unknown parameter "nmae"; did you mean name?']);
 });
 
 it.each<[string, readonly string[], boolean]>([

@@ -1,8 +1,17 @@
 /** The problem of a field that is not among the known ones, with the name that was most likely meant. */
-export function unknownField(name: string, known: readonly string[], kind: 'field' | 'parameter' = 'field'): string {
-  const nearest = nearestName(name, known, SIMILAR);
-  const hint = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean ${nearest}?`;
-  return `unknown ${kind} ${JSON.stringify(name.slice(0, 100))}; ${hint}`;
+export const unknownField = (name: string, known: readonly string[]): string => unknownFields([name], known)[0]!;
+
+/** The problem of each of these fields. The first that resembles no known field lists them for all. */
+export function unknownFields(names: readonly string[], known: readonly string[], kind: 'field' | 'parameter' = 'field'): string[] {
+  let list = `; known are ${known.join(', ')}`;
+  return names.map((name) => {
+    const problem = `unknown ${kind} ${JSON.stringify(name.slice(0, 100))}`;
+    const nearest = nearestName(name, known, SIMILAR);
+    if (nearest !== undefined) return `${problem}; did you mean ${nearest}?`;
+    const text = problem + list;
+    list = '';
+    return text;
+  });
 }
 
 /** Whether a name that is not among the known ones is probably one of them, mistyped: then it is refused even where unknown names are ignored. */

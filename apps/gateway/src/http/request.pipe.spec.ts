@@ -17,6 +17,11 @@ describe('a request body', () => {
     });
   });
 
+  it('has a short error if several fields are unknown, because it lists the known ones once', async () => {
+    const messages = ['unknown field "id"; known are name, include, exclude', 'unknown field "user_id"', 'unknown field "created_at"'];
+    await expect(read({ id: 1, user_id: 2, created_at: 3 })).rejects.toThrow(messages.join('; '));
+  });
+
   it('lists its invalid fields beside the unknown ones', async () => {
     await expect(read({ name: 5, colour: 1 })).rejects.toMatchObject({ details: { errors: [{ field: 'name' }, { field: 'colour' }] } });
   });

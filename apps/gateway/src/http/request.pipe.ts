@@ -1,6 +1,6 @@
 import { type ArgumentMetadata, createParamDecorator, type ExecutionContext, type PipeTransform } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { type FieldProblem, Invalid, isTypo, unknownField } from '#contracts';
+import { type FieldProblem, Invalid, isTypo, unknownFields } from '#contracts';
 import { fieldsOf, PayloadPipe } from '#messaging';
 
 type Contract = abstract new (...args: never[]) => unknown;
@@ -14,7 +14,7 @@ const MOST_PROBLEMS = 10;
 export class RequestPipe extends PayloadPipe {
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     if (metadata.type === 'query') return super.transform(value, metadata).catch((error: unknown) => namesRepeated(error, value as Fields));
-    const unknown = metadata.type === 'body' && metadata.metatype ? unknownFields(metadata.metatype as Contract, value) : [];
+    const unknown = metadata.type === 'body' && metadata.metatype ? unknownIn(metadata.metatype as Contract, value) : [];
     if (unknown.length === 0) return super.transform(value, metadata);
     try {
       await super.transform(value, metadata);
@@ -37,7 +37,7 @@ type Fields = Record<string, unknown>;
 const givenTwice = (field: string): FieldProblem => ({ field, message: `${field} must be given only once` });
 
 /** A problem for each field of a body that its class does not name. */
-function unknownFields(contract: Contract, body: unknown): FieldProblem[] {
+function unknownIn(contract: Contract, body: unknown): FieldProblem[] {
   if (typeof body !== 'object' || body === null || Buffer.isBuffer(body)) return [];
   return unknownNames('field', body, fieldsOf(contract));
 }
@@ -57,10 +57,11 @@ function unknownNames(
   isRefused: typeof isTypo = () => true,
 ): FieldProblem[] {
   const known = [...names, ...SELECTION];
-  return Object.keys(fields)
+  const unknown = Object.keys(fields)
     .filter((name) => !known.includes(name) && isRefused(name, known))
-    .slice(0, MOST_PROBLEMS)
-    .map((name) => ({ field: name.slice(0, 100), message: unknownField(name, known, kind) }));
+    .slice(0, MOST_PROBLEMS);
+  const messages = unknownFields(unknown, known, kind);
+  return unknown.map((name, at) => ({ field: name.slice(0, 100), message: messages[at]! }));
 }
 
 /** Validates fields that depend on each other. The service validates them, too, but a malformed id in the path would be reported first. */
@@ -84,7 +85,7 @@ export const Parameters = createParamDecorator(
     const names = fieldsOf(contract);
     const unknown = method === 'DELETE' ? unknownNames('parameter', query as object, names) : mistypedParameters(query as object, names);
     const repeated = names.filter((name) => Array.isArray((query as Fields)[name]));
-    const problems = [...unknownFields(contract, body), ...unknown, ...repeated.map(givenTwice)];
+    const problems = [...unknownIn(contract, body), ...unknown, ...repeated.map(givenTwice)];
     if (problems.length > 0) throw new Invalid(problems);
     return { ...(body as object | undefined), ...(query as object) };
   },
