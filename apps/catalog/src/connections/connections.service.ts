@@ -24,7 +24,7 @@ import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { announceChanges } from '../announcements/announce-changes.js';
-import { keptCredentials, maskedCredentials } from '../sources/secret-props.js';
+import { keptCredentials, maskedCredentials, onlyMasked } from '../sources/secret-props.js';
 import { AccountTurns } from '../sources/account-turns.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
 import { ConnectionsRepository } from '../sources/connections.repository.js';
@@ -117,7 +117,7 @@ export class ConnectionsService {
   private merged(before: Credentials, sent: Credentials): Credentials {
     const [values, missing] = keptCredentials(sent, before);
     const bad = (message: string) => new Invalid([{ field: 'credentials', message: `credentials ${message}` }]);
-    if (missing.length > 0) throw bad(`has no stored values: send ${missing.join(', ')}`);
+    if (missing.length > 0) throw bad(onlyMasked(missing));
     const merged = Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== null));
     const names = Object.keys(merged).length;
     if (names === 0) throw bad('must have at least one value that is not null');

@@ -47,8 +47,15 @@ describe('a change', () => {
   });
 
   it.each<[string, PropDefinition, object | undefined, ReturnType<typeof before> | undefined, RegExp]>([
-    ['a mask in a new source', SECRET, { token: MASK }, undefined, /has no stored value/],
-    ['a mask of a prop that was not secret', SECRET, { token: MASK }, before(OPEN, 'abc'), /has no stored value/],
+    ['a mask in a new source', SECRET, { token: MASK }, undefined, /token is a mask, and has no stored value: send the value itself$/],
+    ['a mask of a prop that was not secret', SECRET, { token: MASK }, before(OPEN, 'abc'), /is a mask, and has no stored value/],
+    [
+      'masks in the credentials of a new source, as in a response',
+      APP,
+      { token: auth({ a: MASK, b: MASK, c: 'x' }) },
+      undefined,
+      /token has only a mask as \$auth\.a, \$auth\.b, and no stored value: send the value itself$/,
+    ],
     [
       'a mask in a list',
       { ...SECRET, type: 'string[]' },
@@ -56,7 +63,7 @@ describe('a change', () => {
       before({ ...SECRET, type: 'string[]' }, ['x', 'y']),
       /among its items/,
     ],
-    ['a mask of unknown credentials', APP, { token: auth({ b: MASK }) }, before(APP, auth({ a: 'x' })), /send b of \$auth/],
+    ['a mask of unknown credentials', APP, { token: auth({ b: MASK }) }, before(APP, auth({ a: 'x' })), /only a mask as \$auth\.b,/],
     ['a secret that would be shown', OPEN, undefined, before(SECRET, 'abc'), /is no longer secret: send its value again/],
     ['a masked secret that would be shown', OPEN, { token: MASK }, before(SECRET, 'abc'), /is no longer secret: send its value again/],
     [

@@ -48,12 +48,12 @@ export function keptSecrets(
     if (was !== 'open' && was !== now && isKept) bad('is no longer secret: send its value again');
     else if (now === 'secret' && sent === MASK) {
       if (was === 'secret') values[name] = old;
-      else bad('has no stored value: send the value itself');
+      else bad('is a mask, and has no stored value: send the value itself');
     } else if (now === 'secret' && Array.isArray(sent) && sent.includes(MASK)) {
       bad('has a mask among its items: send the items themselves');
     } else if (now === 'credentials' && isObject(sent) && isObject(sent[AUTH])) {
       const [credentials, missing] = keptCredentials(sent[AUTH], isObject(old) ? old[AUTH] : undefined);
-      if (missing.length > 0) bad(`has no stored values: send ${missing.join(', ')} of ${AUTH}`);
+      if (missing.length > 0) bad(onlyMasked(missing.map((key) => `${AUTH}.${key}`)));
       else values[name] = { ...sent, [AUTH]: credentials };
     }
   }
@@ -66,6 +66,9 @@ export function keptCredentials(sent: Values, old: unknown): [Values, string[]] 
   const missing = Object.keys(sent).filter((key) => sent[key] === MASK && !Object.hasOwn(before, key));
   return [mapValues(sent, (value, key) => (value === MASK ? before[key] : value)), missing];
 }
+
+/** The problem of credentials whose values with these names are masks, as in a response, but are not stored. */
+export const onlyMasked = (names: string[]): string => `has only a mask as ${names.join(', ')}, and no stored value: send the value itself`;
 
 const hasSecret = (prop: PropDefinition, value: unknown): boolean =>
   value !== undefined && value !== null && (prop.type !== 'app' || (isObject(value) && Object.hasOwn(value, AUTH)));
