@@ -20,9 +20,11 @@ afterEach(async () => {
 describe('post', () => {
   it('returns the status of the response, also of a redirect', async () => {
     const received: unknown[] = [];
-    const url = await serve(async (request, response) => {
-      received.push([request.method, request.url, request.headers['webhook-id'], await readAll(request)]);
-      response.writeHead(302, { location: '/elsewhere' }).end();
+    const url = await serve((request, response) => {
+      void readAll(request).then((body) => {
+        received.push([request.method, request.url, request.headers['webhook-id'], body]);
+        response.writeHead(302, { location: '/elsewhere' }).end();
+      });
     });
     expect(await post(url, '"ü"', { 'webhook-id': 'msg_1' })).toBe(302);
     expect(received).toEqual([['POST', '/hooks', 'msg_1', '"ü"']]);
