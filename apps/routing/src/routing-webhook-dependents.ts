@@ -21,7 +21,7 @@ export class RoutingWebhookDependents extends WebhookDependents {
     return this.backlogs.restart(transaction, ids);
   }
 
-  webhookDisabled(transaction: Transaction, id: WebhookId): Promise<void> {
+  webhookSwitchedOff(transaction: Transaction, id: WebhookId): Promise<void> {
     return cancelReplaysTo(transaction, id);
   }
 

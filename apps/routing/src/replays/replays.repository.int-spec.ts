@@ -239,6 +239,28 @@ it('a replay is cancelled when its emitter or its listener is deleted', async ()
   expect(statuses).toEqual(['cancelled', 'cancelled', 'cancelled', 'cancelled', 'running']);
 });
 
+it('a replay is cancelled when its listener is switched off, also while its events are counted', async () => {
+  const owner = newId('user');
+  const created_at_ms = Date.now();
+  const [source, workflow] = [await routing.source(owner, { created_at_ms }), await routing.workflow(owner, { created_at_ms })];
+  const webhook = await routing.webhook(owner);
+  const others = [await add(owner, { emitter_id: source }), await add(owner)];
+  const toEach = async () => [
+    await add(owner, { listener_id: source }),
+    await add(owner, { listener_id: workflow }),
+    await add(owner, { listener_id: webhook }),
+  ];
+  const statuses = (ids: typeof others) => Promise.all(ids.map(async (id) => (await replays.progress(owner, id))?.status));
+  const ids = await toEach();
+  expect(await statuses(ids)).toEqual(['running', 'running', 'running']);
+  await routing.webhooksService.update({ owner_id: owner, id: webhook, name: 'renamed', active: true });
+  expect(await statuses(ids)).toEqual(['running', 'running', 'running']);
+  for (const id of [source, workflow])
+    await routing.directory.learn(routing.state(owner, id, { created_at_ms, active: false, version: 2 }));
+  await routing.webhooksService.update({ owner_id: owner, id: webhook, active: false });
+  expect(await statuses([...ids, ...(await toEach()), ...others])).toEqual([...Array(6).fill('cancelled'), 'running', 'running']);
+});
+
 it('a replay is cancelled when its webhook is disabled, and counts what is given up', async () => {
   const owner = newId('user');
   const [webhook, other] = [await routing.webhook(owner), await routing.webhook(owner)];

@@ -81,6 +81,9 @@ export const LIVE_DUE = `
   LIMIT 1`;
 /** SQL with a literal: with a parameter, PostgreSQL could not use the index of running replays, and would read those that have ended, too. */
 const NOT_CANCELLED = "status = 'running' AND cancelled_at IS NULL";
+/** SQL: whether the listener with the id of the parameter `listener` is switched off. */
+const IS_SWITCHED_OFF =
+  'EXISTS (SELECT FROM webhook WHERE id = :listener AND NOT active UNION ALL SELECT FROM emitter WHERE id = :listener AND NOT active)';
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
@@ -94,8 +97,8 @@ export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | 
   );
 }
 
-/** Cancels the running replays to a webhook that was disabled: its deliveries are given up, which is counted. */
-export async function cancelReplaysTo(transaction: Transaction, id: WebhookId): Promise<void> {
+/** Cancels the running replays to a listener that is switched off: what its last batch has become is counted. */
+export async function cancelReplaysTo(transaction: Transaction, id: ListenerId): Promise<void> {
   await cancelRunning(transaction.rows(ReplayRow), { listener_id: id });
 }
 
@@ -118,8 +121,8 @@ export class ReplaysRepository {
   ) {}
 
   /**
-   * One without events has nothing to wait for, and is done. That of an account that is suspended is cancelled: its events may have been counted since before
-   * the suspension.
+   * One without events has nothing to wait for, and is done. That of an account that is suspended is cancelled, and one to a listener that is switched off: its
+   * events may have been counted since before.
    */
   async add(
     row: Pick<ReplayRow, 'id' | 'owner_id' | 'emitter_id' | 'stream' | 'listener_id' | 'from_id' | 'to_id' | 'events'>,
@@ -127,8 +130,12 @@ export class ReplaysRepository {
     await this.replays
       .createQueryBuilder()
       .insert()
-      .values({ ...row, status: row.events === 0 ? 'done' : 'running', cancelled_at: () => `CASE WHEN ${IS_SUSPENDED} THEN now() END` })
-      .setParameter('owner', row.owner_id)
+      .values({
+        ...row,
+        status: row.events === 0 ? 'done' : 'running',
+        cancelled_at: () => `CASE WHEN ${IS_SUSPENDED} OR ${IS_SWITCHED_OFF} THEN now() END`,
+      })
+      .setParameters({ owner: row.owner_id, listener: row.listener_id })
       .orIgnore()
       .execute();
   }

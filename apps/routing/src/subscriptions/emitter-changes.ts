@@ -3,15 +3,15 @@ import { type EmitterState, EVENTS_GONE_AFTER_DAYS, type UserId } from '#contrac
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
 import { deleteStatsOf } from '#stats';
-import { cancelReplaysOf } from '../replays/replays.repository.js';
+import { cancelReplaysOf, cancelReplaysTo } from '../replays/replays.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 const DAY_MS = 86_400_000;
 
 /**
- * Runs in the transaction that stores a change of an emitter: ends the subscriptions to a deleted emitter, cancels its replays, and subscribes the
- * listeners of older auto-subscriptions to a new one, also if it is deleted already.
+ * Runs in the transaction that stores a change of an emitter: ends the subscriptions to a deleted emitter, cancels its replays, and those to one that is switched
+ * off, and subscribes the listeners of older auto-subscriptions to a new one, also if it is deleted already.
  */
 @Injectable()
 export class EmitterChanges extends EmitterChangeHandler {
@@ -38,7 +38,7 @@ export class EmitterChanges extends EmitterChangeHandler {
         if (await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id))
           await this.subscriptions.deleteTo(transaction, owner_id, emitter_id);
         await cancelReplaysOf(transaction, emitter_id);
-      }
+      } else if (!state.active) await cancelReplaysTo(transaction, emitter_id);
       if (revived || (first && (!deleted || mayHaveEvents(state)))) created.push(state);
     }
     const byOwner = [...Map.groupBy(created, ({ owner_id }) => owner_id)];

@@ -14,8 +14,8 @@ export const REPORT_EVERY_MS = 3_600_000;
 export abstract class WebhookDependents {
   /** Runs in the transaction that creates or changes webhooks: waiting deliveries may succeed now. */
   abstract webhooksChanged(transaction: Transaction, ids: WebhookId[]): Promise<void>;
-  /** Runs in the transaction that disables a webhook because its receiver fails: waiting deliveries are given up. */
-  abstract webhookDisabled(transaction: Transaction, id: WebhookId): Promise<void>;
+  /** Runs in the transaction that switches a webhook off, also because its receiver fails: then waiting deliveries are given up. */
+  abstract webhookSwitchedOff(transaction: Transaction, id: WebhookId): Promise<void>;
   /** Runs in the transaction that deletes a webhook: deletes everything that belongs to it, or arranges for it. */
   abstract webhookDeleted(transaction: Transaction, ownerId: UserId, id: WebhookId): Promise<void>;
 }
@@ -153,6 +153,7 @@ export class WebhooksRepository {
       if (change.active) await webhooks.update(found, { failing_since: null, giving_up: false });
       if (change.url !== undefined || change.active || change.rate_limit !== undefined)
         await this.dependents.webhooksChanged(transaction, [id]);
+      if (change.active === false) await this.dependents.webhookSwitchedOff(transaction, id);
       return row;
     });
   }
@@ -327,7 +328,7 @@ export class WebhooksRepository {
        WHERE id = $1 AND url = $2 AND active AND ($3::float8 IS NULL OR failing_since < now() - $3 * ${MS})`,
       [id, url, ifFailingForMs ?? null],
     );
-    if (rowCount !== 0) await this.dependents.webhookDisabled(transaction, id);
+    if (rowCount !== 0) await this.dependents.webhookSwitchedOff(transaction, id);
     return rowCount !== 0;
   }
 
