@@ -66,10 +66,12 @@ export class ListDeletions extends EmitterReference {
   /** `<ms>-<seq>` */
   @IsOptional() @IsString() from_id?: string;
   @IsOptional() @IsString() to_id?: string;
+  /** The place of a deletion: only later ones. */
+  @IsOptional() @IsString() after_id?: string;
 }
 /**
- * The deletions that the log may still contain, with each that was acknowledged before the request; of those of the same range, the last one. `unprocessable`:
- * there are too many.
+ * The deletions that the log may still contain, with each that was acknowledged before the request; of those of the same range, the last one. At the end the
+ * emitter's last deletion, whatever it deletes: its place is the `after_id` of a request for later ones. `unprocessable`: there are too many.
  */
 export const listDeletions = query<EventDeletion[]>()('event-store.event.deletions', ListDeletions);
 

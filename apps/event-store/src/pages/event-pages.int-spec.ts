@@ -103,6 +103,10 @@ describe('a page of events', () => {
     expect(await between(at(10, 1), at(10, 2))).toEqual(['90-0', '90-1', '90-2']);
     expect(await between(at(10, 3), at(10, 9))).toEqual(['90-0', '90-1']);
     expect(await between(at(10, 5), at(11, 0))).toEqual(['90-1']);
+    const after = await pages.deletions('dc_8', at(10, 1), at(10, 9), 100, at(90, 0));
+    expect(after.map(({ at_id }) => at_id).sort()).toEqual(['90-1', '90-2']);
+    expect(await pages.lastDeletion('dc_8')).toEqual({ stream: null, start_id: null, end_id: '10-1', at_id: '90-2' });
+    expect(await pages.lastDeletion('dc_7')).toBeUndefined();
   });
 
   it('has one deletion of each stream that includes a place, because one is enough to delete its event', async () => {

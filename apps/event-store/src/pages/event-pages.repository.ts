@@ -11,6 +11,7 @@ import {
   type WaitingEmitKey,
 } from '#contracts';
 import {
+  BEFORE_ALL,
   comparePlaces,
   type EventPlace,
   EVERY_STREAM,
@@ -104,11 +105,12 @@ const STATEMENTS = {
 /** SQL: an event id as a place. */
 const placeOf = (id: string): string => `(split_part(${id}, '-', 1)::bigint, split_part(${id}, '-', 2)::bigint)`;
 
-/** One that ends behind its own place has no end: a client that deletes what it has read, every few seconds, deletes the same range each time. */
-const deletionsStatement = (range: string): string => `
-  SELECT DISTINCT ON (${range}) stream, start_id, range_end AS end_id, ms || '-' || seq AS at_id
+/** SQL. One that ends behind its own place has no end: a client that deletes what it has read, every few seconds, deletes the same range each time. */
+const DELETION = `stream, start_id, range_end AS end_id, ms || '-' || seq AS at_id
   FROM deleted_range CROSS JOIN LATERAL (SELECT CASE WHEN ${placeOf('end_id')} < (ms, seq) THEN end_id END AS range_end) AS of_range
-  WHERE emitter_id = $1 AND (ms, seq) > ($2, $3)
+  WHERE emitter_id = $1`;
+const deletionsStatement = (range: string): string => `
+  SELECT DISTINCT ON (${range}) ${DELETION} AND (ms, seq) > ($2, $3) AND (ms, seq) > ($7, $8)
     AND (start_id IS NULL OR ${placeOf('start_id')} <= ($4, $5)) AND (range_end IS NULL OR ${placeOf('range_end')} >= ($2, $3))
   ORDER BY ${range}, ms DESC, seq DESC LIMIT $6`;
 
@@ -191,13 +193,25 @@ export class EventPagesRepository {
   /**
    * The deletions that include a place between these two, both inclusive, at most `limit`. One that precedes the first in the log does not. Of deletions of the
    * same range, only the last is returned, which deletes what the others do; of one place, one of each stream.
+   *
+   * @param after only deletions behind this place
    */
-  async deletions(emitterId: EmitterId, from: EventPlace, to: EventPlace, limit: number): Promise<EventDeletion[]> {
+  async deletions(emitterId: EmitterId, from: EventPlace, to: EventPlace, limit: number, after = BEFORE_ALL): Promise<EventDeletion[]> {
     const { rows } = await this.database.query<EventDeletion>({
       ...DELETIONS[comparePlaces(from, to) === 0 ? 'ofOne' : 'ofPart'],
-      values: [emitterId, from.ms, from.seq, to.ms, to.seq, limit],
+      values: [emitterId, from.ms, from.seq, to.ms, to.seq, limit, after.ms, after.seq],
     });
     return rows;
+  }
+
+  /** The last deletion of the emitter's events, whatever it deletes. */
+  async lastDeletion(emitterId: EmitterId): Promise<EventDeletion | undefined> {
+    const { rows } = await this.database.query<EventDeletion>({
+      name: 'event-last-deletion',
+      text: `SELECT ${DELETION} ORDER BY ms DESC, seq DESC LIMIT 1`,
+      values: [emitterId],
+    });
+    return rows[0];
   }
 
   /**

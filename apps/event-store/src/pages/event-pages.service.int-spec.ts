@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type EmitterId, type EmitterState, type ListEvents, NotFound, type UserId } from '#contracts';
+import { type EmitterId, type EmitterState, type ListDeletions, type ListEvents, NotFound, type UserId } from '#contracts';
 import type { EventSummary } from '#events';
 import { EmitterDirectory } from '#emitters';
 import type { Messages } from '#messaging';
@@ -77,9 +77,17 @@ describe('listing events', () => {
       `INSERT INTO deleted_range (emitter_id, ms, seq, start_id, end_id)
        SELECT 'dc_1', 2e12, n, 1.7e12::bigint + n || '-1', 1.7e12::bigint + n || '-1' FROM generate_series(0, 50000) AS n`,
     );
-    const deletions = (from: number) => service.deletions({ owner_id: 'u_1', emitter_id: 'dc_1', from_id: `${1.7e12 + from}-0` }, Infinity);
+    const deletions = (from: number, more: Partial<ListDeletions> = {}) =>
+      service.deletions({ owner_id: 'u_1', emitter_id: 'dc_1', from_id: `${1.7e12 + from}-0`, ...more }, Infinity);
     await expect(deletions(0)).rejects.toMatchObject({ code: 'unprocessable' });
-    expect(await deletions(1)).toHaveLength(50_000);
+    const listed = await deletions(1);
+    // with the last one, whatever it deletes
+    expect(listed).toHaveLength(50_001);
+    const last = { stream: null, start_id: '1700000050000-1', end_id: '1700000050000-1', at_id: '2000000000000-50000' };
+    expect(listed.at(-1)).toEqual(last);
+    expect(await deletions(0, { to_id: '1699999999999-0' })).toEqual([last]);
+    expect(await deletions(0, { after_id: '2000000000000-49998' })).toHaveLength(3);
+    expect(await deletions(0, { after_id: last.at_id })).toEqual([last]);
   });
 
   it.each<[string, EmitterId, UserId]>([

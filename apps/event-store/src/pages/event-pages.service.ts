@@ -62,10 +62,17 @@ export class EventPagesService {
   }
 
   /** deadline: as above. */
-  async deletions({ owner_id, emitter_id, from_id = '', to_id = '' }: ListDeletions, deadline: number): Promise<EventDeletion[]> {
+  async deletions(
+    { owner_id, emitter_id, from_id = '', to_id = '', after_id = '' }: ListDeletions,
+    deadline: number,
+  ): Promise<EventDeletion[]> {
     await this.requireOwned(owner_id, emitter_id);
     await this.progress.reachEnd(deadline, [emitter_id]);
-    return this.deletionsBetween(emitter_id, parseEventId(from_id) ?? BEFORE_ALL, parseEventId(to_id) ?? AFTER_ALL);
+    // first: the others include each one up to it
+    const last = await this.pages.lastDeletion(emitter_id);
+    const [from, to] = [parseEventId(from_id) ?? BEFORE_ALL, parseEventId(to_id) ?? AFTER_ALL];
+    const deletions = await this.deletionsBetween(emitter_id, from, to, parseEventId(after_id) ?? BEFORE_ALL);
+    return last ? [...deletions, last] : deletions;
   }
 
   async streams({ owner_id, emitter_id }: EmitterReference): Promise<EmitterStream[]> {
@@ -73,8 +80,8 @@ export class EventPagesService {
     return this.pages.streams(emitter_id);
   }
 
-  private async deletionsBetween(emitterId: EmitterId, from: EventPlace, to: EventPlace): Promise<EventDeletion[]> {
-    const deletions = await this.pages.deletions(emitterId, from, to, MOST_DELETIONS + 1);
+  private async deletionsBetween(emitterId: EmitterId, from: EventPlace, to: EventPlace, after?: EventPlace): Promise<EventDeletion[]> {
+    const deletions = await this.pages.deletions(emitterId, from, to, MOST_DELETIONS + 1, after);
     if (deletions.length > MOST_DELETIONS)
       throw new SluiceError('unprocessable', `more than ${MOST_DELETIONS} different deletions concern these events`);
     return deletions;
