@@ -131,6 +131,46 @@ export const replays = (world: () => World) =>
       });
     });
 
+    it('run a source once for an event whose emit id a producer has repeated, as live', async () => {
+      const [repeating, listening] = [await api.source(QUIET), await api.source(QUIET)];
+      for (let n = 0; n < 3; n++) await api.post(`/sources/${repeating.id}/events?id=order-7`, { n });
+      await eventually(async () => expect((await api.get(`/sources/${repeating.id}/event_summaries`)).body.data).toHaveLength(1));
+      const { data } = (await create({ emitter_id: repeating.id, listener_id: listening.id })).body;
+      expect(await done(data.id)).toMatchObject({ events: 3, delivered: 3, failed: 0 });
+      expect((await api.get(`/sources/${listening.id}/runs`)).body.data).toHaveLength(1);
+    });
+
+    it('let live runs of a source pass: each waits for a few replayed ones, and no more of them run once the replay is cancelled', async () => {
+      const listening = await api.source(
+        "export default { name: 'S', async run(event) { await new Promise((resolve) => setTimeout(resolve, 300)); this.$emit(event) } }",
+      );
+      await api.subscribe(emitter.id, listening.id, 'live');
+      const ran = async (): Promise<any[]> =>
+        (await api.get(`/sources/${listening.id}/event_summaries?limit=100`)).body.data.map(({ event }: any) => event);
+      const { data } = (await create({ listener_id: listening.id })).body;
+      await eventually(async () => expect((await ran()).length).toBeGreaterThan(0));
+      const before = (await ran()).length;
+      await api.post(`/sources/${emitter.id}/events?event_name=live`, { live: 'run' });
+      await eventually(async () => expect(await ran()).toContainEqual({ live: 'run' }));
+      expect((await ran()).reverse().findIndex(({ live }) => live === 'run') - before).toBeLessThan(10);
+      const { body } = await api.delete(`/replays/${data.id}`);
+      expect(body.data).toMatchObject({ status: 'cancelled', failed: 0 });
+      expect(body.data.delivered).toBeLessThan(EVENTS / 2);
+      // behind what would still come
+      await api.post(`/sources/${emitter.id}/events?event_name=live`, { live: 'last' });
+      await eventually(async () => expect(await ran()).toContainEqual({ live: 'last' }));
+      expect((await ran()).length - body.data.delivered).toBeLessThan(10);
+    });
+
+    it('are cancelled when their listener is switched off', async () => {
+      const off = await api.webhook('http://localhost:1/');
+      const listening = await api.source("export default { name: 'T', run: () => new Promise((resolve) => setTimeout(resolve, 1000)) }");
+      const ids = await Promise.all([off, listening.id].map(async (listener_id) => (await create({ listener_id })).body.data.id as string));
+      await api.put(`/webhooks/${off}`, { active: false });
+      await api.patch(`/sources/${listening.id}`, { active: false });
+      for (const id of ids) await eventually(async () => expect((await api.get(`/replays/${id}`)).body.data.status).toBe('cancelled'));
+    });
+
     it('are cancelled by DELETE', async () => {
       const dead = await api.webhook('http://localhost:1/');
       const { data } = (await create({ listener_id: dead })).body;

@@ -11,7 +11,7 @@ export interface ReplayProgress {
   /** How many events it delivers. */
   events: number;
   delivered: number;
-  /** The number of deliveries whose first attempt failed, which are retried on the schedule of the webhook, and of events that were deleted meanwhile. */
+  /** The number of deliveries and runs whose first attempt failed, and of events that were deleted meanwhile. Deliveries are retried on the schedule of the webhook. */
   failed: number;
 }
 

@@ -133,3 +133,22 @@ export interface EventRun {
 }
 /** The runs of an event that have ended or wait: those that it caused itself, and then those of replays. */
 export const findRuns = query<EventRun[]>()('runtime.run.find', FindRuns);
+
+export class FindRunOutcomes {
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') source_id!: SourceId;
+  /** First attempts. */
+  @IsArray() @IsString({ each: true }) run_ids!: string[];
+}
+
+/** Ids of runs. One that is in none of the lists is in progress, has not been read from the topic, or was dropped. */
+export interface RunOutcomes {
+  /** Also those that have left the list of runs. */
+  succeeded: string[];
+  failed: string[];
+  /** They wait for their turn. */
+  queued: string[];
+  /** Whether other runs of the source wait for theirs. */
+  others_wait: boolean;
+}
+export const findRunOutcomes = query<RunOutcomes>()('runtime.run.outcomes', FindRunOutcomes);

@@ -47,19 +47,17 @@ export interface Sender {
 
 /**
  * Sends records that nobody waits for, in the work of a lane or a batch. A record that Kafka refuses would be refused again at each repetition, and the
- * lane would never continue: it becomes a dead letter. If Kafka refuses this one, too, it is only logged.
+ * lane would never continue: it becomes a dead letter. If Kafka refuses this one, too, it is only logged. Returns those that it refuses.
  */
-export async function sendOrSetAside(records: OutgoingRecord[], sender: Sender): Promise<void> {
+export async function sendOrSetAside(records: OutgoingRecord[], sender: Sender): Promise<OutgoingRecord[]> {
   const { publisher, service, log } = sender;
   const refused = (await Promise.all(shares(records).map((share) => refusedOf(share, (part) => publisher.send(part))))).flat();
-  if (refused.length === 0) return;
   for (const { item: record, reason } of refused)
     log.error({ topic: record.topic, key: record.key.slice(0, 100), bytes: record.value?.length, reason }, 'record.refused');
   const others = refused.filter(({ item }) => item.topic !== deadLetterTopic(service));
-  await sendOrSetAside(
-    others.map(({ item, reason }) => copyOf(item, { service, reason })),
-    sender,
-  );
+  const copies = others.map(({ item, reason }) => copyOf(item, { service, reason }));
+  if (copies.length > 0) await sendOrSetAside(copies, sender);
+  return refused.map(({ item }) => item);
 }
 
 /** An item that Kafka refuses. */

@@ -56,12 +56,15 @@ export class Replay implements ReplayProgress {
   @ApiProperty({ type: String, example: 'rpl_0Vg2mXq1Zk3TnB7cYw' }) id!: ReplayId;
   @ApiProperty({ enum: ['running', 'done', 'cancelled'] }) status!: ReplayProgress['status'];
   @ApiProperty({ type: 'integer', description: 'How many events it delivers.' }) events!: number;
-  @ApiProperty({ type: 'integer', description: 'So far; to a source or workflow: handed over, whatever becomes of its runs.' })
+  @ApiProperty({
+    type: 'integer',
+    description: 'So far. To a source: its run succeeded. To a workflow: handed over, whatever becomes of it.',
+  })
   delivered!: number;
   @ApiProperty({
     type: 'integer',
     description:
-      'Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted, by a request or because it was too old.',
+      'Not delivered so far: an attempt failed, and they are retried on the usual schedule, the run of the source failed, or their event was deleted, by a request or because it was too old.',
   })
   failed!: number;
 }

@@ -37,6 +37,7 @@ import { ListEndedEmitters1798819200001 } from './migrations/0021-list-ended-emi
 import { IndexRunningReplays1798819200011 } from './migrations/0022-index-running-replays.js';
 import { NoteTimesOfDelivered1798905600001 } from './migrations/0023-note-times-of-delivered.js';
 import { IndexPostponedEventsOfUnknownEmitters1799078400000 } from './migrations/0024-index-postponed-events-of-unknown-emitters.js';
+import { TimeRunsOfReplays1799078400041 } from './migrations/0025-time-runs-of-replays.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -83,5 +84,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     IndexRunningReplays1798819200011,
     NoteTimesOfDelivered1798905600001,
     IndexPostponedEventsOfUnknownEmitters1799078400000,
+    TimeRunsOfReplays1799078400041,
   ],
 });

@@ -120,7 +120,7 @@ export function listenersOf(
   const replayed: EventListeners['runs']['replayed'] = [];
   for (const replay of replays.filter((each) => covers(each, event)).reverse()) {
     const { id, listener_id } = replay;
-    if (isId('source', listener_id)) replayed.push({ run_id: replayRunId(id, place), source_id: listener_id });
+    if (isId('source', listener_id)) replayed.push({ run_id: replayRunId(id, event, listener_id), source_id: listener_id });
     else if (isBehind(replay, event)) add(listener_id, 'succeeded');
   }
   for (const subscriber of subscribers) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type EventListener, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
-import { type EmittedEvent, eventIdOf, eventPlace } from '#events';
+import { type EmittedEvent, eventIdOf, eventPlace, runIdOf } from '#events';
 import { EventListenersController, listenersOf, type Traces } from './event-listeners.controller.js';
 import type { EmitterReplay, EventListenersRepository, Subscriber } from './event-listeners.repository.js';
 
@@ -109,7 +109,7 @@ describe('a replay', () => {
 
   it('a replay to a source that does not listen is looked for in its runs, the oldest replay first', () => {
     const { runs, listeners } = at(DAY, { replays: [replay({ id: 'rpl_2' }), replay()] });
-    expect(runs.replayed).toEqual(['rpl_1', 'rpl_2'].map((id) => ({ run_id: `${id}-${EVENT_ID}`, source_id: 'dc_L' })));
+    expect(runs.replayed).toEqual(['rpl_1', 'rpl_2'].map((id) => ({ run_id: `${id}-${runIdOf(event, 'dc_L')}`, source_id: 'dc_L' })));
     expect(listeners).toEqual([]);
   });
 

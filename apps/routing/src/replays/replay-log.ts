@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterId, EVENTS_TOPIC, listDeletions, type UserId } from '#contracts';
+import { type EmitterId, EVENTS_TOPIC, type EventDeletion, listDeletions, type UserId } from '#contracts';
 import {
   comparePlaces,
   coversStream,
@@ -46,6 +46,32 @@ const READ_BYTES = 8 * 1024 * 1024;
 const STEP_MS = 10_000;
 const FIRST: EventPlace = { ms: 0, seq: 0 };
 
+/** Replies with deletions after which all of them are read again. */
+const MOST_REPLIES = 100;
+
+/**
+ * The deletions that concern a part of the log. They are read once, and then only later ones: a client that deletes each event it has read makes very many.
+ */
+export class PartDeletions {
+  private known: ReturnType<typeof deletedBy>[] = [];
+  private last: string | undefined;
+
+  constructor(private readonly after: (id: string | undefined) => Promise<EventDeletion[]>) {}
+
+  /** Includes each that was acknowledged before the call. */
+  async refresh(): Promise<void> {
+    if (this.known.length === MOST_REPLIES) [this.known, this.last] = [[], undefined];
+    const deletions = (await this.after(this.last)).filter(({ at_id }) => at_id !== this.last);
+    if (deletions.length === 0) return;
+    this.last = deletions.at(-1)?.at_id;
+    this.known.push(deletedBy(deletions));
+  }
+
+  include({ stream, place }: EmittedEvent): boolean {
+    return this.known.some((isDeleted) => isDeleted(stream, place));
+  }
+}
+
 /** Reads the events to replay from the log: whether or not they are stored or were matched, but none that was deleted. */
 @Injectable()
 export class ReplayLog {
@@ -60,36 +86,30 @@ export class ReplayLog {
    * Throws Unavailable if that takes too long.
    */
   async count(part: ReplayedPart, { withinMs }: { withinMs?: number } = {}): Promise<{ events: number; to_id: string }> {
-    const { count, newest } = await this.read(part, { limit: Infinity, keep: false, withinMs });
+    const { count, newest } = await this.read(part, this.deletionsOf(part), { limit: Infinity, keep: false, withinMs });
     return { events: count, to_id: newest ? eventIdOf(newest) : part.to_id };
   }
 
-  /** The same events without those that were deleted since they were read. */
-  async withoutDeleted(part: ReplayedPart, events: EmittedEvent[]): Promise<EmittedEvent[]> {
-    const places = events.map(({ place }) => place).sort(comparePlaces);
-    const [first, last] = [places[0], places.at(-1)];
-    if (!first || !last) return [];
-    const isDeleted = await this.deletions(part, eventIdOf(first), eventIdOf(last));
-    return events.filter(({ stream, place }) => !isDeleted(stream, place));
-  }
-
-  private async deletions({ owner_id, emitter_id }: ReplayedPart, from_id: string, to_id: string): Promise<ReturnType<typeof deletedBy>> {
-    return deletedBy(await this.messages.request(listDeletions, { owner_id, emitter_id, from_id, to_id }, { key: emitter_id }));
+  deletionsOf({ owner_id, emitter_id, from_id, to_id }: ReplayedPart): PartDeletions {
+    return new PartDeletions((after_id) =>
+      this.messages.request(listDeletions, { owner_id, emitter_id, from_id, to_id, after_id }, { key: emitter_id }),
+    );
   }
 
   /** The next events, in the order of the log, at most `limit`, and no more after 8 MiB or 10 seconds. */
-  next(part: ReplayedPart, limit: number): Promise<ReplayedChunk> {
+  next(part: ReplayedPart, deletions: PartDeletions, limit: number): Promise<ReplayedChunk> {
     const until = performance.now() + STEP_MS;
-    return this.read(part, { limit, keep: true, until });
+    return this.read(part, deletions, { limit, keep: true, until });
   }
 
   private async read(
     part: ReplayedPart,
+    deletions: PartDeletions,
     { limit, keep, until = Infinity, withinMs }: { limit: number; keep: boolean; until?: number; withinMs?: number },
   ): Promise<ReplayedChunk & { count: number; newest: EventPlace | undefined }> {
     const { emitter_id, stream } = part;
     const [from, to] = [parseEventId(part.from_id) ?? FIRST, parseEventId(part.to_id) ?? FIRST];
-    const isDeleted = await this.deletions(part, part.from_id, part.to_id);
+    await deletions.refresh();
     const [offsets, clocks] = [{ ...part.offsets }, { ...part.clocks }];
     const events: EmittedEvent[] = [];
     let [count, bytes] = [0, 0];
@@ -100,7 +120,7 @@ export class ReplayLog {
       coversStream(stream, event.stream) &&
       comparePlaces(from, event.place) <= 0 &&
       comparePlaces(event.place, to) <= 0 &&
-      !isDeleted(event.stream, event.place);
+      !deletions.include(event);
     const take = (partition: number, records: LogRecord[]): boolean => {
       for (const record of records) {
         if (isFull()) return false;

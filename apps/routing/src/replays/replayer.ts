@@ -1,8 +1,8 @@
 import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isId, isNotFound, type ReplayId, SluiceError } from '#contracts';
-import { type EmittedEvent, eventIdOf, type EventPlace, logPlaceOf } from '#events';
-import { Publisher, sendOrSetAside } from '#messaging';
+import { findRunOutcomes, isId, isNotFound, type ReplayId, type RunOutcomes, SluiceError, type SourceId, type UserId } from '#contracts';
+import { type EmittedEvent, eventIdOf, logPlaceOf, runIdOf } from '#events';
+import { Messages, type OutgoingRecord, Publisher, sendOrSetAside } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { FullAccounts } from '#waiting-data';
 import { deliveryOf } from '../deliveries/delivery.js';
@@ -10,22 +10,26 @@ import { DeliveredLog, DeliveredRepository } from '../deliveries/history/deliver
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { runRecord, workflowRecord } from '../routes/triggers.js';
 import { type ReplayRow, ReplaysRepository } from './replays.repository.js';
-import { ReplayLog } from './replay-log.js';
+import { type PartDeletions, ReplayLog } from './replay-log.js';
 
 /** Replays are looked for in this interval. */
 const LOOK_MS = 1000;
-/** The longest turn of a replay. */
+/** The turn of a replay while others wait. */
 const TURN_MS = 10_000;
 /** Between two steps of a replay. */
-const PAUSE_MS = 200;
+const PAUSE_MS = 100;
 /** Steps of a turn that only wait, one after another: long enough for a batch to be attempted by a receiver that responds. */
-const MAX_WAITS = 5;
+const MAX_WAITS = 10;
 /** After a turn that ended because its replay had to wait. */
 const REST_MS = 2000;
 /** Read from the log at once. */
-const CHUNK = 500;
-/** Delivered at once: a live delivery may have to wait for as many. */
-const BATCH = 20;
+const CHUNK = 2000;
+/** The size of a batch, in bytes; the last event may exceed it. */
+const BATCH_BYTES = 1024 * 1024;
+/** A batch that has ended within this time is followed by one that is twice as large, others by smaller ones: live events may have to wait for a batch. */
+const FAST_MS = 500;
+/** A run that has neither ended nor waits after this time has been dropped or lost. */
+const RUN_LOST_MS = 3_600_000;
 /** How long the deliveries of a cancelled replay are counted. */
 const COUNTED_FOR_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -38,6 +42,18 @@ interface Work {
   /** Behind all that is ahead. */
   behind: Pick<ReplayRow, 'offsets' | 'clocks'>;
   last: boolean;
+  deletions: PartDeletions;
+  /** How many the next batch has. */
+  size: number;
+  /** When the batch that waits was handed over in this turn, in ms of the process's clock. */
+  since: number | undefined;
+}
+
+/** Of the deliveries or runs of a batch: how many have not ended, and how it ended for the others. */
+interface Outcomes {
+  waiting: number;
+  delivered: number;
+  failed: number;
 }
 
 /** A step has `waited` for other work, `read` without anything to deliver, or `delivered`. */
@@ -46,12 +62,14 @@ type Step = 'waited' | 'read' | 'delivered';
 /**
  * Carries out replays in turns, one at a time, a few deliveries at a time. The accounts take turns, and then the replays of each:
  *
- *   claimed ─► wait until nothing live is due ─► park a batch ─► wait for its first attempts ─► …
- *                                                                     cancelled ─► end it ◄─┘
+ *   claimed ─► wait until nothing live is due ─► hand a batch over ─► wait for its first attempts, or its runs ─► …
+ *                                                                                     cancelled ─► end it ◄─┘
  *
- * A turn that begins by waiting ends at once, and another one after a second of waiting: replays whose receivers do not respond cost others nothing.
- * The webhook's backlog delivers what is parked, at its rate, with the same message id as before. The progress of the replay is stored with each batch:
- * another replica continues when this one stops.
+ * A turn that begins by waiting ends at once, another one after a second of waiting, and any after ten seconds if others wait: replays whose receivers do not
+ * respond cost others nothing.
+ * A webhook's backlog delivers the batch, at its rate, with the same message ids as before; the runtime runs a source for each of its events. Nothing reports
+ * when a workflow has handled an event, so its batches follow each other. The progress of the replay is stored with each batch: another replica continues
+ * when this one stops.
  */
 @Injectable()
 export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -65,6 +83,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     private readonly parked: ParkedDeliveriesRepository,
     private readonly delivered: DeliveredRepository,
     private readonly deliveredLog: DeliveredLog,
+    private readonly messages: Messages,
     private readonly publisher: Publisher,
     private readonly full: FullAccounts,
     @Inject(LOG) private readonly logger: Log,
@@ -101,14 +120,16 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   private async carryOut(row: ReplayRow): Promise<void> {
-    const work: Work = { row, ahead: [], behind: { offsets: row.offsets, clocks: row.clocks }, last: false };
+    const { offsets, clocks } = row;
+    const deletions = this.log.deletionsOf(row);
+    const work: Work = { row, ahead: [], behind: { offsets, clocks }, last: false, deletions, size: sizesOf(row).first, since: undefined };
     const until = performance.now() + TURN_MS;
     let waits = MAX_WAITS;
     for (let restMs: number | undefined; restMs === undefined;) {
       const did = await this.step(work);
       waits = did === 'waited' ? waits + 1 : 0;
       if (waits > MAX_WAITS) restMs = REST_MS;
-      else if (!isRunning(row) || this.stopping || performance.now() >= until) restMs = 0;
+      else if (!isRunning(row) || this.stopping || (performance.now() >= until && (await this.replays.anyWaits()))) restMs = 0;
       // false: it has ended, or another replica continues it
       if (!(await this.replays.save(row, { restMs }))) return;
       if (restMs === undefined && did !== 'read') await sleep(PAUSE_MS);
@@ -120,11 +141,12 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   private async step(work: Work): Promise<Step> {
     const { row } = work;
-    const { waiting, delivered, failed } = await this.replays.outcomes(row);
+    const { waiting, delivered, failed } = await this.outcomes(row);
     if (waiting > 0 && !isOverdue(row)) return 'waited';
     row.delivered += delivered;
     row.failed += failed;
     row.parked = [];
+    fitSize(work);
     if (row.cancelled_at) {
       row.status = 'cancelled';
       return 'read';
@@ -143,9 +165,9 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       return 'read';
     }
     if (await this.mustWait(row)) return 'waited';
-    const batch = work.ahead.slice(0, BATCH);
+    const batch = nextBatch(work);
     const events = await this.kept(
-      row,
+      work,
       batch.map(({ event }) => event),
     );
     if (!events) {
@@ -156,8 +178,9 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     if (!(await this.replays.save(row))) return 'waited';
     // the next step ends it
     if (row.cancelled_at) return 'read';
+    work.since = performance.now();
     if (events.length > 0) await this.deliver(row, events);
-    work.ahead = work.ahead.slice(BATCH);
+    work.ahead = work.ahead.slice(batch.length);
     for (const { partition, offset, event } of batch) {
       row.offsets = { ...row.offsets, [partition]: offset + 1 };
       row.clocks = { ...row.clocks, [partition]: event.place.ms };
@@ -175,14 +198,32 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     row.status = 'done';
   }
 
-  /** While its account is full, or live deliveries to its webhook are due: those go first. */
-  private async mustWait({ owner_id, listener_id }: ReplayRow): Promise<boolean> {
-    return (await this.full.isFull(owner_id)) || (isId('webhook', listener_id) && (await this.replays.hasDue(listener_id)));
+  /** While its account is full, or live deliveries to its webhook are due, or live runs of its source wait: those go first. */
+  private async mustWait({ owner_id, listener_id: listener }: ReplayRow): Promise<boolean> {
+    if (await this.full.isFull(owner_id)) return true;
+    if (isId('webhook', listener)) return this.replays.hasDue(listener);
+    return isId('source', listener) && (await this.runs(owner_id, listener, [])).others_wait;
+  }
+
+  private async outcomes({ owner_id, listener_id: listener, parked, parked_at }: ReplayRow): Promise<Outcomes> {
+    if (parked.length === 0) return { waiting: 0, delivered: 0, failed: 0 };
+    if (!isId('source', listener)) return this.replays.outcomes({ listener_id: listener, parked });
+    const { succeeded, failed, queued } = await this.runs(owner_id, listener, parked);
+    const isLate = parked_at !== null && Date.now() - parked_at.getTime() > RUN_LOST_MS;
+    const mayEnd = (id: string) => ![...succeeded, ...failed].includes(id) && (!isLate || queued.includes(id));
+    // several copies of an emit have the same run
+    const delivered = parked.filter((id) => succeeded.includes(id)).length;
+    const waiting = parked.filter(mayEnd).length;
+    return { waiting, delivered, failed: parked.length - waiting - delivered };
+  }
+
+  private runs(owner_id: UserId, source_id: SourceId, run_ids: string[]): Promise<RunOutcomes> {
+    return this.messages.request(findRunOutcomes, { owner_id, source_id, run_ids }, { key: owner_id });
   }
 
   /** False if the replay cannot be continued. */
   private async readOn(work: Work): Promise<boolean> {
-    const chunk = await this.log.next({ ...work.row, ...work.behind }, CHUNK).catch(this.ifImpossible(work.row));
+    const chunk = await this.log.next({ ...work.row, ...work.behind }, work.deletions, CHUNK).catch(this.ifImpossible(work.row));
     if (!chunk) return false;
     const { events, offsets, clocks, last } = chunk;
     work.ahead = events.map((event) => ({ event, ...logPlaceOf(event.place) }));
@@ -192,8 +233,12 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   /** The events that were not deleted since the log was read, which may be a turn ago. Undefined if the replay cannot be continued. */
-  private kept(row: ReplayRow, events: EmittedEvent[]): Promise<EmittedEvent[] | undefined> {
-    return this.log.withoutDeleted(row, events).catch(this.ifImpossible(row));
+  private kept({ row, deletions }: Work, events: EmittedEvent[]): Promise<EmittedEvent[] | undefined> {
+    const look = async () => {
+      await deletions.refresh();
+      return events.filter((event) => !deletions.include(event));
+    };
+    return look().catch(this.ifImpossible(row));
   }
 
   /**
@@ -214,29 +259,64 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
       await this.deliveredLog.flush(listener);
       const places = events.map(({ place }) => place);
       const before = await this.delivered.findAll(owner_id, listener, places);
-      for (const [index, event] of events.entries()) {
-        const attempts = before[index]?.attempts ?? [];
-        // the webhook may be deleted meanwhile
-        if (!(await this.parked.parkAgain(owner_id, deliveryOf(event, listener), { attempts, fresh: true })))
-          return void (row.status = 'cancelled');
-      }
-      row.parked = places.map(eventIdOf);
-      return;
+      const deliveries = events.map((event, index) => ({ delivery: deliveryOf(event, listener), attempts: before[index]?.attempts ?? [] }));
+      const parked = await this.parked.parkAgain(owner_id, listener, deliveries, { fresh: true });
+      // otherwise, the webhook was deleted meanwhile
+      if (parked.length > 0) row.parked = places.map(eventIdOf);
+      else row.status = 'cancelled';
+    } else if (isId('source', listener)) {
+      const runs = events.map((event) => {
+        const runId = replayRunId(id, event, listener);
+        return { runId, record: runRecord(event, owner_id, listener, { runId }) };
+      });
+      const refused = await this.send(runs.map(({ record }) => record));
+      row.failed += refused.length;
+      row.parked = runs.filter(({ record }) => !refused.includes(record)).map(({ runId }) => runId);
+      row.parked_at = new Date();
+    } else {
+      const refused = await this.send(events.map((event) => workflowRecord(event, listener)));
+      row.failed += refused.length;
+      row.delivered += events.length - refused.length;
     }
-    const records = events.map((event) =>
-      isId('source', listener)
-        ? runRecord(event, owner_id, listener, { runId: replayRunId(id, event.place) })
-        : workflowRecord(event, listener),
-    );
-    await sendOrSetAside(records, { publisher: this.publisher, service: 'routing', log: this.logger });
-    row.delivered += events.length;
+  }
+
+  private send(records: OutgoingRecord[]): Promise<OutgoingRecord[]> {
+    return sendOrSetAside(records, { publisher: this.publisher, service: 'routing', log: this.logger });
   }
 }
 
-/** The id of the run that a replay makes of a source for an event. */
-export const replayRunId = (id: ReplayId, place: EventPlace): string => `${id}-${eventIdOf(place)}`;
+/** The id of the run that a replay makes of a source for an event: the same one for several copies of an emit, as when they are live. */
+export const replayRunId = (id: ReplayId, event: EmittedEvent, sourceId: SourceId): string => `${id}-${runIdOf(event, sourceId)}`;
 
-/** Its receiver is slow or failing, or its webhook is not active: the deliveries that still wait are not counted. */
+/**
+ * How many events the first batch of a turn has, and the largest one. Live runs of a source wait for the batch, and more runs would have to wait in the
+ * runtime's database. Live deliveries to a webhook wait for it only if the webhook has a rate, or its receiver fails. What a workflow does with its events
+ * is not known.
+ */
+function sizesOf({ listener_id }: ReplayRow): { first: number; most: number } {
+  if (isId('webhook', listener_id)) return { first: 20, most: 200 };
+  return isId('source', listener_id) ? { first: 1, most: 20 } : { first: 10, most: 10 };
+}
+
+/** Fits the size of the next batch to the time that the last one took. */
+function fitSize(work: Work): void {
+  if (work.since === undefined) return;
+  const { first, most } = sizesOf(work.row);
+  const isFast = performance.now() - work.since < FAST_MS;
+  work.size = isFast ? Math.min(most, work.size * 2) : Math.max(first, work.size >> 1);
+  work.since = undefined;
+}
+
+function nextBatch({ ahead, size }: Work): Work['ahead'] {
+  let bytes = 0;
+  return ahead.slice(0, size).filter(({ event }) => {
+    const isWithin = bytes < BATCH_BYTES;
+    bytes += event.json.length;
+    return isWithin;
+  });
+}
+
+/** Its receiver is slow or failing, or its listener is not active: the deliveries and runs that still wait are not counted. */
 const isOverdue = ({ cancelled_at }: ReplayRow): boolean => cancelled_at !== null && Date.now() - cancelled_at.getTime() > COUNTED_FOR_MS;
 
 const isRunning = ({ status }: ReplayRow): boolean => status === 'running';

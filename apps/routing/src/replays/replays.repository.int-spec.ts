@@ -46,13 +46,16 @@ it('the replays of an account take turns, the one that waits longest first', asy
   expect(turns.slice(3)).toEqual(turns.slice(0, 3));
 });
 
-it('a replay continues with the offsets and clocks that the turn before has stored', async () => {
+it('a replay continues with what the turn before has stored', async () => {
   await routing.database.query('TRUNCATE replay');
   await add(newId('user'));
   const row = (await replays.claim())!;
   expect(row).toMatchObject({ offsets: {}, clocks: {} });
-  await replays.save({ ...row, offsets: { 3: 17 }, clocks: { 3: 1_700_000_000_000 } }, { restMs: 0 });
-  expect(await replays.claim()).toMatchObject({ offsets: { 3: 17 }, clocks: { 3: 1_700_000_000_000 } });
+  const stored = { offsets: { 3: 17 }, clocks: { 3: 1_700_000_000_000 }, parked: ['r1'], parked_at: new Date() };
+  await replays.save({ ...row, ...stored }, { restMs: 0 });
+  expect(await replays.anyWaits()).toBe(true);
+  expect(await replays.claim()).toMatchObject(stored);
+  expect(await replays.anyWaits()).toBe(false);
 });
 
 /** The accounts of the next turns, each of which ends at once. */
@@ -176,14 +179,40 @@ it.each([
   };
   const failed = { delivery, delivered: false as const, attempts: [], tries, pauseMs };
   await parked.parkFailed(routing.database, failed);
-  const outcomes = () => replays.outcomes({ listener_id: webhook, parked: ['1-1'] } as ReplayRow);
+  const outcomes = () => replays.outcomes({ listener_id: webhook, parked: ['1-1'] });
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
-  await parked.parkAgain(owner, delivery, { attempts: [], fresh: true });
+  await parked.parkAgain(owner, webhook, [{ delivery, attempts: [] }], { fresh: true });
   expect(await outcomes()).toEqual({ waiting: 1, failed: 0, delivered: 0 });
   expect((await parked.take(webhook, 10)).parked).toMatchObject([{ tries: 0 }]);
   await routing.database.query("UPDATE backlog SET lease_id = 'own' WHERE webhook_id = $1", [webhook]);
   await parked.settle(routing.database, webhook, [{ ...failed, tries: 1, pauseMs: 5000 }], 'own');
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
+});
+
+it('parks a batch with the attempts of each delivery, unless the webhook belongs to another account', async () => {
+  const owner = newId('user');
+  const webhook = await routing.webhook(owner);
+  const attempts = [{ ts: 1, status_code: 200, duration_ms: 2, error: null, response_body: null }];
+  const batch = [3, 1, 2].map((seq) => ({
+    delivery: {
+      ...{
+        webhookId: webhook,
+        place: { ms: 1, seq },
+        emitterId: newId('source'),
+        stream: 's',
+        emitId: `e${seq}`,
+        json: Buffer.from(`${seq}`),
+      },
+      ...(seq === 1 ? { time: '2026-01-31T12:00:00Z', context: { attributes: { source: 'x' } } } : {}),
+    },
+    attempts: seq === 2 ? attempts : [],
+  }));
+  expect(await parked.parkAgain(newId('user'), webhook, batch, { fresh: true })).toEqual([]);
+  expect(await parked.parkAgain(owner, webhook, batch, { fresh: true })).toHaveLength(3);
+  const inOrder = batch.toSorted((a, b) => a.delivery.place.seq - b.delivery.place.seq);
+  expect((await parked.take(webhook, 10)).parked).toMatchObject(
+    inOrder.map((each) => ({ ...each, fresh: true, tries: 0, sinceFirstMs: 0 })),
+  );
 });
 
 it('a replay does not deliver an event that was deleted meanwhile', async () => {
@@ -193,11 +222,11 @@ it('a replay does not deliver an event that was deleted meanwhile', async () => 
   const delivery = { ...{ webhookId: webhook, place: { ms: 1, seq: 1 }, emitterId, stream: '', emitId: 'e', json: Buffer.from('1') } };
   await parked.parkFailed(routing.database, { delivery, delivered: false, attempts: [], tries: 2, pauseMs: 1000 });
   await parked.withdraw([{ kind: 'delete', place: { ms: 2, seq: 2 }, emitterId, start: null, end: null, stream: null }]);
-  expect(await parked.parkAgain(owner, delivery, { attempts: [], fresh: true })).toMatchObject({ due_at: null });
+  expect(await parked.parkAgain(owner, webhook, [{ delivery, attempts: [] }], { fresh: true })).toMatchObject([{ due_at: null }]);
   expect((await parked.take(webhook, 10)).parked).toEqual([]);
   const { rows } = await routing.database.query('SELECT failed_at FROM parked_delivery WHERE webhook_id = $1', [webhook]);
   expect(rows).toEqual([{ failed_at: expect.any(Date) }]);
-  expect(await replays.outcomes({ listener_id: webhook, parked: ['1-1'] } as ReplayRow)).toEqual({ waiting: 0, failed: 1, delivered: 0 });
+  expect(await replays.outcomes({ listener_id: webhook, parked: ['1-1'] })).toEqual({ waiting: 0, failed: 1, delivered: 0 });
 });
 
 it('a replay waits while a live delivery is due, which an index finds', async () => {

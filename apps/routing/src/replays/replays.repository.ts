@@ -38,7 +38,7 @@ export class ReplayRow {
   @Column('text', { default: 'running' })
   status!: ReplayProgress['status'];
 
-  /** When it was cancelled. Its status changes later: once its parked deliveries have been attempted and counted. */
+  /** When it was cancelled. Its status changes later: once its last batch has been attempted and counted. */
   @Column('timestamptz', { nullable: true })
   cancelled_at!: Date | null;
 
@@ -59,9 +59,13 @@ export class ReplayRow {
   @Column('jsonb', { default: {} })
   clocks!: Record<string, number>;
 
-  /** Parked deliveries of a webhook that are not counted yet, by the ids of their events. */
+  /** The last batch, until it is counted: the ids of the events whose deliveries are parked, or of the runs of a source. */
   @Column('jsonb', { default: [] })
   parked!: string[];
+
+  /** When runs were handed over to the runtime. */
+  @Column('timestamptz', { nullable: true })
+  parked_at!: Date | null;
 
   /** Until then one replica works on it, or none does; afterwards, the end of its last turn. */
   @Column('timestamptz', { default: '-infinity' })
@@ -197,21 +201,31 @@ export class ReplaysRepository {
     return rows[0];
   }
 
+  /** Whether a replay waits for its turn. */
+  async anyWaits(): Promise<boolean> {
+    const { rowCount } = await this.database.query({
+      name: 'replay-waits',
+      text: "SELECT FROM replay WHERE status = 'running' AND leased_until < now() LIMIT 1",
+      values: [],
+    });
+    return rowCount !== 0;
+  }
+
   /**
    * Stores how far it is and renews the lease; sets `cancelled_at` of the row. False if it has ended, or if the lease is lost.
    * @param restMs ends the lease instead; the next turn begins after this time at the earliest
    */
   async save(row: ReplayRow, { restMs }: { restMs?: number } = {}): Promise<boolean> {
-    const { id, status, delivered, failed, offsets, clocks, parked, leased_until } = row;
+    const { id, status, delivered, failed, offsets, clocks, parked, parked_at, leased_until } = row;
     const { rows } = await this.database.query<Pick<ReplayRow, 'status' | 'cancelled_at' | 'leased_until'>>({
       name: 'replay-save',
       text: `UPDATE replay SET status = CASE WHEN cancelled_at IS NOT NULL AND $2 = 'done' THEN 'cancelled' ELSE $2 END, delivered = $3, failed = $4, offsets = $5, clocks = $6,
-               parked = $7, leased_until = coalesce(now() + $8 * interval '1 ms', ${LEASED_UNTIL})
+               parked = $7, parked_at = $10, leased_until = coalesce(now() + $8 * interval '1 ms', ${LEASED_UNTIL})
              WHERE id = $1 AND status = 'running' AND leased_until = $9
              RETURNING status, cancelled_at, leased_until`,
       values: [
         ...[id, status, delivered, failed],
-        ...[JSON.stringify(offsets), JSON.stringify(clocks), JSON.stringify(parked), restMs ?? null, leased_until],
+        ...[JSON.stringify(offsets), JSON.stringify(clocks), JSON.stringify(parked), restMs ?? null, leased_until, parked_at],
       ],
     });
     Object.assign(row, rows[0]);
@@ -219,7 +233,10 @@ export class ReplaysRepository {
   }
 
   /** The state of the deliveries that are parked: how many wait for their first attempt, and how it ended for the others. */
-  async outcomes({ listener_id, parked }: ReplayRow): Promise<{ waiting: number; delivered: number; failed: number }> {
+  async outcomes({
+    listener_id,
+    parked,
+  }: Pick<ReplayRow, 'listener_id' | 'parked'>): Promise<{ waiting: number; delivered: number; failed: number }> {
     if (!isId('webhook', listener_id) || parked.length === 0) return { waiting: 0, delivered: 0, failed: 0 };
     const places = parked.map((id) => parseEventId(id) ?? { ms: 0, seq: 0 });
     const { rows } = await this.database.query<{ waiting: number; failed: number }>({

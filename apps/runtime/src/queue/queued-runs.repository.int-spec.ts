@@ -150,6 +150,15 @@ describe('queued runs', () => {
     expect(await ids()).toEqual(['r2', 'r3']);
   });
 
+  it('wait beside others of their source', async () => {
+    await queue.add([run('r1'), run('r2'), run('r3', B)]);
+    expect([await queue.hasOthers(A, []), await queue.hasOthers(A, ['r1']), await queue.hasOthers(A, ['r1', 'r2'])]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
   it('are removed with their source, all but those of its hooks', async () => {
     await queue.add([run('r1'), hookOf(A, 'h1'), run('r2', B)]);
     await fresh.database.transaction((transaction) => queue.removeOfSource(transaction, A));

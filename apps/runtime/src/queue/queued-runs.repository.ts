@@ -250,6 +250,16 @@ export class QueuedRunsRepository {
     return new Set(rows.map(({ run_id }) => run_id));
   }
 
+  /** Whether other runs of the source than these wait. */
+  async hasOthers(sourceId: SourceId, runIds: string[]): Promise<boolean> {
+    const { rowCount } = await this.database.query({
+      name: 'queue-others',
+      text: 'SELECT FROM queued_run WHERE source_id = $1 AND run_id <> ALL($2) LIMIT 1',
+      values: [sourceId, runIds],
+    });
+    return rowCount !== 0;
+  }
+
   /** The run was not executed. */
   async remove(runId: string): Promise<void> {
     await this.database.query({ name: 'queue-remove', text: 'DELETE FROM queued_run WHERE run_id = $1', values: [runId] });

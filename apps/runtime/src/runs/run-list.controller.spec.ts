@@ -9,15 +9,19 @@ const row = (position: number, run_id: string) => ({
 });
 
 const windows: RunsPage[] = [];
+/** The results of runs that have ended; null: it has left the list. */
+const results: Record<string, string | null> = { good: 'succeeded', old: null, bad: 'failed', left: 'skipped' };
 const controller = new RunListController(
   {
+    findEnded: async (_: string, ids: string[]) =>
+      ids.flatMap((id) => (id in results ? [{ id, listed: results[id] === null ? null : { status: results[id] } }] : [])),
     page: async (_: string, window: RunsPage) => {
       windows.push(window);
       return { rows: [row(2616, 'r2'), row(2600, 'r1')], total: 2 };
     },
   } as never,
   {} as never,
-  {} as never,
+  { waiting: async (ids: string[]) => new Set(ids.filter((id) => id === 'queued')), hasOthers: async () => true } as never,
   { findOwned: async () => ({}) } as never,
   {} as never,
 );
@@ -36,3 +40,13 @@ it.each(['x', 'cnVuXw', 'cnVuX3Iy=', Buffer.from('run_a b').toString('base64url'
     await expect(list({ after })).rejects.toThrow('after is not a cursor of this list');
   },
 );
+
+it('returns how runs have ended, and which ones wait', async () => {
+  const run_ids = ['good', 'old', 'bad', 'left', 'queued', 'unknown'];
+  expect(await controller.outcomes({ owner_id: 'u_1', source_id: 'dc_1', run_ids })).toEqual({
+    succeeded: ['good', 'old'],
+    failed: ['bad', 'left'],
+    queued: ['queued'],
+    others_wait: true,
+  });
+});

@@ -4,6 +4,8 @@ import {
   cursorOf,
   decodedCursor,
   type EventRun,
+  FindRunOutcomes,
+  findRunOutcomes,
   FindRuns,
   findRuns,
   type FinishedRun,
@@ -13,6 +15,7 @@ import {
   NotFound,
   type Page,
   pageOf,
+  type RunOutcomes,
   type SourceId,
 } from '#contracts';
 import { EmitterDirectory } from '#emitters';
@@ -60,6 +63,18 @@ export class RunListController {
       const isPending = repeated.has(id) || (found.length === 0 && waiting.has(id));
       return found.length === 0 && !isPending ? [] : [eventRun(source_id, found, isPending)];
     });
+  }
+
+  @Handles(findRunOutcomes)
+  async outcomes(@Payload() { owner_id, source_id, run_ids }: FindRunOutcomes): Promise<RunOutcomes> {
+    const [ended, queued, others_wait] = await Promise.all([
+      this.runs.findEnded(owner_id, run_ids),
+      this.queue.waiting(run_ids),
+      this.queue.hasOthers(source_id, run_ids),
+    ]);
+    const byResult = Map.groupBy(ended, ({ listed }) => (listed?.status ?? 'succeeded') === 'succeeded');
+    const [succeeded = [], failed = []] = [true, false].map((result) => byResult.get(result)?.map(({ id }) => id));
+    return { succeeded, failed, queued: [...queued], others_wait };
   }
 }
 

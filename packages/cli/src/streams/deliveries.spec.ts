@@ -89,7 +89,6 @@ it('a replay without progress shows once which deliveries go first', async () =>
     sluice: {
       ...oneSource,
       listWebhooks: async () => ({ data: [{ id: 'wh_1', name: 'inbox' }] }),
-      getWebhook: async () => ({ data: { active: true } }),
       createReplay: async () => ({ data: { id: 'rpl_1', events: 1 } }),
       getReplay: async () => ({
         data: { id: 'rpl_1', events: 1, status: ++looks < 3 ? 'running' : 'done', delivered: looks < 3 ? 0 : 1, failed: 0 },
@@ -109,12 +108,11 @@ it('a replay fails if events were not delivered', async () => {
     sluice: {
       ...oneSource,
       listWebhooks: async () => ({ data: [{ id: 'wh_1', name: 'inbox' }] }),
-      getWebhook: async () => ({ data: { active: true } }),
       createReplay: async () => ({ data: { id: 'rpl_1', events: 3 } }),
       getReplay: async () => ({ data: { id: 'rpl_1', events: 3, status: 'done', delivered: 1, failed: 2 } }),
     },
   };
   await expect(replay(session as unknown as Session, 'orders', 'inbox', { from: '0', wait: true })).rejects.toThrow(
-    '2 events not delivered: the first attempt failed and is retried on the usual schedule, or the event was deleted',
+    '2 events not delivered: the first attempt failed and is retried on the usual schedule, the run failed, or the event was deleted',
   );
 });

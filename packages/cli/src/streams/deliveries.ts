@@ -87,13 +87,6 @@ const PATIENCE_MS = 10_000;
 /** Later than any event. */
 const NOW = '9999999999999-0';
 
-/** Notes that a replay waits for its webhook. */
-async function noteIfOff(session: Session, text: string, id: string): Promise<void> {
-  if (!id.startsWith('wh_')) return;
-  const { data } = await session.sluice.getWebhook({ path: { id } });
-  if (!data.active) session.warn(`${text} is off: the replay waits until sluice on ${text}`);
-}
-
 /** Shows the progress of a replay until it ends. `hint`: why it may have to wait. */
 async function showProgress(session: Session, replay: Replay, hint: string): Promise<Replay> {
   let [current, before, movedAt] = [replay, 0, performance.now()];
@@ -122,22 +115,24 @@ export async function replay(session: Session, emitter: string, listener: string
   if (!('id' in data))
     return session.print(session.format === 'table' ? `${counted(data.events, 'event')}\n` : itemText(data, session.format));
   session.note(`replay ${data.id}: ${counted(data.events, 'event')}`);
-  await noteIfOff(session, listener, listener_id);
   const howToEnd = `sluice api getReplay id=${data.id} shows its progress, sluice api cancelReplay id=${data.id} ends it`;
   if (options.wait) process.prependOnceListener('SIGINT', () => session.note(`\nthe replay continues: ${howToEnd}`));
   const begun: Replay = { id: data.id, status: 'running', events: data.events, delivered: 0, failed: 0 };
   const hint = listener_id.startsWith('wh_')
     ? `deliveries that wait for ${listener} go first; sluice deliveries ${listener} lists them`
-    : '';
+    : listener_id.startsWith('dc_')
+      ? `runs that wait for ${listener} go first`
+      : '';
   const progress = options.wait ? await showProgress(session, begun, hint) : begun;
   session.progress();
   if (!options.wait) session.note(howToEnd);
   if (session.format !== 'table') session.item(progress);
   else
     session.print(`${progress.id} ${progress.status}: ${progress.delivered} of ${progress.events} delivered, ${progress.failed} failed\n`);
-  if (progress.status === 'cancelled') throw new CliError('the replay was cancelled');
+  if (progress.status === 'cancelled')
+    throw new CliError('the replay was cancelled, by a request or because its listener was switched off');
   if (progress.failed > 0)
     throw new CliError(
-      `${counted(progress.failed, 'event')} not delivered: the first attempt failed and is retried on the usual schedule, or the event was deleted`,
+      `${counted(progress.failed, 'event')} not delivered: the first attempt failed and is retried on the usual schedule, the run failed, or the event was deleted`,
     );
 }

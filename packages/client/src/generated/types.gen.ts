@@ -689,11 +689,11 @@ export type Replay = {
      */
     events: number;
     /**
-     * So far; to a source or workflow: handed over, whatever becomes of its runs.
+     * So far. To a source: its run succeeded. To a workflow: handed over, whatever becomes of it.
      */
     delivered: number;
     /**
-     * Not delivered so far: an attempt failed, and they are retried on the usual schedule, or their event was deleted, by a request or because it was too old.
+     * Not delivered so far: an attempt failed, and they are retried on the usual schedule, the run of the source failed, or their event was deleted, by a request or because it was too old.
      */
     failed: number;
 };

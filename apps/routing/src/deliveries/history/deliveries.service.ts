@@ -87,7 +87,8 @@ export class DeliveriesService {
     await this.full.refuseFull(owner_id);
     const event = entry ? await this.recorded.find(owner_id, entry.emitter_id, place) : await this.unlessDeleted(owner_id, unlisted!);
     if (!event) throw gone(id);
-    const again = await this.parked.parkAgain(owner_id, deliveryOf(event, webhook_id), { attempts: entry?.attempts ?? [], fresh: false });
+    const delivery = { delivery: deliveryOf(event, webhook_id), attempts: entry?.attempts ?? [] };
+    const [again] = await this.parked.parkAgain(owner_id, webhook_id, [delivery], { fresh: false });
     if (!again) throw new NotFound('webhook', webhook_id);
     // it was parked meanwhile, and its event deleted
     if (again.due_at === null) throw gone(id);

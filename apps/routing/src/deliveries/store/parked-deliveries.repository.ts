@@ -72,6 +72,12 @@ export interface ListedDelivery {
   due_at: Date | null;
 }
 
+/** A delivery that is made again, with the attempts that it has already. */
+export interface DeliveryAgain {
+  delivery: Delivery;
+  attempts: Attempt[];
+}
+
 /** A range of a webhook's deliveries; both bounds are exclusive. */
 export interface PlaceWindow {
   olderThan: EventPlace;
@@ -376,32 +382,48 @@ export class ParkedDeliveriesRepository {
   }
 
   /**
-   * Parks a delivery of an earlier event, to make it now, after those that are due. `attempts`: those that it has already; `fresh`: whether it is made in order
-   * per emitter. A delivery that is parked already begins a new retry schedule, unless its event was deleted: then it stays given up. Undefined if the owner
-   * has no such webhook.
+   * Parks deliveries of earlier events to a webhook, to make them now, after those that are due. `fresh`: whether they are made in order per emitter. A delivery
+   * that is parked already begins a new retry schedule, unless its event was deleted: then it stays given up. Returns one for each; none if the owner has no such
+   * webhook.
    */
   async parkAgain(
     ownerId: UserId,
-    delivery: Delivery,
-    { attempts, fresh }: { attempts: Attempt[]; fresh: boolean },
-  ): Promise<ListedDelivery | undefined> {
-    const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
-    const { rows } = await this.database.query<ListedDelivery>(
-      `WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR SHARE), due AS (
-         INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at)
-         SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $12, $11, 0, now() FROM hook
-         ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = CASE WHEN ${IS_KEPT} THEN now() END,
-           failed_at = CASE WHEN NOT ${IS_KEPT} THEN parked_delivery.failed_at END, tries = 0, parked_at = now()
-         RETURNING webhook_id, ${LISTED}
-       ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
-       SELECT ${LISTED} FROM due`,
-      [
-        ...[ownerId, webhookId, place.ms, place.seq, emitterId, stream, emitId],
-        ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), fresh],
+    webhookId: WebhookId,
+    deliveries: DeliveryAgain[],
+    { fresh }: { fresh: boolean },
+  ): Promise<ListedDelivery[]> {
+    const { rows } = await this.database.query<ListedDelivery>({
+      name: 'delivery-park-again',
+      text: `
+        WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR SHARE), due AS (
+          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, attempts, fresh, tries, due_at)
+          SELECT hook.id, d.ms, d.seq, d.emitter_id, d.stream, d.emit_id, d.time, d.context, d.body, d.attempts::jsonb, $12, 0, now()
+          FROM hook CROSS JOIN unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[], $11::text[])
+            AS d (ms, seq, emitter_id, stream, emit_id, time, context, body, attempts)
+          -- other statements lock the rows in this order, too
+          ORDER BY d.ms, d.seq
+          ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = CASE WHEN ${IS_KEPT} THEN now() END,
+            failed_at = CASE WHEN NOT ${IS_KEPT} THEN parked_delivery.failed_at END, tries = 0, parked_at = now()
+          RETURNING webhook_id, ${LISTED}
+        ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
+        SELECT ${LISTED} FROM due`,
+      values: [
+        ownerId,
+        webhookId,
+        deliveries.map(({ delivery }) => delivery.place.ms),
+        deliveries.map(({ delivery }) => delivery.place.seq),
+        deliveries.map(({ delivery }) => delivery.emitterId),
+        deliveries.map(({ delivery }) => delivery.stream),
+        deliveries.map(({ delivery }) => delivery.emitId),
+        deliveries.map(({ delivery }) => delivery.time ?? null),
+        deliveries.map(({ delivery }) => contextText(delivery)),
+        deliveries.map(({ delivery }) => delivery.json),
+        deliveries.map(({ attempts }) => JSON.stringify(attempts)),
+        fresh,
       ],
-    );
-    if (rows[0]) this.backlogs.scheduled(this.database);
-    return rows[0];
+    });
+    if (rows.length > 0) this.backlogs.scheduled(this.database);
+    return rows;
   }
 
   /** Makes all deliveries due now that were given up since then. Returns how many. */
