@@ -14,7 +14,7 @@ import type { RuntimeConfig } from '../runtime.config.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import type { SourceLocks } from '../runs/source-locks.js';
 import { EndpointsServer } from './endpoints.server.js';
-import type { EndpointResponse, EndpointsService } from './endpoints.service.js';
+import type { Admission, EndpointResponse, EndpointsService, RequestEvent } from './endpoints.service.js';
 import type { HttpEvent } from './http-event.js';
 
 const KEY = 'abcdefghijklmnop';
@@ -43,6 +43,11 @@ async function start(
 ) {
   const events: HttpEvent[] = [];
   const turn = jest.fn(async () => {});
+  const respondTo = async ({ event }: RequestEvent): Promise<EndpointResponse> => {
+    events.push(JSON.parse(event) as HttpEvent);
+    if (response instanceof Error) throw response;
+    return response;
+  };
   const endpoints = {
     find: async (key: string) => {
       if ([KEY, OF_ANOTHER, SUSPENDED, PAUSED].includes(key))
@@ -56,11 +61,11 @@ async function start(
     },
     turn,
     handled: () => {},
-    accept: async (_: DeploymentRow, { event }: { event: string }, closed: Promise<void>) => {
-      events.push(JSON.parse(event) as HttpEvent);
+    admit: async () => (response === 'busy' ? 'busy' : isReply(response) ? 'run here' : 'store'),
+    store: async (_: DeploymentRow, event: RequestEvent) => respondTo(event),
+    runHere: async (_: DeploymentRow, event: RequestEvent, closed: Promise<void>) => {
       void closed.then(() => closings++);
-      if (response instanceof Error) throw response;
-      return response;
+      return respondTo(event);
     },
   } as unknown as EndpointsService;
   const config = {
@@ -117,6 +122,8 @@ function heapBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
+
+const isReply = (response: EndpointResponse | Error): response is HttpReply => typeof response === 'object' && 'status' in response;
 
 const reply = (part: Partial<HttpReply>): HttpReply => ({ status: 200, headers: {}, body: Buffer.alloc(0), ...part });
 
@@ -328,6 +335,37 @@ describe('a body', () => {
     while (status !== 200) ({ status } = await send({}, 'x'));
   });
 
+  it('is not requested by 100 Continue before its request is admitted', async () => {
+    const { send } = await start();
+    const admit = jest.spyOn(server!['endpoints'], 'admit').mockRejectedValueOnce(new Unavailable('the catalog does not respond'));
+    const request = () => send({ headers: { expect: '100-continue', 'content-length': 3 } }, 'abc');
+    expect(await request()).toMatchObject({ status: 503, continued: false });
+    admit.mockResolvedValueOnce('busy');
+    expect(await request()).toMatchObject({ status: 429, continued: false });
+    expect(await request()).toMatchObject({ status: 200, continued: true });
+  });
+
+  it.each([
+    ['a packet', 'in large chunks', `80000\r\n${'x'.repeat(0x80000)}\r\n`, 64 * 1024],
+    ['as few of its chunks as fit into a packet', 'byte by byte', '1\r\nx\r\n'.repeat(100_000), 11_000],
+  ])('occupies %s while its request waits to be admitted and it arrives %s', async (_, __, chunks, most) => {
+    const { port } = await start('queued', null, 'http://in.test', 1024 * 1024);
+    const admitted = Promise.withResolvers<Admission>();
+    const admit = jest.spyOn(server!['endpoints'], 'admit').mockReturnValue(admitted.promise);
+    const arrived = once(server!['server'], 'request') as Promise<[IncomingMessage]>;
+    const client = connect(port, '127.0.0.1');
+    client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`);
+    const [incoming] = await arrived;
+    await eventually(() => expect(admit).toHaveBeenCalled());
+    client.write(chunks);
+    await eventually(() => expect(incoming.readableLength).toBeGreaterThan(most / 2));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(incoming.readableLength).toBeLessThan(most);
+    expect(server!['receiving'].of('u_1')).toBe((16 + 64) * 1024);
+    admitted.resolve('store');
+    client.destroy();
+  });
+
   describe('while the bodies or the responses of all accounts occupy an eighth of the memory', () => {
     const hasMemory = (bytes: number) => void jest.spyOn(process, 'constrainedMemory').mockReturnValue(bytes);
     afterEach(() => void jest.restoreAllMocks());
@@ -346,6 +384,37 @@ describe('a body', () => {
       expect(await send({ path: `/${OF_ANOTHER}` }, 'x')).toMatchObject({ status: 200 });
       expect(events).toHaveLength(1);
       for (const client of clients) client.destroy();
+    });
+
+    describe('a request with a body', () => {
+      const body = Buffer.alloc(1024 * 1024, 'x');
+
+      it('counts until it is stored, as the base64 that its body has become', async () => {
+        hasMemory(64 * 1024 * 1024);
+        const { send } = await start('queued', null, 'http://in.test', body.length);
+        const stored = Promise.withResolvers<EndpointResponse>();
+        const store = jest.spyOn(server!['endpoints'], 'store').mockReturnValue(stored.promise);
+        const waiting = Array.from({ length: 5 }, () => send({}, body));
+        await eventually(() => expect(store).toHaveBeenCalledTimes(5));
+        expect(await send({}, body)).toMatchObject({ status: 429, headers: { 'retry-after': '5' } });
+        stored.resolve('queued');
+        expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(5).fill(200));
+        expect((await send({}, body)).status).toBe(200);
+      });
+
+      it('does not count while its component handles it: those requests have another limit', async () => {
+        hasMemory(64 * 1024 * 1024);
+        const { send } = await start(reply({}), null, 'http://in.test', body.length);
+        const replied = Promise.withResolvers<EndpointResponse>();
+        const runHere = jest.spyOn(server!['endpoints'], 'runHere').mockReturnValue(replied.promise);
+        const waiting: Promise<{ status: number }>[] = [];
+        for (let n = 1; n <= 10; n++) {
+          waiting.push(send({}, body));
+          await eventually(() => expect(runHere).toHaveBeenCalledTimes(n));
+        }
+        replied.resolve(reply({ status: 201 }));
+        expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(10).fill(201));
+      });
     });
 
     it('an account with more responses that were not read than its share gets 429', async () => {
@@ -566,9 +635,9 @@ describe('a server whose clients are asked to leave', () => {
   it('announces it in its responses, then accepts no connection, and finishes the requests in progress', async () => {
     const { send } = await start();
     const reply = Promise.withResolvers<EndpointResponse>();
-    const accept = jest.spyOn(server!['endpoints'], 'accept').mockImplementationOnce(() => reply.promise);
+    const store = jest.spyOn(server!['endpoints'], 'store').mockImplementationOnce(() => reply.promise);
     const response = send({ headers: { connection: 'keep-alive' } });
-    await eventually(() => expect(accept).toHaveBeenCalledTimes(1));
+    await eventually(() => expect(store).toHaveBeenCalledTimes(1));
     const left = server!.letClientsLeave();
     expect((await send({ headers: { connection: 'keep-alive' } })).headers.connection).toBe('close');
     await left;
@@ -624,10 +693,10 @@ describe('bytes that are not HTTP', () => {
   it('behind a request do not replace its response', async () => {
     const { port, events } = await start();
     const { promise, resolve } = Promise.withResolvers<EndpointResponse>();
-    const accept = jest.spyOn(server!['endpoints'], 'accept').mockImplementationOnce(async () => promise);
+    const store = jest.spyOn(server!['endpoints'], 'store').mockImplementationOnce(async () => promise);
     const client = connect(port, '127.0.0.1');
     client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 6\r\n\r\n{"a":"ä"}`);
-    await eventually(() => expect(accept).toHaveBeenCalled());
+    await eventually(() => expect(store).toHaveBeenCalled());
     client.write('more');
     await new Promise((done) => setTimeout(done, 50));
     resolve(reply({ status: 202, body: Buffer.from('ok') }));
@@ -641,8 +710,8 @@ describe('pipelined requests', () => {
     const { port, send, events } = await start();
     const client = connect(port, '127.0.0.1');
     const replies = Promise.withResolvers<void>();
-    const accept = jest.spyOn(server!['endpoints'], 'accept');
-    accept.mockImplementationOnce(async (_, { event }) => {
+    const store = jest.spyOn(server!['endpoints'], 'store');
+    store.mockImplementationOnce(async (_, { event }) => {
       events.push(JSON.parse(event) as HttpEvent);
       await replies.promise;
       return 'queued';

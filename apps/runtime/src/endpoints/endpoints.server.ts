@@ -36,26 +36,37 @@ import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';
 import { BadEncoding, decoderOf } from './content-encodings.js';
-import { type EndpointResponse, EndpointsService, isEndpointKey } from './endpoints.service.js';
+import { type EndpointResponse, EndpointsService, isEndpointKey, type RequestEvent } from './endpoints.service.js';
 import { httpRun } from './http-event.js';
 import { replyHeaders } from './reply-headers.js';
 
 class BodyTooLarge extends Error {}
 class TooManyChunks extends Error {}
 
+/** The part of a request's URL behind its endpoint. */
+interface RequestTarget {
+  path: string;
+  search: string;
+  host: string | undefined;
+}
+
 /** How long a client may take to send its request, because a slow client occupies memory. */
 const REQUEST_MS = 60_000;
-/** For the bodies that are being received for one account: slow clients must not fill the memory. */
+/** For the requests of one account whose bodies are being received, or that are not stored yet: slow clients and stores must not fill the memory. */
 const MAX_RECEIVING_BYTES = 64 * 1024 * 1024;
 /** The memory of a request before its body, and of a small body. */
 const SMALL_BODY_BYTES = 16 * 1024;
+/** With more of a body unread, Node reads no further packet. It keeps an object for each unread chunk, which may be a single byte. */
+const UNREAD_BYTES = 4096;
+/** The most that Node reads at a time. */
+const PACKET_BYTES = 64 * 1024;
 /** Of a body: chunks and packets. Each takes 2 µs of the main thread, however small it is. */
 const MAX_CHUNKS = 16_384;
 /** Of the responses that clients of one account have not read yet. */
 const MAX_SENDING_BYTES = 32 * 1024 * 1024;
 /**
- * Of the memory of this container or machine, for the bodies that are being received for all accounts, and as much for the responses that have not been read.
- * While they have more, an account may have an equal share of that.
+ * Of the memory of this container or machine, for such requests of all accounts, and as much for the responses that have not been read. While they have more,
+ * an account may have an equal share of that.
  */
 const SHARE_OF_MEMORY = 1 / 8;
 /** The Retry-After when too much of the account is waiting. */
@@ -95,7 +106,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: CHECK_CONNECTIONS_MS,
     };
-    this.server = createServer(timeouts, handle);
+    this.server = createServer({ ...timeouts, highWaterMark: UNREAD_BYTES }, handle);
     limitConnections(this.server);
     closeUnreadConnections(this.server);
     endConnectionsOnClose(this.server);
@@ -164,13 +175,12 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       throw error;
     }
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
-    continueBody(request, response);
-    const reply = await this.accept(request, deployment, { path: path || '/', search, host }, closed);
+    const reply = await this.accept(request, response, deployment, { path: path || '/', search, host }, closed);
     if (reply === 'queued') return respond(response, 200, null);
     if (reply === 'busy') {
       await this.refusals.pass(owner);
       response.setHeader('retry-after', BUSY_RETRY_S);
-      return respond(response, 429, 'too many runs of this account are waiting');
+      return refuse(request, response, 429, 'too many runs of this account are waiting');
     }
     if (reply === 'no response') return respond(response, 400, 'the component ended without a response');
     if (reply === 'over quota') {
@@ -185,18 +195,54 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   /** A separate method, so that the body is not kept while a refusal is delayed. */
   private async accept(
     request: IncomingMessage,
+    response: ServerResponse,
     deployment: DeploymentRow,
-    { path, search, host }: { path: string; search: string; host: string | undefined },
+    target: RequestTarget,
     closed: Promise<void>,
   ): Promise<EndpointResponse> {
-    const { owner_id: owner } = deployment;
-    // read first, so that the client has finished sending when it gets the response
-    const body = await this.readBody(request, owner);
+    const reserve = this.reservation(deployment.owner_id);
+    try {
+      reserve(unreadBytes(request));
+      const admission = await this.endpoints.admit(deployment);
+      if (admission === 'busy') return 'busy';
+      continueBody(request, response);
+      // to its end, so that the client has finished sending when it gets the response
+      const event = await this.readEvent(request, deployment.owner_id, target, reserve);
+      if (admission === 'store') return await this.endpoints.store(deployment, event);
+      // those that wait for their component have a limit of another kind
+      reserve(0);
+      return await this.endpoints.runHere(deployment, event, closed);
+    } finally {
+      reserve(0);
+    }
+  }
+
+  /** Changes what a request occupies in the memory for its account, in bytes. Throws TooManyRequests if the account would occupy too much. */
+  private reservation(owner: UserId): (bytes: number) => void {
+    let reserved = 0;
+    return (bytes) => {
+      const grown = bytes - reserved;
+      reserved = bytes;
+      const sum = this.receiving.add(owner, grown);
+      if (grown > 0 && (sum > MAX_RECEIVING_BYTES || this.receiving.exceedsShare(owner, this.mostOfAll)))
+        throw new TooManyRequests('too many requests to endpoints of this account are being received');
+    };
+  }
+
+  private async readEvent(
+    request: IncomingMessage,
+    owner: UserId,
+    { path, search, host }: RequestTarget,
+    reserve: (bytes: number) => void,
+  ): Promise<RequestEvent> {
+    const body = await this.readBody(request, reserve);
     const begun = performance.now();
     const headers = { ...request.headers, host };
-    const event = httpRun({ method: request.method ?? 'GET', path, search, headers, body });
+    const run = httpRun({ method: request.method ?? 'GET', path, search, headers, body });
     this.endpoints.handled(owner, { bytes: body.length, ms: performance.now() - begun });
-    return this.endpoints.accept(deployment, event, closed);
+    // text may be several times as large as the bytes that it shows
+    reserve(SMALL_BODY_BYTES + run.event.length + (run.http_body?.length ?? 0));
+    return run;
   }
 
   private send(response: ServerResponse, reply: HttpReply, owner: UserId, closed: Promise<void>): void {
@@ -222,34 +268,22 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     }
   }
 
-  private async readBody(request: IncomingMessage, owner: UserId): Promise<Buffer> {
-    const body = new BodyBuffer(this.config.maxEndpointBodyBytes, SMALL_BODY_BYTES);
-    let reserved = 0;
-    const reserve = (bytes: number): void => {
-      const sum = this.receiving.add(owner, bytes - reserved);
-      reserved = bytes;
-      if (sum > MAX_RECEIVING_BYTES || this.receiving.exceedsShare(owner, this.mostOfAll))
-        throw new TooManyRequests('too many requests to endpoints of this account are being received');
-    };
-    try {
-      reserve(SMALL_BODY_BYTES);
-      // leaving the loop early must not close the connection: the client gets an error response
-      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        const { capacity } = body;
-        if (body.chunks === MAX_CHUNKS) throw new TooManyChunks();
-        if (!body.add(chunk)) throw new BodyTooLarge();
-        if (body.capacity > capacity) reserve(SMALL_BODY_BYTES + body.capacity);
-      }
-      const decode = decoderOf(request.headers['content-encoding']);
-      if (!decode || body.bytes.length === 0) return body.bytes;
-      const { maxEndpointBodyBytes } = this.config;
-      reserve(SMALL_BODY_BYTES + body.capacity + maxEndpointBodyBytes);
-      const decoded = await decode(body.bytes, maxEndpointBodyBytes);
-      if (!decoded) throw new BodyTooLarge();
-      return decoded;
-    } finally {
-      this.receiving.add(owner, -reserved);
+  private async readBody(request: IncomingMessage, reserve: (bytes: number) => void): Promise<Buffer> {
+    const { maxEndpointBodyBytes } = this.config;
+    const body = new BodyBuffer(maxEndpointBodyBytes, SMALL_BODY_BYTES);
+    // leaving the loop early must not close the connection: the client gets an error response
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      const { capacity } = body;
+      if (body.chunks === MAX_CHUNKS) throw new TooManyChunks();
+      if (!body.add(chunk)) throw new BodyTooLarge();
+      if (body.capacity > capacity) reserve(SMALL_BODY_BYTES + body.capacity);
     }
+    const decode = decoderOf(request.headers['content-encoding']);
+    if (!decode || body.bytes.length === 0) return body.bytes;
+    reserve(SMALL_BODY_BYTES + body.capacity + maxEndpointBodyBytes);
+    const decoded = await decode(body.bytes, maxEndpointBodyBytes);
+    if (!decoded) throw new BodyTooLarge();
+    return decoded;
   }
 
   private fail(request: IncomingMessage, response: ServerResponse, error: Error): void {
@@ -281,7 +315,13 @@ const SANDBOXED = { 'content-security-policy': 'sandbox', 'x-content-type-option
 /** Of the server's own responses. */
 const HEADERS = { ...SANDBOXED, 'content-type': 'application/json; charset=utf-8' };
 
-/** Responds before the body has been read. */
+/** The most that a request occupies before its body is read. */
+function unreadBytes({ headers }: IncomingMessage): number {
+  const bodyBytes = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity;
+  return SMALL_BODY_BYTES + Math.min(bodyBytes, PACKET_BYTES);
+}
+
+/** Responds although the body may not have been read. */
 function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
   dropUnreadBody(request, response);
   respond(response, status, message);

@@ -14,7 +14,7 @@ import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService, type RunWatch } from '../runs/runs.service.js';
 import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
-import { EndpointsService } from './endpoints.service.js';
+import { type EndpointResponse, EndpointsService } from './endpoints.service.js';
 
 const KEY = 'abcdefghijklmnop';
 /** The key of an endpoint whose source cannot be stored. */
@@ -106,6 +106,13 @@ describe('the endpoints of sources', () => {
     service = module.get(EndpointsService);
   });
 
+  /** As the server does. */
+  async function handle(deployment = DEPLOYMENT): Promise<EndpointResponse> {
+    const admission = await service.admit(deployment);
+    if (admission === 'busy') return admission;
+    return admission === 'store' ? service.store(deployment, EVENT) : service.runHere(deployment, EVENT, closed.promise);
+  }
+
   it('are not looked up in the catalog while 500 requests with unknown keys wait for it, unless they are known', async () => {
     deployed.set(KEY, DEPLOYMENT);
     const found = Array.from({ length: 501 }, (_, n) => service.find(`unknownendpoint${n}`));
@@ -196,14 +203,14 @@ describe('the endpoints of sources', () => {
 
   it('queue the run of a request whose code the catalog does not have, so that its owner gets a report', async () => {
     codeError = new NotFound('code', 'h');
-    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('queued');
+    expect(await handle()).toBe('queued');
     expect(messages.published).toMatchObject([{ payload: EVENT }]);
     codeError = new Unavailable('the catalog does not respond');
-    await expect(service.accept(DEPLOYMENT, EVENT, closed.promise)).rejects.toThrow(Unavailable);
+    await expect(handle()).rejects.toThrow(Unavailable);
   });
 
   it('queue a run of each request, with the owner’s key', async () => {
-    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('queued');
+    expect(await handle()).toBe('queued');
     expect(messages.published).toEqual([
       {
         name: executeRun.name,
@@ -216,7 +223,7 @@ describe('the endpoints of sources', () => {
 
   it('queue nothing when the account has reached its limit of waiting runs', async () => {
     isFull = true;
-    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('busy');
+    expect(await handle()).toBe('busy');
     expect(messages.published).toEqual([]);
   });
 
@@ -230,7 +237,7 @@ describe('the endpoints of sources', () => {
 
     it.each<[string, () => Promise<unknown>]>([
       ['are not found', () => service.find(KEY)],
-      ['queue nothing', () => service.accept(DEPLOYMENT, EVENT, closed.promise)],
+      ['queue nothing', () => handle()],
     ])('%s, and fail after ten seconds', async (_, work) => {
       const failure = work().catch((error: unknown) => error);
       await jest.advanceTimersByTimeAsync(10_000);
@@ -243,7 +250,7 @@ describe('the endpoints of sources', () => {
 
   it('queue nothing over the quota, which the source’s $errors reports', async () => {
     isOverQuota = true;
-    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('over quota');
+    expect(await handle()).toBe('over quota');
     expect({ published: messages.published, notified }).toEqual({ published: [], notified: ['dc_1'] });
   });
 
@@ -251,7 +258,7 @@ describe('the endpoints of sources', () => {
     customResponse = true;
     isOverQuota = true;
     status = null;
-    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toBe('over quota');
+    expect(await handle()).toBe('over quota');
   });
 
   it.each<[string, HttpReply | undefined, RunStatus | null, unknown]>([
@@ -267,7 +274,7 @@ describe('the endpoints of sources', () => {
     customResponse = true;
     reply = its;
     status = end;
-    expect(await service.accept(DEPLOYMENT, EVENT, closed.promise)).toEqual(expected);
+    expect(await handle()).toEqual(expected);
     expect({ executed: executed.length, published: messages.published }).toEqual({ executed: 1, published: [] });
   });
 
@@ -276,7 +283,7 @@ describe('the endpoints of sources', () => {
     reply = REPLY;
     const { promise, resolve } = Promise.withResolvers<void>();
     learning = promise;
-    const response = service.accept(DEPLOYMENT, EVENT, closed.promise);
+    const response = handle();
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(executed).toEqual([]);
     resolve();
@@ -293,7 +300,7 @@ describe('the endpoints of sources', () => {
     learning = promise;
     const clock = jest.spyOn(performance, 'now').mockReturnValue(0);
     try {
-      const response = service.accept(DEPLOYMENT, EVENT, closed.promise);
+      const response = handle();
       await new Promise(setImmediate);
       clock.mockReturnValue(waitedMs);
       closed.resolve();
@@ -313,13 +320,13 @@ describe('the endpoints of sources', () => {
   ])('are busy while %s have not been sent', async (_, most, accountOf) => {
     customResponse = true;
     reply = REPLY;
-    const accept = (account: UserId = accountOf(most)) => service.accept({ ...DEPLOYMENT, owner_id: account }, EVENT, closed.promise);
-    for (let n = 0; n < most; n++) expect(await accept(accountOf(n))).toEqual(REPLY);
+    const handleOf = (account: UserId = accountOf(most)) => handle({ ...DEPLOYMENT, owner_id: account });
+    for (let n = 0; n < most; n++) expect(await handleOf(accountOf(n))).toEqual(REPLY);
     await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(await accept()).toBe('busy');
+    expect(await handleOf()).toBe('busy');
     closed.resolve();
     closed = Promise.withResolvers();
     await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(await accept()).toEqual(REPLY);
+    expect(await handleOf()).toEqual(REPLY);
   });
 });

@@ -38,6 +38,12 @@ const KEY = /^[A-Za-z0-9]{16,64}$/;
 /** Whether a key has the form of an endpoint's. */
 export const isEndpointKey = (key: string): boolean => KEY.test(key);
 
+/** How a request is handled: its run is stored, or executed here because its component responds itself; or the request is refused. */
+export type Admission = 'store' | 'run here' | 'busy';
+
+/** A request, as the event of its run. */
+export type RequestEvent = Pick<DueRun, 'event' | 'http_body'>;
+
 /** The response to a request at an endpoint. */
 export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' | 'not run' | 'over quota' | 'busy';
 
@@ -114,21 +120,14 @@ export class EndpointsService {
     return found;
   }
 
-  /**
-   * Runs the source for a request. The run is durable before this returns, unless the component responds itself. Throws Unavailable if that takes too long.
-   * @param closed resolves when the response has been sent, or its client has disconnected
-   */
-  async accept(deployment: DeploymentRow, event: Pick<DueRun, 'event' | 'http_body'>, closed: Promise<void>): Promise<EndpointResponse> {
-    const run: DueRun = {
-      run_id: randomUUID(),
-      owner_id: deployment.owner_id,
-      source_id: deployment.source_id,
-      trigger: 'http',
-      ...event,
-      due_at_ms: Date.now(),
-    };
-    if (await this.respondsItself(deployment)) return this.runHere(run, deployment.runs_at_a_time ?? 1, closed);
-    return within(STORED_WITHIN_MS, this.store(run, deployment.version), tooLate);
+  /** Decides what needs no body, before the body is read: a request that waits for the catalog then occupies little memory. Throws Unavailable if that takes too long. */
+  async admit(deployment: DeploymentRow): Promise<Admission> {
+    return within(STORED_WITHIN_MS, this.admission(deployment), tooLate);
+  }
+
+  private async admission(deployment: DeploymentRow): Promise<Admission> {
+    if (await this.respondsItself(deployment)) return 'run here';
+    return (await this.queue.isFull(deployment.owner_id)) ? 'busy' : 'store';
   }
 
   /** Whether its component responds to requests. Not if the catalog does not have the code: then the run is stored and, when it is due, reported as failed. */
@@ -142,20 +141,28 @@ export class EndpointsService {
     }
   }
 
-  private async store(run: DueRun, version: number): Promise<EndpointResponse> {
+  /** Stores a run of the source for a request. The run is durable before this returns. Throws Unavailable if that takes too long. */
+  async store(deployment: DeploymentRow, event: RequestEvent): Promise<EndpointResponse> {
+    return within(STORED_WITHIN_MS, this.storeRun(runFor(deployment, event), deployment.version), tooLate);
+  }
+
+  private async storeRun(run: DueRun, version: number): Promise<EndpointResponse> {
     if (!(await this.quotas.allowRequest(run.owner_id))) {
       await this.quotas.notify(run.source_id, overQuota(run, version, { isRefused: true }));
       return 'over quota';
     }
-    if (await this.queue.isFull(run.owner_id)) return 'busy';
     // its sender has got 503, and may have sent it again
     if (Date.now() >= run.due_at_ms + STORED_WITHIN_MS) throw tooLate();
     await this.messages.publish(executeRun, run, run.owner_id);
     return 'queued';
   }
 
-  /** Executed by the replica that holds the request, because only this replica can forward the component's response. */
-  private async runHere(run: DueRun, atATime: number, closed: Promise<void>): Promise<EndpointResponse> {
+  /**
+   * Runs the source in this replica, because only the one that holds the request can forward the component's response.
+   * @param closed resolves when the response has been sent, or its client has disconnected
+   */
+  async runHere(deployment: DeploymentRow, event: RequestEvent, closed: Promise<void>): Promise<EndpointResponse> {
+    const run = runFor(deployment, event);
     const release = this.waiting.acquire(run.owner_id);
     if (!release) return 'busy';
     const since = performance.now();
@@ -166,7 +173,7 @@ export class EndpointsService {
     await this.directory.learnt(run.source_id);
     return new Promise<EndpointResponse>((resolve, reject) => {
       this.lanes
-        .executeHere(run, atATime, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome, hasLeft }))
+        .executeHere(run, deployment.runs_at_a_time ?? 1, (onOutcome) => this.runs.execute(run, { onRespond: resolve, onOutcome, hasLeft }))
         .then(async (status) => resolve(status === null ? await this.notRun(run) : endOf(status)))
         .catch(reject)
         // a response occupies memory until its client has read it
@@ -178,6 +185,15 @@ export class EndpointsService {
     return (await this.quotas.allow(owner_id)) ? 'not run' : 'over quota';
   }
 }
+
+const runFor = ({ owner_id, source_id }: DeploymentRow, event: RequestEvent): DueRun => ({
+  run_id: randomUUID(),
+  owner_id,
+  source_id,
+  trigger: 'http',
+  ...event,
+  due_at_ms: Date.now(),
+});
 
 const tooLate = (): Unavailable =>
   new Unavailable('the stores do not respond', `it could not be stored within ${STORED_WITHIN_MS / 1000} s`);
