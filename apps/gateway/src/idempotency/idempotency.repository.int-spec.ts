@@ -80,6 +80,12 @@ describe('requests with an Idempotency-Key', () => {
     expect(await requests.claim(account, 'abandoned', mine)).toMatchObject({ stored: { status: 201 } });
   });
 
+  it('can be claimed again if the first request came while the clock of the database was an hour ahead, and its gateway was killed', async () => {
+    await hold('ahead');
+    await pass('ahead', -3600);
+    expect(await requests.claim(account, 'ahead', mine)).toHaveProperty('held');
+  });
+
   it('cannot be claimed while a process renews its leases, however long they take', async () => {
     const first = await hold('long');
     for (let n = 0; n < 3; n++) {

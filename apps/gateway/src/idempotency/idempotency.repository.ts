@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { UserId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, type Transaction } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, isLeased, type Transaction } from '#database';
 import { LATE_MS } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { isSealed, SecretBox } from '#secrets';
@@ -108,7 +108,7 @@ export class IdempotencyRepository {
   /** Claims the key for a request, or returns the result of the first request with it. */
   async claim(accountId: UserId, key: string, fingerprint: Buffer): Promise<Claim> {
     const expired = `claimed.created_at < now() - make_interval(hours => ${KEEP_HOURS})`;
-    const abandoned = 'claimed.fingerprint = excluded.fingerprint AND claimed.leased_until < now()';
+    const abandoned = `claimed.fingerprint = excluded.fingerprint AND NOT ${isLeased('claimed.leased_until')}`;
     // SQL, for the conditions of the upsert: of two requests at once exactly one claims the key
     const { rows } = await this.database.query<{ claimed_at: string; first_at: Date }>(
       `INSERT INTO idempotent_request AS claimed (account_id, key, fingerprint, leased_until) VALUES ($1, $2, $3, now() + ${LEASE})

@@ -100,6 +100,15 @@ it('a replay gets no turn while it rests', async () => {
   expect(await replays.claim()).toBeUndefined();
 });
 
+it('a replay gets its turn although its last one began while the clock of the database was an hour ahead', async () => {
+  await routing.database.query('TRUNCATE replay');
+  await add(newId('user'));
+  const { id } = (await replays.claim())!;
+  expect(await replays.claim()).toBeUndefined();
+  await routing.database.query("UPDATE replay SET leased_until = leased_until + interval '1 hour'");
+  expect(await replays.claim()).toMatchObject({ id });
+});
+
 it('keeps its progress when a replica that has lost the lease stores an older one', async () => {
   await routing.database.query('TRUNCATE replay');
   const owner = newId('user');

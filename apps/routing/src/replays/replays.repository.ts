@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository } from 'typeorm';
 import { type EmitterId, isId, type ListenerId, type ReplayId, type ReplayProgress, type UserId, type WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, CREATED_AT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, CREATED_AT, Database, isLeased, type Transaction } from '#database';
 import { parseEventId } from '#events';
 import { IS_SUSPENDED } from '../webhooks/webhook.entity.js';
 
@@ -189,11 +189,11 @@ export class ReplaysRepository {
     const { rows } = await this.database.query<ReplayRow>({
       name: 'replay-claim',
       text: `WITH next AS (
-               SELECT owner_id FROM (SELECT DISTINCT owner_id FROM replay WHERE status = 'running' AND leased_until < now()) AS waiting
+               SELECT owner_id FROM (SELECT DISTINCT owner_id FROM replay WHERE status = 'running' AND NOT ${isLeased('leased_until')}) AS waiting
                ORDER BY (SELECT max(leased_until) FROM replay WHERE owner_id = waiting.owner_id) LIMIT 1
              )
              UPDATE replay SET leased_until = ${LEASED_UNTIL} WHERE id = (
-               SELECT id FROM replay WHERE status = 'running' AND leased_until < now() AND owner_id = (SELECT owner_id FROM next)
+               SELECT id FROM replay WHERE status = 'running' AND NOT ${isLeased('leased_until')} AND owner_id = (SELECT owner_id FROM next)
                ORDER BY leased_until LIMIT 1 FOR UPDATE SKIP LOCKED
              ) RETURNING *`,
       values: [],

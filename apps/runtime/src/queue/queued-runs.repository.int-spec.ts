@@ -268,6 +268,11 @@ describe('queued runs that are in progress in a replica', () => {
     expect(await ids()).toEqual(['a1', 'b1', 'a2']);
   });
 
+  it('are executed by another one if they were held while the clock of the database was an hour ahead', async () => {
+    await hold(3600);
+    expect(await ids()).toEqual(['a1', 'a2', 'b1']);
+  });
+
   it('do not hold up others when they have left the queue', async () => {
     await hold(60);
     await queue.remove('a1');
@@ -283,6 +288,14 @@ describe('the lease of an account', () => {
     await queue.release('one', [ALICE]);
     expect(await queue.lease(ALICE, 'two', 0)).toBe(true);
     expect(await queue.lease(ALICE, 'one', 60)).toBe(true);
+  });
+
+  it('ends at once if it was taken while the clock of the database was an hour ahead', async () => {
+    await queue.add([run('r1')]);
+    await queue.lease(ALICE, 'one', 3600);
+    expect(await queue.accountsWaiting('two')).toEqual([ALICE]);
+    expect(await queue.lease(ALICE, 'two', 60)).toBe(true);
+    expect(await queue.lease(ALICE, 'one', 60)).toBe(false);
   });
 
   it('hides the account from other replicas that look for waiting runs', async () => {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn, Unique } from 'typeorm';
 import type { RunRequest, SourceId, UserId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, isLeased, type Session, type Transaction } from '#database';
 import { addToOutbox } from '#outbox';
 import { isMissed, sourceInactive } from '../run-events/error-reports.js';
 
@@ -123,7 +123,7 @@ export interface Conditions {
 
 /** SQL: no other replica than this one holds a run of the source. */
 const isFree = (sourceId: string, replica: string): string =>
-  `NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> ${replica} AND held.held_until > now())`;
+  `NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> ${replica} AND ${isLeased('held.held_until')})`;
 
 /** SQL: the source with waiting runs of the account $1 that follows this one, in the order of the ids. By rows, which only the index of both columns has in order. */
 const sourceAfter = (sourceId: string): string => `(
@@ -284,7 +284,7 @@ export class QueuedRunsRepository {
       text: `WITH removed AS (
                DELETE FROM queued_run WHERE seq = ANY (ARRAY(
                  SELECT seq FROM queued_run
-                 WHERE source_id = $1 AND NOT hook AND (held_until IS NULL OR held_until < now())
+                 WHERE source_id = $1 AND NOT hook AND ${isLeased('held_until')} IS NOT TRUE
                  ORDER BY seq OFFSET ${TAKEN_PER_SOURCE}))
                RETURNING seq, request->>'trigger' AS trigger
              ), lost AS (
@@ -338,7 +338,7 @@ export class QueuedRunsRepository {
                SELECT (SELECT account_id FROM queued_run WHERE account_id > account.id ORDER BY account_id LIMIT 1) FROM account WHERE account.id IS NOT NULL
              )
              SELECT id FROM account WHERE id IS NOT NULL
-             AND NOT EXISTS (SELECT FROM queue_lease WHERE account_id = account.id AND replica <> $1 AND leased_until > now())`,
+             AND NOT EXISTS (SELECT FROM queue_lease WHERE account_id = account.id AND replica <> $1 AND ${isLeased('leased_until')})`,
       values: [replica],
     });
     return rows.map(({ id }) => id);
@@ -354,7 +354,7 @@ export class QueuedRunsRepository {
       text: `INSERT INTO queue_lease (account_id, replica, leased_until)
              SELECT $1, $2, now() + make_interval(secs => $3) FROM set_config('synchronous_commit', 'off', true)
              ON CONFLICT (account_id) DO UPDATE SET replica = excluded.replica, leased_until = excluded.leased_until
-             WHERE queue_lease.replica = excluded.replica OR queue_lease.leased_until < now()`,
+             WHERE queue_lease.replica = excluded.replica OR NOT ${isLeased('queue_lease.leased_until')}`,
       values: [accountId, replica, seconds],
     });
     return rowCount === 1;

@@ -68,6 +68,16 @@ describe('a failed run', () => {
     expect((await fresh.database.query('SELECT requested_at FROM retried_run')).rows).toEqual([{ requested_at: null }]);
   });
 
+  it('is requested again when Kafka has lost the request of a time when the clock of the database was a day ahead', async () => {
+    await fail('r1');
+    await retried.release();
+    await fresh.database.query("UPDATE retried_run SET requested_at = requested_at + interval '1 day', due_at = due_at + interval '1 day'");
+    expect(await retried.repeatLost(60)).toBe(1);
+    expect(await retried.msToNext()).toBeLessThanOrEqual(60_000);
+    await retried.repeatLost();
+    expect(await retried.release()).toBe(1);
+  });
+
   it('is not requested again at the start of a replica before its attempt can have ended', async () => {
     await fail('r1');
     await retried.release();

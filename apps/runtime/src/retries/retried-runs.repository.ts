@@ -56,9 +56,9 @@ export interface EndedAttempt {
  * @param $1 seconds which have to pass after a request
  */
 export const REPEAT_LOST = `
-  UPDATE retried_run SET due_at = greatest(now(), requested_at + make_interval(secs => $1)) WHERE first_run_id = ANY (ARRAY(
+  UPDATE retried_run SET due_at = greatest(now(), least(now(), requested_at) + make_interval(secs => $1)) WHERE first_run_id = ANY (ARRAY(
     SELECT first_run_id FROM retried_run
-    WHERE requested_at IS NOT NULL AND due_at > greatest(now(), requested_at + make_interval(secs => $1)) AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
+    WHERE requested_at IS NOT NULL AND due_at > greatest(now(), least(now(), requested_at) + make_interval(secs => $1)) AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
       AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')
     FOR UPDATE SKIP LOCKED))`;
 

@@ -121,6 +121,16 @@ describe('a due timer', () => {
     expect(await claim()).toHaveLength(1);
   });
 
+  it('requests a lost run again that it has requested while the clock of the database was a day ahead', async () => {
+    await set(1);
+    const [first] = await claim();
+    await fresh.database.query("UPDATE timer SET next_run_at = next_run_at + interval '1 day'");
+    expect(await timers.repeatLost(60)).toBe(1);
+    expect(await timers.msToNext()).toBeLessThanOrEqual(60_000);
+    await timers.repeatLost();
+    expect((await claim()).map(tickRunId)).toEqual([tickRunId(first!)]);
+  });
+
   it('whose cron expression never comes again requests its last run again', async () => {
     await set(1);
     const [first] = await claim(() => null);

@@ -174,7 +174,7 @@ export class TimersRepository extends DueRows {
   async repeatLost(seconds = 0): Promise<number> {
     const { rowCount } = await this.database.query(
       // without those whose runs end at this moment, because waiting for these could be a deadlock
-      `UPDATE timer SET next_run_at = greatest(now(), next_run_at - interval '${GIVE_UP}' + make_interval(secs => $1))
+      `UPDATE timer SET next_run_at = greatest(now(), least(now(), next_run_at - interval '${GIVE_UP}') + make_interval(secs => $1))
        WHERE (source_id, prop) IN (
          SELECT source_id, prop FROM timer
          WHERE run_id IS NOT NULL AND next_run_at > now() + make_interval(secs => $1)

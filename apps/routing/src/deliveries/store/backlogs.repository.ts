@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { UserId, WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Session, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, isLeased, type Session, type Transaction } from '#database';
 import { DueRows, LONGEST_MS, msToFirst } from '#due-work';
 import type { Claim, NextLook, Renewed, Shares } from './delivery-store.js';
 
@@ -37,7 +37,7 @@ export class Backlog {
 }
 
 const MS = "interval '1 ms'";
-const IS_DUE = 'next_due <= now() AND leased_until <= now()';
+const IS_DUE = `next_due <= now() AND NOT ${isLeased('leased_until')}`;
 /** When a backlog that is released, and rests for `ms`, may be leased again. */
 const restedAt = (ms: string): string => `coalesce(now() + nullif(${ms}::float8, 0) * ${MS}, '-infinity')`;
 /** The columns of `Renewed`. */
