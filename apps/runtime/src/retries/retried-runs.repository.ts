@@ -4,6 +4,7 @@ import { executeRun, type RunRequest, type SourceId, type UserId } from '#contra
 import { BYTEWISE_TEXT, Database, FairBatches, type Session, type Transaction } from '#database';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
 import { DueRows, msToFirst } from '#due-work';
+import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
 
 /** A run for an event that has failed and will be repeated; deleted when an attempt succeeds, or the last one has failed. */
 @Entity('retried_run')
@@ -191,6 +192,6 @@ export class RetriedRunsRepository extends DueRows {
 
   /** Deletes attempts of sources that were deleted while the run was in progress. */
   async deleteOfDeleted(): Promise<void> {
-    await this.database.query('DELETE FROM retried_run r WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = r.source_id)');
+    await this.database.query(deletionOfDeletedSources('retried_run'));
   }
 }

@@ -4,6 +4,7 @@ import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, deleteOlder, JointWrites, Lookups, type Session, type Transaction } from '#database';
 import { Lanes, shares } from '#messaging';
 import { type AccountRecord, addedToOutbox, addToOutbox, outboxRows, outboxValues, WAKE_RELAY } from '#outbox';
+import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
@@ -311,7 +312,7 @@ export class RunsRepository {
 
   /** Deletes runs of sources that were deleted while the run was in progress. */
   async deleteOfDeleted(): Promise<void> {
-    await this.database.query('DELETE FROM finished_run f WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = f.source_id)');
+    await this.database.query(deletionOfDeletedSources('finished_run'));
   }
 
   /** Deletes the ids of runs that cannot be repeated, because Kafka has deleted their records. */

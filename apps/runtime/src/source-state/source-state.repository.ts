@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
 import type { DedupeState } from './dedupe.js';
 
 /** An entry of a source's `this.db`. */
@@ -83,9 +84,6 @@ export class SourceStateRepository {
   /** Deletes the state that runs have written after their source was deleted. A last hook that waits still reads it. */
   async deleteOfDeleted(): Promise<void> {
     for (const table of ['source_db', 'source_dedupe'])
-      await this.database.query(
-        `DELETE FROM ${table} s WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = s.source_id)
-         AND NOT EXISTS (SELECT FROM queued_run q WHERE q.source_id = s.source_id)`,
-      );
+      await this.database.query(deletionOfDeletedSources(table, 'NOT EXISTS (SELECT FROM queued_run WHERE source_id = source.id)'));
   }
 }

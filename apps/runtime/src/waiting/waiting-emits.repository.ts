@@ -6,6 +6,7 @@ import type { EventToProduce } from '#events';
 import { shares } from '#messaging';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
 import { DueRows, msToFirst } from '#due-work';
+import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
 
 /** An emit that waits for its `delivery_ts`: the whole record of the event, ready to be produced. */
 @Entity('waiting_emit')
@@ -116,7 +117,7 @@ export class WaitingEmitsRepository extends DueRows {
 
   /** Deletes emits of sources that were deleted while the run was in progress. */
   async deleteOfDeleted(): Promise<void> {
-    await this.database.query('DELETE FROM waiting_emit w WHERE NOT EXISTS (SELECT FROM deployment d WHERE d.source_id = w.source_id)');
+    await this.database.query(deletionOfDeletedSources('waiting_emit'));
   }
 
   /** The next due emits: the oldest ones, or, while many are due, those whose turn it is. Another replica may find the same ones. */

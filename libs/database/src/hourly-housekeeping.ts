@@ -1,0 +1,35 @@
+import type { BeforeApplicationShutdown, OnApplicationBootstrap } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
+import type { Log } from '#observability';
+
+const HOUR_MS = 3_600_000;
+
+/** Deletes rows that are no longer read: once an hour, and at the start, because a process may live for less than that. */
+export abstract class HourlyHousekeeping implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private stopping = false;
+
+  protected constructor(private readonly log: Log) {}
+
+  /** They follow each other. One that fails is repeated an hour later. */
+  protected abstract deletions(): (() => Promise<unknown>)[];
+
+  onApplicationBootstrap(): void {
+    void this.deleteOld();
+  }
+
+  /** Does not wait for a deletion: it ends when the pool of connections closes, and continues at the next start. */
+  beforeApplicationShutdown(): void {
+    this.stopping = true;
+  }
+
+  @Interval(HOUR_MS)
+  async deleteOld(): Promise<void> {
+    for (const deletion of this.deletions()) {
+      try {
+        if (!this.stopping) await deletion();
+      } catch (error) {
+        if (!this.stopping) this.log.warn({ err: error }, 'housekeeping.failed');
+      }
+    }
+  }
+}
