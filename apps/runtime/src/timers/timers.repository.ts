@@ -126,10 +126,11 @@ export class TimersRepository extends DueRows {
 
   /** Resumes the timer when the run of its tick has ended, or was skipped. A timer that was set again in the meantime is not changed. */
   async resume(session: Session, sourceId: string, runId: string): Promise<void> {
+    // before version 17, PostgreSQL subtracts no infinite times
     const { rows } = await session.query<{ ms: number }>({
       name: 'timer-resume',
       text: `UPDATE timer SET next_run_at = resume_at, resume_at = NULL, run_id = NULL WHERE source_id = $1 AND run_id = $2
-             RETURNING extract(epoch FROM next_run_at - now())::float8 * 1000 AS ms`,
+             RETURNING (extract(epoch FROM next_run_at) - extract(epoch FROM now()))::float8 * 1000 AS ms`,
       values: [sourceId, runId],
     });
     for (const { ms } of rows) this.scheduled(session, ms);
