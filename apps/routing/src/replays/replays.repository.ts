@@ -205,7 +205,7 @@ export class ReplaysRepository {
   async anyWaits(): Promise<boolean> {
     const { rowCount } = await this.database.query({
       name: 'replay-waits',
-      text: "SELECT FROM replay WHERE status = 'running' AND leased_until < now() LIMIT 1",
+      text: `SELECT FROM replay WHERE status = 'running' AND NOT ${isLeased('leased_until')} LIMIT 1`,
       values: [],
     });
     return rowCount !== 0;
