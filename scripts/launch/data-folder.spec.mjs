@@ -114,8 +114,9 @@ describe('a folder that exists', () => {
   });
 });
 
-// only root can give files to another user
-(process.getuid?.() === 0 ? describe : describe.skip)('a data folder of another user', () => {
+describe('the data folder of another user', () => {
+  // only root can give files to another user
+  const testAsRoot = process.getuid?.() === 0 ? test : test.skip;
   const [NOBODY, SOMEONE] = [65_534, 12_345];
   /** Returns the output of a program that runs as another user. @param {number} uid @param {string} program */
   const outputAs = async (uid, program) => {
@@ -131,28 +132,28 @@ describe('a folder that exists', () => {
   const refusal = (/** @type {number} */ uid) =>
     `The data folder ${folder.dir} belongs to another user (uid ${uid}): start Sluice as that user, or change the owner with chown -R.`;
 
-  test('is refused, also to root', async () => {
+  testAsRoot('is refused to every other user, root included', async () => {
     chownSync(folder.dir, NOBODY, NOBODY);
     expect(await lockedAs(NOBODY)).toBe('');
     expect(await lockedAs(SOMEONE)).toBe(refusal(NOBODY));
     await expect(lockDataFolder(folder)).rejects.toThrow(refusal(NOBODY));
   });
 
-  test('is refused if a start as root has taken the database', async () => {
+  testAsRoot('is refused if root has taken its database in an earlier start', async () => {
     chownSync(folder.dir, NOBODY, NOBODY);
     expect(await lockedAs(NOBODY)).toBe('');
     mkdirSync(folder.postgres);
     expect(await lockedAs(NOBODY)).toBe(refusal(0));
   });
 
-  test('can be used by root if only its database belongs to the user that runs PostgreSQL', async () => {
+  testAsRoot('can be used by root if only its database belongs to the user that runs PostgreSQL', async () => {
     mkdirSync(folder.postgres);
     chownSync(folder.postgres, NOBODY, NOBODY);
     await lockDataFolder(folder);
     expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
   });
 
-  test('does not look like one without a running instance', async () => {
+  testAsRoot('is recognised while an instance of that user is running', async () => {
     await lockDataFolder(folder);
     announce(folder, {}, ADDRESSES);
     chmodSync(folder.dir, 0o711);

@@ -129,7 +129,7 @@ export async function untilReady(service, becomeReady, stopped) {
 const LOG_LIMIT = { bytes: 10_000_000, everyMs: 10_000 };
 
 /**
- * Starts a service that appends to a log file, and keeps one earlier file: anybody who reaches a port of a store can make it log.
+ * Starts a service that appends to a log file, and keeps one earlier file: every client of a store can make it log.
  * @template {ServiceProcess} S
  * @param {string} file
  * @param {(fd: number) => S} start passes the descriptor on to a process; it is closed here afterwards
@@ -176,7 +176,7 @@ const FULL_BYTES = 16_000_000;
  */
 export function notStarted(title, exit, logFile) {
   const { bavail, bsize } = statfsSync(dirname(logFile));
-  // then the end of the log is older
+  // then the log ends with an earlier failure
   const reason = bavail * bsize < FULL_BYTES ? `: the disk of ${dirname(logFile)} is full` : '';
   return new ExplainedError(`${tailOf(logFile)}\n\n${title} did not start (${describeExit(exit)})${reason}; its log is ${logFile}.`);
 }
