@@ -4,7 +4,7 @@ import { executeRun, type RunRequest, type SourceId, type UserId } from '#contra
 import { BYTEWISE_TEXT, Database, FairBatches, type Session, type Transaction } from '#database';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
 import { DueRows, msToFirst } from '#due-work';
-import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
+import { deletionOfDeletedSources } from '../deleted-sources.js';
 
 /** A run for an event that has failed and will be repeated; deleted when an attempt succeeds, or the last one has failed. */
 @Entity('retried_run')

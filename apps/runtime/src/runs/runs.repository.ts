@@ -4,7 +4,7 @@ import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, deleteOlder, JointWrites, Lookups, type Session, type Transaction } from '#database';
 import { Lanes, shares } from '#messaging';
 import { type AccountRecord, addedToOutbox, addToOutbox, outboxRows, outboxValues, WAKE_RELAY } from '#outbox';
-import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
+import { deletionOfDeletedSources } from '../deleted-sources.js';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId } from '#contracts';
 import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
-import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
+import { deletionOfDeletedSources } from '../deleted-sources.js';
 import type { DedupeState } from './dedupe.js';
 
 /** An entry of a source's `this.db`. */

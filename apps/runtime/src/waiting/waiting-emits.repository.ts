@@ -6,7 +6,7 @@ import type { EventToProduce } from '#events';
 import { shares } from '#messaging';
 import { addedToOutbox, WAKE_RELAY } from '#outbox';
 import { DueRows, msToFirst } from '#due-work';
-import { deletionOfDeletedSources } from '../deployments/deleted-sources.js';
+import { deletionOfDeletedSources } from '../deleted-sources.js';
 
 /** An emit that waits for its `delivery_ts`: the whole record of the event, ready to be produced. */
 @Entity('waiting_emit')

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { freshDatabase, type FreshDatabase } from '#testing';
-import { schema } from '../database/schema.js';
+import { schema } from './database/schema.js';
 import { deletionOfDeletedSources } from './deleted-sources.js';
 
 let fresh: FreshDatabase;
