@@ -36,8 +36,7 @@ import { EndSubscriptions1798646400001 } from './migrations/0020-end-subscriptio
 import { ListEndedEmitters1798819200001 } from './migrations/0021-list-ended-emitters.js';
 import { IndexRunningReplays1798819200011 } from './migrations/0022-index-running-replays.js';
 import { NoteTimesOfDelivered1798905600001 } from './migrations/0023-note-times-of-delivered.js';
-import { IndexPostponedEventsOfUnknownEmitters1799078400000 } from './migrations/0024-index-postponed-events-of-unknown-emitters.js';
-import { TimeRunsOfReplays1799078400041 } from './migrations/0025-time-runs-of-replays.js';
+import { TimeRunsOfReplays1799078400041 } from './migrations/0024-time-runs-of-replays.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -83,7 +82,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     ListEndedEmitters1798819200001,
     IndexRunningReplays1798819200011,
     NoteTimesOfDelivered1798905600001,
-    IndexPostponedEventsOfUnknownEmitters1799078400000,
     TimeRunsOfReplays1799078400041,
   ],
 });

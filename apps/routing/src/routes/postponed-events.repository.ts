@@ -6,14 +6,10 @@ import { type DeletedRange, type EmittedEvent, type EventLogRecord, type EventPl
 import type { LogRecord } from '#messaging';
 import { DELETED, deletedValues, isDeleted } from '../deliveries/store/deleted-ranges.js';
 
-/** In place of the account of an emitter that is not known. */
-export const UNKNOWN = '' as UserId;
-
 /** An event whose listeners are found and get it later, with its record. */
 @Entity('postponed_event')
 @Index('postponed_event_of_account', ['owner_id', 'ms', 'seq'])
 @Index('postponed_event_of_emitter', ['emitter_id', 'ms', 'seq'])
-@Index('postponed_event_of_unknown', ['emitter_id'], { where: "owner_id = ''" })
 // `seq % 4096`, which TypeORM cannot write
 @Index('postponed_event_of_partition', { synchronize: false })
 export class PostponedEventRow {
@@ -24,7 +20,6 @@ export class PostponedEventRow {
   @PrimaryColumn('bigint')
   seq!: number;
 
-  /** {@link UNKNOWN} until the emitter is known. */
   @Column(BYTEWISE_TEXT)
   owner_id!: UserId;
 
@@ -72,8 +67,6 @@ const IN_PARTITION = `seq % ${PARTITIONS}, ms, seq`;
 const POSITION = `(partition, clock, "offset" * ${PARTITIONS} + partition)`;
 /** Of a record. The headers of an event with a long summary may be much larger than its value. */
 const BYTES = '(octet_length(value) + octet_length(headers))';
-/** SQL: no earlier event of the emitter waits until the emitter is known. */
-const IS_NEXT = `NOT EXISTS (SELECT FROM postponed_event AS earlier WHERE earlier.owner_id = '${UNKNOWN}' AND $1 <> '${UNKNOWN}' AND earlier.emitter_id = postponed_event.emitter_id)`;
 /** SQL: of each partition, no events are read but those that may be returned. */
 export const NEXT = `
   SELECT ms::float8 AS ms, seq::float8 AS seq, emitter_id, headers, value FROM (
@@ -81,13 +74,12 @@ export const NEXT = `
       SELECT event.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) AS position (partition, clock, "offset") CROSS JOIN LATERAL (
         (SELECT ms, seq, emitter_id, headers, value FROM postponed_event
          WHERE owner_id = $1 AND (${IN_PARTITION}) >= (partition, 0, 0) AND (${IN_PARTITION}) < ${POSITION} AND seq <> ALL ($2::bigint[])
-           AND ${IS_NEXT}
          ORDER BY ${IN_PARTITION} LIMIT $6)
         UNION ALL
         -- those from before the clock stepped back
         (SELECT ms, seq, emitter_id, headers, value FROM postponed_event
          WHERE owner_id = $1 AND (${IN_PARTITION}) > ${POSITION} AND (${IN_PARTITION}) < (partition + 1, 0, 0)
-           AND seq < "offset" * ${PARTITIONS} + partition AND seq <> ALL ($2::bigint[]) AND ${IS_NEXT}
+           AND seq < "offset" * ${PARTITIONS} + partition AND seq <> ALL ($2::bigint[])
          ORDER BY ${IN_PARTITION} LIMIT $6)
       ) AS event ORDER BY ms, seq LIMIT $6
     ) AS first
@@ -172,17 +164,6 @@ export class PostponedEventsRepository {
       values: [],
     });
     return rows.map(({ owner_id }) => owner_id);
-  }
-
-  /** From now on, events of emitters that were unknown belong to these accounts. */
-  async assign(events: { place: EventPlace; ownerId: UserId }[]): Promise<void> {
-    await this.database.query({
-      name: 'postponed-assign',
-      text: `UPDATE postponed_event SET owner_id = known.owner_id
-             FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS known (ms, seq, owner_id)
-             WHERE (postponed_event.ms, postponed_event.seq) = (known.ms, known.seq)`,
-      values: [events.map(({ place }) => place.ms), events.map(({ place }) => place.seq), events.map(({ ownerId }) => ownerId)],
-    });
   }
 
   async remove(places: EventPlace[]): Promise<void> {

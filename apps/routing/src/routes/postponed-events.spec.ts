@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { EmitterId, ListenerId, UserId } from '#contracts';
-import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf } from '#events';
+import { type EmittedEvent, eventPlace } from '#events';
 import type { AccountPace } from '#fairness';
 import type { Consumers } from '#messaging';
 import { createLog } from '#observability';
@@ -11,7 +11,7 @@ import type { EventTasks } from './event-tasks.js';
 import { MAX_OUTSTANDING } from './events-group.js';
 import type { MatchRepository } from './match.repository.js';
 import { exceedsShare, PostponedEvents, type Situation } from './postponed-events.js';
-import { type PostponedEventsRepository, UNKNOWN } from './postponed-events.repository.js';
+import type { PostponedEventsRepository } from './postponed-events.repository.js';
 
 const alone: Situation = { listeners: 200, outstanding: { account: 0, all: 0 }, hasOthers: false, ageMs: 0 };
 const shared = { ...alone, hasOthers: true };
@@ -121,53 +121,4 @@ it('a postponed event is in progress until its tasks have ended and it is remove
   await removed.promise;
   await new Promise(setImmediate);
   expect(isInProgress('dc_1', 8)).toBe(false);
-});
-
-it('postponed events of unknown emitters become events of their accounts when the catalog knows their emitters, and the others go to nobody', async () => {
-  const record = (offset: number, key: string) => ({
-    ...{ partition: 3, offset, clock: 1, key, value: Buffer.from('1'), header: () => undefined, headerNames: () => [] },
-  });
-  const waiting: Record<string, object[]> = { [UNKNOWN]: [record(7, 'dc_1'), record(8, 'dc_2'), record(9, 'dc_1')] };
-  const [assigned, removed, continued]: [[number, UserId][], number[], UserId[]] = [[], [], []];
-  let catalogIsAway = true;
-  const postponed = new PostponedEvents(
-    createLog('test', 'silent'),
-    {
-      accounts: async () => [UNKNOWN],
-      next: async (account: UserId) => {
-        continued.push(account);
-        return catalogIsAway ? waiting[account] : (waiting[account]?.splice(0) ?? []);
-      },
-      has: async () => false,
-      assign: async (events: { place: EventPlace; ownerId: UserId }[]) =>
-        void assigned.push(...events.map(({ place, ownerId }): [number, UserId] => [logPlaceOf(place).offset, ownerId])),
-      remove: async (places: EventPlace[]) => void removed.push(...places.map((place) => logPlaceOf(place).offset)),
-    } as unknown as PostponedEventsRepository,
-    {
-      introduce: async (events: EmittedEvent[]) => {
-        if (catalogIsAway) throw new Error('the catalog is down');
-        return events.map(({ emitterId }) => (emitterId === 'dc_1' ? { ownerId: 'u_1' } : undefined));
-      },
-    } as unknown as MatchRepository,
-    {} as EventTasks,
-    {} as ReceiverStates,
-    { positionsOf: () => [{ partition: 3, clock: 2, offset: 10 }], isStopping: () => false } as unknown as Consumers,
-    CONFIG,
-    new SecretBox([Buffer.alloc(32)]),
-    {} as AccountPace,
-  );
-  await postponed.look();
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  expect([assigned, removed, continued]).toEqual([[], [], [UNKNOWN]]);
-  catalogIsAway = false;
-  await postponed.look();
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  expect([assigned, removed]).toEqual([
-    [
-      [7, 'u_1'],
-      [9, 'u_1'],
-    ],
-    [8],
-  ]);
-  expect(continued).toContain('u_1');
 });

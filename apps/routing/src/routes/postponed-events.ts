@@ -20,11 +20,11 @@ import { RoutingConfig } from '../routing.config.js';
 import { EventTasks, tenantsOf } from './event-tasks.js';
 import { EVENTS_GROUP, MAX_OUTSTANDING } from './events-group.js';
 import { type Match, MatchRepository } from './match.repository.js';
-import { type LogPosition, type Postponed, PostponedEventsRepository, UNKNOWN } from './postponed-events.repository.js';
+import { type LogPosition, type Postponed, PostponedEventsRepository } from './postponed-events.repository.js';
 
 const postponedEvents = counter(
   'events_postponed_total',
-  'Events that waited in the database, because their account has many deliveries in memory, or until their emitter is known.',
+  'Events that waited in the database because their account has many deliveries in memory.',
 );
 
 /** With fewer listeners, an event is delivered, or its deliveries are parked, about as fast as it is postponed. */
@@ -69,7 +69,7 @@ const LOOK_EVERY_MS = 3000;
 const PAUSE_MS = 500;
 const UNREAD_MS = 60_000;
 
-/** An account that has postponed events, or `UNKNOWN`. */
+/** An account that has postponed events. */
 interface Account {
   id: UserId;
   /** The events in progress, by `seq`. */
@@ -91,7 +91,7 @@ interface Account {
  *                    lanes ◄─────────────────────────────────────────────────────────────────────────────────────────┘ capacity permits
  *
  * The replica that has the partition continues with them, when every record of the partition before them is done. An event stays in the table until all of
- * its tasks have ended: a crash repeats them. Events of unknown emitters, of which very many wait, are in the table, too, until the catalog knows whose they are.
+ * its tasks have ended: a crash repeats them.
  */
 @Injectable()
 export class PostponedEvents implements BeforeApplicationShutdown {
@@ -234,7 +234,6 @@ export class PostponedEvents implements BeforeApplicationShutdown {
       this.end(account, record);
       return [];
     });
-    if (account.id === UNKNOWN) return this.introduce(events.map(({ event }) => event));
     const matches = await this.matching.match(events.map(({ event }) => event));
     for (const [index, match] of matches.entries()) {
       const { record, event } = events[index]!;
@@ -253,16 +252,6 @@ export class PostponedEvents implements BeforeApplicationShutdown {
         else this.end(account, record);
       });
     }
-  }
-
-  /** Events whose emitters are known now continue as events of their accounts; the others go to nobody. */
-  private async introduce(events: EmittedEvent[]): Promise<void> {
-    const matches = await this.matching.introduce(events);
-    const owned = events.map(({ place }, index) => ({ place, ownerId: matches[index]?.ownerId }));
-    const known = owned.filter((each): each is { place: EventPlace; ownerId: UserId } => each.ownerId !== undefined);
-    await this.repository.assign(known);
-    await this.repository.remove(owned.filter(({ ownerId }) => ownerId === undefined).map(({ place }) => place));
-    for (const ownerId of new Set(known.map((each) => each.ownerId))) this.start(ownerId);
   }
 
   private take(account: Account, record: EventLogRecord): void {

@@ -28,8 +28,6 @@ let counted: EmitterId[];
 let listeners: Record<string, ListenerId[]>;
 /** The owners of emitters of other accounts. */
 let owners: Record<string, UserId>;
-/** Whether earlier events of the emitters are postponed. */
-let hasEarlier: boolean;
 let dispatcher: { firstAttempt(delivery: Delivery, version: number, ownerId: UserId): Task };
 /** Emitters that only the catalog knows. */
 let unknown: Set<string>;
@@ -64,7 +62,7 @@ let router: Router;
 const match = (event: EmittedEvent): Match | undefined =>
   listeners[event.emitterId] && {
     ownerId: owners[event.emitterId] ?? OWNER,
-    postponed: hasEarlier,
+    postponed: false,
     listeners: listeners[event.emitterId]?.map((id) => ({ id, version: id.startsWith('wh_') ? 1 : null })) ?? [],
   };
 
@@ -72,7 +70,7 @@ beforeEach(() => {
   [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
   [withdrawn, requests, lookedUp, owners, mostMatches] = [[], [], [], {}, Infinity];
   [pauses, inProgress, mostInProgress, isRefused] = [false, 0, 0, () => false];
-  [isPostponed, added, included, databaseIsAway, hasEarlier] = [() => false, [], [], false, false];
+  [isPostponed, added, included, databaseIsAway] = [() => false, [], [], false];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
@@ -544,29 +542,6 @@ describe('an event of an unknown emitter', () => {
     expect(await lanes('p_500')).toEqual([]);
     // behind the others
     expect(await lanes('p_1')).toEqual(['unknown-emitter p_1']);
-  });
-
-  it('waits in the database while 500 others wait for the catalog', async () => {
-    catalogIsAway = true;
-    const ids = Array.from({ length: 502 }, (_, n) => `dc_${n}`);
-    for (const id of ids) unknown.add(id);
-    const plan = await router.plan(ids.map((id, n) => record(id, `${n}`)));
-    expect(plan.filter((tasks) => tasks.length === 0)).toHaveLength(2);
-    expect(added).toEqual(['500', '501']);
-    expect((await router.plan([record('dc_1', '1')])).flat()).toEqual([]);
-    expect(added.at(-1)).toBe('1');
-  });
-
-  it('waits in the database behind an earlier one of its emitter', async () => {
-    listeners.dc_1 = ['wh_1'];
-    unknown.add('dc_1');
-    const plan = await router.plan([record('dc_1', '1')]);
-    hasEarlier = true;
-    databaseIsAway = true;
-    await expect(run(plan)).rejects.toThrow('the database is down');
-    databaseIsAway = false;
-    await run(plan);
-    expect([added, attempted]).toEqual([['1'], []]);
   });
 
   it('is looked up separately if its emitter is a workflow, which the catalog may have to read first', async () => {

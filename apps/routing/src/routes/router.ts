@@ -12,7 +12,7 @@ import { MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-
 import { EventTasks } from './event-tasks.js';
 import { type Match, MatchRepository } from './match.repository.js';
 import { PostponedEvents } from './postponed-events.js';
-import { type Postponed, UNKNOWN } from './postponed-events.repository.js';
+import type { Postponed } from './postponed-events.repository.js';
 import { SendLane } from './triggers.js';
 import { Withdrawals } from './withdrawals.js';
 
@@ -81,18 +81,18 @@ export class Router {
     const decider = this.postponed.decider();
     const steps: (() => Task[])[] = [];
     const postponed: Postponed[] = [];
-    let [matched, size, unknown] = [0, 0, this.unknownEmitters.count];
+    let [matched, size] = [0, 0];
     for (const [index, read] of reads.entries()) {
       const record = records[index] as LogRecord;
       if (read?.kind === 'event') {
         if (matched === matches.length) break;
         const match = matches[matched++];
-        const waits = match ? decider.isPostponed(read, match) : ++unknown > MOST_UNKNOWN;
+        const waits = match !== undefined && decider.isPostponed(read, match);
         size += (waits ? 1 : (match?.listeners.length ?? 1)) * (1 + read.json.length / PLANNED.bytes);
         if (size > PLANNED.size && steps.length > 0) break;
         if (match) decider.include(read, match, waits);
-        if (waits) postponed.push({ ownerId: match?.ownerId ?? UNKNOWN, event: read, record });
-        steps.push(() => (waits ? [] : this.tasksOfRead(record, read, match, introduce)));
+        if (waits) postponed.push({ ownerId: match.ownerId, event: read, record });
+        steps.push(() => (waits ? [] : this.tasksOfRead(read, match, introduce)));
       } else if (read?.kind === 'malformed') {
         steps.push(() => this.tasksOfMalformed(record, read, emitters));
       } else steps.push(() => (read ? [this.withdrawals.task(read, ownerOf(read))] : []));
@@ -114,12 +114,10 @@ export class Router {
     return undefined;
   }
 
-  private tasksOfRead(record: LogRecord, event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
-    const isKnown = match !== undefined && (!match.isRemoved || this.unknownEmitters.count >= MOST_UNKNOWN);
+  private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
+    const isKnown = match !== undefined && (!match.isRemoved || this.unknownEmitters.count >= MOST_OF_REMOVED);
     if (isKnown && !this.unknownEmitters.has(event.emitterId)) return [...this.tasks.of(event, match)];
-    return [
-      this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(record, event, isKnown ? match : await introduce(event))),
-    ];
+    return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, isKnown ? match : await introduce(event)))];
   }
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
@@ -156,12 +154,8 @@ export class Router {
     });
   }
 
-  private async tasksOfUnknown(record: LogRecord, event: EmittedEvent, match: Match | undefined): Promise<Task[]> {
-    if (!match) return [];
-    if (!match.postponed) return [...this.tasks.of(event, match, () => new SendLane(this.sender, { lane: `triggers ${event.emitterId}` }))];
-    // when there were very many unknown emitters, earlier events of this one were postponed
-    await this.postponed.add([{ ownerId: match.ownerId, event, record }]);
-    return [];
+  private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
+    return match ? [...this.tasks.of(event, match, () => new SendLane(this.sender, { lane: `triggers ${event.emitterId}` }))] : [];
   }
 
   /** The tasks of a malformed record: one that copies it to the dead-letter topic, and one that reports it on `$errors`. */
@@ -214,10 +208,10 @@ class RepeatedEmits {
 }
 
 /**
- * While as many events of unknown emitters wait for the catalog, further ones wait in the database: a program that emits for emitters that do not exist must
- * not stop the routing of others. Those of workflows that were removed go to nobody, although the workflow may have returned.
+ * While as many events of unknown emitters wait, those of workflows that were removed go to nobody, instead of waiting for the catalog, which would know if the
+ * workflow has returned: a program that still emits for one must not stop the routing of others.
  */
-const MOST_UNKNOWN = 500;
+const MOST_OF_REMOVED = 500;
 /** The maximum number of tasks in progress for events of unknown emitters. */
 const UNKNOWN_CONCURRENCY = 64;
 
