@@ -17,7 +17,7 @@ export abstract class HourlyHousekeeping implements OnApplicationBootstrap, Befo
     void this.deleteOld();
   }
 
-  /** Does not wait for a deletion: it ends when the pool of connections closes, and continues at the next start. */
+  /** Begins no further deletion. The pool of connections waits for the one in progress when it closes. */
   beforeApplicationShutdown(): void {
     this.stopping = true;
   }

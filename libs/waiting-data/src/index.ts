@@ -2,4 +2,4 @@ export { FullAccounts } from './full-accounts.js';
 export { WaitingData, type WaitingDataOptions } from './waiting-data.js';
 export { WaitingDataConfig } from './waiting-data.config.js';
 export { WaitingDataModule } from './waiting-data.module.js';
-export { countRows, countRowsAnew, WaitingEntriesRepository, waitingSchema } from './waiting-entries.js';
+export { countRows, changeCountedSize, WaitingEntriesRepository, waitingSchema } from './waiting-entries.js';

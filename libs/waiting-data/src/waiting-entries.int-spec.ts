@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { schemaOf } from '#database';
 import { freshDatabase, type FreshDatabase } from '#testing';
-import { countRows, countRowsAnew, WaitingEntriesRepository, waitingSchema } from './waiting-entries.js';
+import { countRows, changeCountedSize, WaitingEntriesRepository, waitingSchema } from './waiting-entries.js';
 
 /** The size of a row without its data. */
 const ROW = 512;
@@ -49,7 +49,7 @@ it('rows that are counted by another size from now on leave nothing when they ar
   await fresh.database.query("INSERT INTO parcel VALUES ('a', '1')");
   await fresh.database.query('ALTER TABLE parcel ADD COLUMN bytes integer');
   await fresh.database.query(
-    countRowsAnew({ table: 'parcel', holder: 'owner', bytes: (row) => `coalesce(${row}bytes, octet_length(${row}data))` }),
+    changeCountedSize({ table: 'parcel', holder: 'owner', bytes: (row) => `coalesce(${row}bytes, octet_length(${row}data))` }),
   );
   await fresh.database.query("INSERT INTO parcel VALUES ('a', '1', 10)");
   expect(await counts()).toEqual({ A: [2, 11] });

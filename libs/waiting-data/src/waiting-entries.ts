@@ -74,8 +74,8 @@ export function countRows(counted: CountedTable): string {
     ${entriesOf(counted, '', table)};`;
 }
 
-/** SQL for a migration: counts a counted table by another size from now on. Its present rows must have the same size by both. */
-export const countRowsAnew = (counted: CountedTable): string => `
+/** SQL for a migration: from now on, the rows of a counted table have another size. It must be the same for the present rows. */
+export const changeCountedSize = (counted: CountedTable): string => `
     ${countingFunction(counted)}
     DROP TRIGGER count_changed ON ${counted.table};
     ${changeTrigger(counted)}`;

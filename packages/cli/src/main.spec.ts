@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -146,8 +146,9 @@ it('exits with one sentence on a Node that is too old', async () => {
   expect(await output).toBe('sluice: Node 22 or newer is required; this is Node 20.19.0\n');
 });
 
-// macOS has another `script`
-(process.platform === 'linux' ? describe : describe.skip)('on a terminal whose standard error goes elsewhere', () => {
+// some systems have none, and macOS has another one
+const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+(hasScript ? describe : describe.skip)('on a terminal whose standard error goes elsewhere', () => {
   /** Types this when the terminal shows a question. Returns the exit code and what the terminal showed. */
   async function typed(child: ChildProcess, question: string, text: string): Promise<{ code: number; shown: string }> {
     let shown = '';

@@ -260,6 +260,30 @@ describe('catching up', () => {
     expect(screen.ids).toHaveLength(3);
   });
 
+  it('sends the repeat of an event once that it has sent while the store was behind, however many followed', async () => {
+    const [store, screen, hub] = [new StoreForTests(EMITTER, undefined, { perPage: 100, kept: 500 }), new Screen(), new LiveHub()];
+    const of = (stream: string, offset: number, emitId = `emit ${offset}`): EventLogRecord => ({
+      ...record(offset),
+      header: (name) => ({ ce_id: emitId, ce_sluicestream: stream })[name],
+      headerNames: () => ['ce_id', 'ce_sluicestream'],
+    });
+    const log = Array.from({ length: 250 }, (_, offset) => of(`s${offset % 10}`, offset));
+    for (const each of log) hub.take(each);
+    const after = placeOf(log[0]!);
+    const client = new LiveClient({ emitterId: EMITTER, stream: '*', expand: false, after }, screen);
+    store.take(log.slice(0, 200));
+    const caughtUp = catchUp(client, after, hub.join(client), store);
+    store.take([log[200]!]);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(screen.ids).toHaveLength(200);
+    store.take(log.slice(201));
+    await caughtUp;
+    expect(screen.ids).toHaveLength(249);
+    hub.take(of('s1', 250, 'emit 1'));
+    hub.take(of('s1', 251));
+    expect(screen.ids.slice(249)).toEqual([eventIdOf(placeOf(record(251)))]);
+  });
+
   it('reports that there may have been more events if later ones replace some while it reads', async () => {
     const of = (stream: string, from: number, count: number): EventLogRecord[] =>
       Array.from({ length: count }, (_, n) => ({

@@ -30,22 +30,26 @@ export async function catchUp(client: LiveClient, after: EventPlace, seam: Seam,
   let last = after;
   for (let isReached = false; !isReached;) {
     isReached = await stored.reached(seam);
-    last = await sendMissed(client, last, seam, stored, { isReached });
+    last = await sendMissed(client, last, seam, stored, { begunAfter: isReached ? after : null });
   }
   await client.goLive();
 }
 
-/** Sends the events below the seam that are stored now. Returns the place of the last stored event. */
+/**
+ * Sends the events below the seam that are stored now. Returns the place of the last stored event.
+ *
+ * @param begunAfter the event after which the client resumed, when the store has reached the seam; until then null
+ */
 async function sendMissed(
   client: LiveClient,
   after: EventPlace,
   seam: Seam,
   stored: StoredStream,
-  { isReached }: { isReached: boolean },
+  { begunAfter }: { begunAfter: EventPlace | null },
 ): Promise<EventPlace> {
   const fromStore = ({ place }: StoredEvent) => isBelow(seam, place);
   const pages = pagesSince(after, stored, client.expand);
-  const [received, first] = await Promise.all([isReached ? receivedUntil(after, stored) : [], pages.next()]);
+  const [received, first] = await Promise.all([begunAfter ? receivedUntil(after, begunAfter, stored) : [], pages.next()]);
   // a producer may still repeat one of them
   for (const event of received.filter(fromStore)) client.knows(event.summary);
   const missed = new MissedEvents(client);
@@ -56,7 +60,7 @@ async function sendMissed(
       last = event.place;
       if (!fromStore(event)) continue;
       client.sendStored(event.summary, event.json);
-      if (isReached) client.knows(event.summary);
+      if (begunAfter) client.knows(event.summary);
     }
     await client.drained();
   }
@@ -68,6 +72,9 @@ async function sendMissed(
   }
   return last;
 }
+
+/** A client remembers no more. */
+const MOST_REMEMBERED = 1000;
 
 /** Counts the events of each stream that a client has missed, to remark once that there may have been more than the store keeps. */
 class MissedEvents {
@@ -95,13 +102,19 @@ export function isSoon(promise: Promise<void>): Promise<boolean> {
   return Promise.race([promise.then(() => true), new Promise<false>((resolve) => setTimeout(resolve, SOON_MS, false).unref())]);
 }
 
-/** The events that the client had received when it received this one, oldest first: as many as a producer may repeat. Truncated. */
-async function receivedUntil(after: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
+/**
+ * The events that the client had received when it received this one, oldest first: those that it received since it resumed, and as many before as a producer may
+ * repeat. Truncated.
+ */
+async function receivedUntil(last: EventPlace, begunAfter: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
   const received: StoredEvent[] = [];
-  for (let cursor: string | null = eventIdOf(justAfter(after)); cursor !== null && received.length < ALL;) {
-    const limit = ALL - received.length;
+  let before = 0;
+  for (let cursor: string | null = eventIdOf(justAfter(last)); cursor !== null && before < ALL && received.length < MOST_REMEMBERED;) {
+    const limit = ALL - before;
     const { items, page_info, cut }: EventPage = await stored.page({ limit, after: cursor }, false);
-    received.push(...items.map(read));
+    const page = items.map(read);
+    received.push(...page);
+    before += page.filter(({ place }) => comparePlaces(place, begunAfter) <= 0).length;
     cursor = cut || items.length === limit ? page_info.end_cursor : null;
   }
   return received.reverse();

@@ -18,9 +18,10 @@ interface Stored {
   id: string;
   json: string;
   emitId: string;
+  stream: string;
 }
 
-/** A stream in a slow store: the scheduler decides when it replies. */
+/** A stream, or `*`, in a slow store: the scheduler decides when it replies. */
 export class StoreForTests implements StoredStream {
   private stored: Stored[] = [];
   private readonly offsets = new Map<number, number>();
@@ -39,11 +40,13 @@ export class StoreForTests implements StoredStream {
       const [place, emitId] = [eventPlace(record), record.header('ce_id') ?? ''];
       this.offsets.set(record.partition, record.offset + 1);
       const operation = readEventRecord(record, { maxBytes: MAX_EVENT_BYTES });
-      if (operation.kind === 'delete') this.stored = this.stored.filter(({ id }) => !isInRange(operation, '', parseEventId(id)!));
+      if (operation.kind === 'delete')
+        this.stored = this.stored.filter(({ id, stream }) => !isInRange(operation, stream, parseEventId(id)!));
       if (operation.kind !== 'event') continue;
-      if (this.stored.some((each) => each.emitId === emitId)) continue;
-      const shown = { ...place, stream: '', emit_id: emitId, event: record.value!, summary: null, item_id: null, item_ts: null };
-      this.stored.push({ id: eventIdOf(place), emitId, json: eventSummaryJson(this.emitterId, shown) });
+      const { stream } = operation;
+      if (this.stored.some((each) => each.emitId === emitId && each.stream === stream)) continue;
+      const shown = { ...place, stream, emit_id: emitId, event: record.value!, summary: null, item_id: null, item_ts: null };
+      this.stored.push({ id: eventIdOf(place), emitId, stream, json: eventSummaryJson(this.emitterId, shown) });
       if (this.stored.length > (this.options.kept ?? 100)) this.stored.shift();
     }
     for (const waker of this.wakers.splice(0)) waker();

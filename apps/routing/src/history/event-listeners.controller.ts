@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { Payload } from '@nestjs/microservices';
+import { Ctx, Payload } from '@nestjs/microservices';
 import {
   type EventListener,
   type EventListeners,
@@ -10,13 +10,14 @@ import {
   ListenersOfEvent,
   NotFound,
   timeOfId,
+  Unavailable,
   type UserId,
   type WebhookId,
 } from '#contracts';
 import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventId, runKeyOf } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { QueuePerKey } from '#limits';
-import { Handles } from '#messaging';
+import { deadlineOf, Handles, LogRecord } from '#messaging';
 import { DELIVERY_UNDER_WAY_MS, DeliveredLog } from '../deliveries/history/delivered.repository.js';
 import { type Attempt, inOrder } from '../deliveries/delivery.js';
 import { deliveryIdOf } from '../deliveries/delivery-id.js';
@@ -51,7 +52,7 @@ export class EventListenersController {
   ) {}
 
   @Handles(listEventListeners)
-  async list(@Payload() { owner_id, emitter_id, event_id }: ListenersOfEvent): Promise<EventListeners> {
+  async list(@Payload() { owner_id, emitter_id, event_id }: ListenersOfEvent, @Ctx() record: LogRecord): Promise<EventListeners> {
     const place = parseEventId(event_id);
     if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
     const emitter = await this.directory.findOwned(owner_id, emitter_id);
@@ -59,7 +60,10 @@ export class EventListenersController {
     const event = await this.recorded.look(owner_id, emitter_id, place);
     if (!event) throw new NotFound('event', event_id);
     const refusal = `the deliveries of ${AT_ONCE} events of an account are listed at a time, and ${MAX_WAITING} others wait`;
-    return this.turns.run(owner_id, refusal, async () => listenersOf(event, await this.tracesOf(event, emitter), Date.now()));
+    return this.turns.run(owner_id, refusal, async () => {
+      if (Date.now() > deadlineOf(record)) throw new Unavailable('the request expired before its turn');
+      return listenersOf(event, await this.tracesOf(event, emitter), Date.now());
+    });
   }
 
   private async tracesOf(event: EmittedEvent, { owner_id, created_at_ms }: Emitter): Promise<Traces> {

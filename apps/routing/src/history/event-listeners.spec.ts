@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type EventListener, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import { type EmittedEvent, eventIdOf, eventPlace, runIdOf } from '#events';
+import type { LogRecord } from '#messaging';
 import { EventListenersController, listenersOf, type Traces } from './event-listeners.controller.js';
 import type { EmitterReplay, EventListenersRepository, Subscriber } from './event-listeners.repository.js';
 
@@ -158,7 +159,8 @@ describe('a list of listeners', () => {
       typeof EventListenersController
     >;
     const controller = new EventListenersController(...parts);
-    const list = (owner_id: UserId = 'u_1') => controller.list({ owner_id, emitter_id: event.emitterId, event_id: EVENT_ID });
+    const list = (owner_id: UserId = 'u_1', deadline?: string) =>
+      controller.list({ owner_id, emitter_id: event.emitterId, event_id: EVENT_ID }, { header: () => deadline } as unknown as LogRecord);
     return { list, repository, asked };
   }
 
@@ -180,6 +182,12 @@ describe('a list of listeners', () => {
       [[6, null]],
     ];
     expect(bodies).toEqual([whole, whole, whole, short, short, short]);
+  });
+
+  it('is not made for a caller that has stopped waiting for it', async () => {
+    const { list, asked } = controllerOf({});
+    await expect(list('u_1', String(Date.now() - 1))).rejects.toThrow('the request expired before its turn');
+    expect(asked.flushed).toEqual([]);
   });
 
   it('does not write the deliveries of other emitters to the database', async () => {

@@ -131,15 +131,20 @@ describe('queued runs', () => {
     expect(await ids([], { runs: 0 })).toEqual(['h2']);
     expect(await ids(['h1'], { runs: 0, replica: 'two' })).toEqual(['h2', 'h3']);
     await queue.add(manyOf(A, 5000, 'many'));
-    await fresh.database.query('ANALYZE queued_run');
     const query = jest.spyOn(fresh.database, 'query');
     await next(['h1']);
     const { text, values } = (query.mock.calls as unknown[][])[0]![0] as { text: string; values: unknown[] };
     query.mockRestore();
-    const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE) ${text}`, values);
-    const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
-    expect(plan).toContain('queued_run_hook');
-    expect(plan).not.toContain('Seq Scan on queued_run');
+    const planOf = async () => {
+      const { rows } = await fresh.database.query<{ 'QUERY PLAN': string }>(`EXPLAIN (ANALYZE) ${text}`, values);
+      return rows.map((row) => row['QUERY PLAN']).join('\n');
+    };
+    // also of a table of which PostgreSQL knows nothing, because it was empty most of the time
+    const plans = [await planOf()];
+    await fresh.database.query('ANALYZE queued_run');
+    plans.push(await planOf());
+    for (const plan of plans) expect(plan).not.toContain('Seq Scan on queued_run');
+    expect(plans[1]).toContain('queued_run_hook');
   });
 
   it('are not returned again while they are taken', async () => {
@@ -293,17 +298,21 @@ describe('the lease of an account', () => {
   it('ends at once if it was taken while the clock of the database was an hour ahead', async () => {
     await queue.add([run('r1')]);
     await queue.lease(ALICE, 'one', 3600);
-    expect(await queue.accountsWaiting('two')).toEqual([ALICE]);
+    expect(await queue.accountsWaiting('two')).toEqual([{ id: ALICE, has_hooks: false }]);
     expect(await queue.lease(ALICE, 'two', 60)).toBe(true);
     expect(await queue.lease(ALICE, 'one', 60)).toBe(false);
   });
 
   it('hides the account from other replicas that look for waiting runs', async () => {
-    await queue.add([run('r1'), run('r2', A, { owner_id: BOB })]);
+    const [alice, bob] = [
+      { id: ALICE, has_hooks: true },
+      { id: BOB, has_hooks: false },
+    ];
+    await queue.add([run('r1'), hookOf(A, 'h1'), run('r2', A, { owner_id: BOB })]);
     await queue.lease(ALICE, 'one', 60);
-    expect(await queue.accountsWaiting('two')).toEqual([BOB]);
-    expect(new Set(await queue.accountsWaiting('one'))).toEqual(new Set([ALICE, BOB]));
+    expect(await queue.accountsWaiting('two')).toEqual([bob]);
+    expect(new Set(await queue.accountsWaiting('one'))).toEqual(new Set([alice, bob]));
     await queue.releaseAll('one');
-    expect(new Set(await queue.accountsWaiting('two'))).toEqual(new Set([ALICE, BOB]));
+    expect(new Set(await queue.accountsWaiting('two'))).toEqual(new Set([alice, bob]));
   });
 });

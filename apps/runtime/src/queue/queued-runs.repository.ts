@@ -73,7 +73,7 @@ export const TAKEN_PER_SOURCE = 8;
 /** Of the requests that one statement returns, in bytes: the main thread parses all of them at once. The last one may exceed it. */
 export const NEXT_BYTES = 2 * 1024 * 1024;
 
-/** The sources whose runs are looked at in one statement: more than may have runs in lanes. */
+/** The sources whose runs are looked at in one statement. */
 const WALKED = 64;
 
 /** A process of the runtime. */
@@ -109,6 +109,13 @@ export interface WaitingRun {
   at_a_time: number;
 }
 
+/** An account with waiting runs. */
+export interface WaitingAccount {
+  id: UserId;
+  /** Whether some of them are hooks, also of those in progress. */
+  has_hooks: boolean;
+}
+
 /** The conditions under which the runs of a batch start. */
 export interface Conditions {
   /** Sources that are deleted or inactive. */
@@ -121,9 +128,9 @@ export interface Conditions {
   atATime: Partial<Record<SourceId, number>>;
 }
 
-/** SQL: no other replica than this one holds a run of the source. */
+/** SQL: no other replica than this one holds a run of the source. Not NOT EXISTS, for which PostgreSQL may read the whole table to build a hash. */
 const isFree = (sourceId: string, replica: string): string =>
-  `NOT EXISTS (SELECT FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> ${replica} AND ${isLeased('held.held_until')})`;
+  `(SELECT true FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> ${replica} AND ${isLeased('held.held_until')} LIMIT 1) IS NULL`;
 
 /** SQL: the source with waiting runs of the account $1 that follows this one, in the order of the ids. By rows, which only the index of both columns has in order. */
 const sourceAfter = (sourceId: string): string => `(
@@ -329,19 +336,19 @@ export class QueuedRunsRepository {
   }
 
   /** The accounts with waiting runs that no other replica has leased. */
-  async accountsWaiting(replica: Replica): Promise<UserId[]> {
-    const { rows } = await this.database.query<{ id: UserId }>({
+  async accountsWaiting(replica: Replica): Promise<WaitingAccount[]> {
+    const { rows } = await this.database.query<WaitingAccount>({
       name: 'queue-accounts',
       text: `WITH RECURSIVE account (id) AS (
                (SELECT account_id FROM queued_run ORDER BY account_id LIMIT 1)
                UNION ALL
                SELECT (SELECT account_id FROM queued_run WHERE account_id > account.id ORDER BY account_id LIMIT 1) FROM account WHERE account.id IS NOT NULL
              )
-             SELECT id FROM account WHERE id IS NOT NULL
+             SELECT id, EXISTS (SELECT FROM queued_run WHERE account_id = account.id AND hook) AS has_hooks FROM account WHERE id IS NOT NULL
              AND NOT EXISTS (SELECT FROM queue_lease WHERE account_id = account.id AND replica <> $1 AND ${isLeased('leased_until')})`,
       values: [replica],
     });
-    return rows.map(({ id }) => id);
+    return rows;
   }
 
   /**

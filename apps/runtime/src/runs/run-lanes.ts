@@ -6,7 +6,7 @@ import { Consumers, type Task } from '#messaging';
 /** The consumer group of the runs. */
 export const RUNS_GROUP = 'runs';
 
-/** Which lane a run goes into: one of its source, or of `concurrency: n` one of n in turn. A hook is the next run of its source. */
+/** Which lane a run goes into: one of its source, or of `concurrency: n` one of n in turn. A hook is the next run of its lane. */
 @Injectable()
 export class RunLanes {
   /** The number of the last lane of a source whose runs may overlap. */

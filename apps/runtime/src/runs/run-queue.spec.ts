@@ -29,6 +29,8 @@ let fullOfEmits: boolean;
 let queued: RunRequest[];
 /** The size of each run that waits. */
 let bytes: number;
+/** The accounts of which the next runs were read. */
+let filled: UserId[];
 /** The lanes of the runs from the database. */
 let pushed: string[];
 /** Ends the runs from the database, without executing them. */
@@ -39,7 +41,7 @@ let queue: RunQueue;
 
 beforeEach(() => {
   [fullInRouting, fullInRuntime, fullOfEmits] = [false, false, false];
-  [queued, pushed, held, drops] = [[], [], [], []];
+  [queued, pushed, held, drops, filled] = [[], [], [], [], []];
   bytes = 100;
   [unknown, find] = [[], undefined];
   [inactive, dropped] = [[], []];
@@ -55,6 +57,7 @@ beforeEach(() => {
     add: async (runs) => void queued.push(...runs),
     lease: async () => true,
     next: async (id, taken, { hooks, runs }) => {
+      filled.push(id);
       const waiting = queued.filter(({ owner_id, run_id }) => owner_id === id && !taken.includes(run_id));
       const ofHooks = waiting.filter(({ hook }) => hook).slice(0, hooks);
       const others = waiting.filter(({ hook }) => !hook).slice(0, runs);
@@ -63,7 +66,11 @@ beforeEach(() => {
     },
     release: async () => {},
     hold: async (ids, _, seconds) => void held.push([ids, seconds]),
-    accountsWaiting: async () => [...new Set(queued.map(({ owner_id }) => owner_id))],
+    accountsWaiting: async () =>
+      [...Map.groupBy(queued, ({ owner_id }) => owner_id)].map(([id, runs]) => ({
+        id,
+        has_hooks: runs.some(({ hook }) => hook !== undefined),
+      })),
   };
   const look = async (ids: string[]) => {
     if (!find) throw new Unavailable('away');
@@ -234,4 +241,21 @@ it('a run of a deleted or inactive source does not start, and is reported as dro
   const tasks = await queue.plan(due);
   expect(tasks.map(({ length }) => length)).toEqual([0, 0, 1]);
   expect(dropped).toEqual([due[0], due[1]]);
+});
+
+it('a look reads the next runs only of accounts whose lanes are not full, or of which hooks wait', async () => {
+  const of = (owner_id: UserId, count: number) =>
+    Array.from({ length: count }, (_, n) => ({ ...run(owner_id), run_id: `${owner_id} ${n}` }));
+  queued = [...of(ALICE, 100), ...of(BOB, 10)];
+  await queue.look();
+  await settled();
+  filled = [];
+  await queue.look();
+  await settled();
+  expect(filled).toEqual([BOB]);
+  queued.push({ ...run(ALICE), run_id: 'hook', hook: { name: 'activate', version: 1 } as never });
+  await queue.look();
+  await settled();
+  expect(filled).toContain(ALICE);
+  expect(pushed).toHaveLength(48 + 10 + 1);
 });

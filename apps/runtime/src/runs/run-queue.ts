@@ -12,7 +12,7 @@ import { RunsService } from './runs.service.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { QueueSignal } from '../queue/queue-signal.js';
-import { type Conditions, NEXT_BYTES, QueuedRunsRepository, type WaitingRun } from '../queue/queued-runs.repository.js';
+import { type Conditions, NEXT_BYTES, type NextRuns, QueuedRunsRepository, type WaitingRun } from '../queue/queued-runs.repository.js';
 
 /** Runs of an account that this replica holds in its lanes; the rest waits in the database. */
 const READY_PER_ACCOUNT = 48;
@@ -159,10 +159,10 @@ export class RunQueue implements BeforeApplicationShutdown {
       if (held.length > 0) await this.queue.hold(held, this.replica, LEASE_SECONDS);
       const accounts = await this.queue.accountsWaiting(this.replica);
       this.waiting = accounts.length;
-      for (const account of accounts) {
-        const known = this.accounts.get(account);
-        if (known && hasStored(known)) await this.lease(account, known);
-        void this.fill(account);
+      for (const { id, has_hooks } of accounts) {
+        const known = this.accounts.get(id);
+        if (known && hasStored(known)) await this.lease(id, known);
+        if (!known || has_hooks || this.spaceOf(id, known).runs > 0) void this.fill(id);
       }
     } catch (error) {
       this.log.warn({ err: error }, 'queue.not-read');
@@ -297,7 +297,7 @@ export class RunQueue implements BeforeApplicationShutdown {
     if (this.consumers.isStopping(RUNS_GROUP)) return;
     // filling takes two statements, so it does not follow every run
     account.refillBelow = halfOf(account);
-    if (this.emitsTooMuch(id) && !isLeased(account) && (await this.next(id, account)).length === 0) {
+    if (this.emitsTooMuch(id) && !holdsLease(account) && (await this.next(id, account)).length === 0) {
       // as most accounts that are full: they need no lease
       account.refillBelow = 0;
       return;
@@ -333,22 +333,24 @@ export class RunQueue implements BeforeApplicationShutdown {
     return isOurs;
   }
 
-  /** The next runs for which there is space; only hooks while the account emits too much. */
-  private next(id: UserId, { ready, after }: Account): Promise<WaitingRun[]> {
+  private next(id: UserId, account: Account): Promise<WaitingRun[]> {
+    const taken = [...account.ready].flatMap(([runId, { isStored }]) => (isStored ? [runId] : []));
+    return this.queue.next(id, taken, { replica: this.replica, after: account.after, ...this.spaceOf(id, account) });
+  }
+
+  /** How many runs of the account may be taken; only hooks while it emits too much. */
+  private spaceOf(id: UserId, { ready }: Account): Pick<NextRuns, 'hooks' | 'runs' | 'further'> {
     const hooks = [...ready.values()].filter(({ run }) => run.hook).length;
     const runs = ready.size - hooks;
     const isFull = this.readyBytes >= READY_BYTES;
     const accounts = Math.max(this.waiting, this.accounts.size);
     const share = isFull ? 1 : Math.max(1, Math.floor((READY_PER_RUN * this.config.concurrency) / accounts));
     const most = this.emitsTooMuch(id) ? 0 : Math.min(READY_PER_ACCOUNT, share);
-    const taken = [...ready].flatMap(([runId, { isStored }]) => (isStored ? [runId] : []));
-    return this.queue.next(id, taken, {
-      replica: this.replica,
+    return {
       hooks: Math.max(0, (isFull ? 1 : HOOKS_PER_ACCOUNT) - hooks),
       runs: Math.max(0, most - runs),
-      further: Math.ceil((most * FURTHER_PER_ACCOUNT) / READY_PER_ACCOUNT) - runs,
-      after,
-    });
+      further: Math.max(0, Math.ceil((most * FURTHER_PER_ACCOUNT) / READY_PER_ACCOUNT) - runs),
+    };
   }
 }
 
@@ -357,11 +359,11 @@ const halfOf = ({ ready }: Account): number => Math.max(1, Math.ceil(ready.size 
 const hasStored = ({ ready }: Account): boolean => [...ready.values()].some(({ isStored }) => isStored);
 
 /** Whether this replica executes the account's waiting runs. */
-const isLeased = ({ leasedAt }: Account): boolean => leasedAt !== -Infinity;
+const holdsLease = ({ leasedAt }: Account): boolean => leasedAt !== -Infinity;
 
 /** Whether runs may wait although the account could have more in progress, after one of this source has ended. */
 function hasIdlePlaces(account: Account, sourceId: SourceId): boolean {
-  if (!isLeased(account)) return false;
+  if (!holdsLease(account)) return false;
   const sources = new Set([...account.ready.values()].map(({ run }) => run.source_id));
   return !sources.has(sourceId) && sources.size < SOURCES_PER_ACCOUNT;
 }
