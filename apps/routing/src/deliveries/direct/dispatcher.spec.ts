@@ -72,6 +72,16 @@ describe('a dispatcher', () => {
     expect(store.parked.get(WEBHOOK)!.size).toBe(0);
   });
 
+  it('attempts no delivery of an event that is deleted while its webhook is read', async () => {
+    const make = jest.fn(async () => ({ ...GONE, verdict: 'delivered' }));
+    const { dispatcher } = dispatching({ make });
+    const run = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});
+    const range = { kind: 'delete' as const, place: { ms: 1, seq: 5 }, emitterId: 'dc_1' as const, start: null, end: null, stream: null };
+    expect(dispatcher.withdraw([range])).toBe(1);
+    await run;
+    expect(make).not.toHaveBeenCalled();
+  });
+
   it('leaves deliveries of deleted events that are being parked to the deletion in the backlog', async () => {
     const { store, dispatcher } = dispatching();
     await store.spill(WEBHOOK, null);
