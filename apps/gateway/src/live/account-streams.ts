@@ -15,7 +15,7 @@ const STREAM_ENTRY_BYTES = 64;
 /** The number of emits that all streams of an account remember together, with 24 to 36 bytes for each. */
 const MAX_EMITS = 250_000;
 /** The number of emits that one stream remembers: `*` covers any number of streams of an emitter. */
-const MAX_EMITS_OF_ONE = 1000;
+export const MAX_EMITS_OF_ONE = 1000;
 /** Of Node's objects for a frame that was written and not yet sent. */
 const WRITE_OBJECT_BYTES = 384;
 /** Of the frames that are written for one account in one turn of the event loop: about a millisecond of the main thread. */

@@ -1,5 +1,6 @@
 import type { EventPage } from '#contracts';
 import { comparePlaces, eventIdOf, type EventPlace, type EventSummary, parseEventId, type Stream, summaryFields } from '#events';
+import { MAX_EMITS_OF_ONE } from './account-streams.js';
 import type { LiveClient } from './live-client.js';
 import { isBelow, type Seam } from './live-hub.js';
 
@@ -73,9 +74,6 @@ async function sendMissed(
   return last;
 }
 
-/** A client remembers no more. */
-const MOST_REMEMBERED = 1000;
-
 /** Counts the events of each stream that a client has missed, to remark once that there may have been more than the store keeps. */
 class MissedEvents {
   private readonly streams = new Map<Stream, number>();
@@ -104,12 +102,12 @@ export function isSoon(promise: Promise<void>): Promise<boolean> {
 
 /**
  * The events that the client had received when it received this one, oldest first: those that it received since it resumed, and as many before as a producer may
- * repeat. Truncated.
+ * repeat, but hardly more than a client remembers. Truncated.
  */
 async function receivedUntil(last: EventPlace, begunAfter: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
   const received: StoredEvent[] = [];
   let before = 0;
-  for (let cursor: string | null = eventIdOf(justAfter(last)); cursor !== null && before < ALL && received.length < MOST_REMEMBERED;) {
+  for (let cursor: string | null = eventIdOf(justAfter(last)); cursor !== null && before < ALL && received.length < MAX_EMITS_OF_ONE;) {
     const limit = ALL - before;
     const { items, page_info, cut }: EventPage = await stored.page({ limit, after: cursor }, false);
     const page = items.map(read);

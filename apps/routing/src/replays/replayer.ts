@@ -9,7 +9,7 @@ import { deliveryOf } from '../deliveries/delivery.js';
 import { DeliveredLog, DeliveredRepository } from '../deliveries/history/delivered.repository.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { runRecord, workflowRecord } from '../routes/triggers.js';
-import { type ReplayRow, ReplaysRepository } from './replays.repository.js';
+import { type Outcomes, type ReplayRow, ReplaysRepository } from './replays.repository.js';
 import { type PartDeletions, ReplayLog } from './replay-log.js';
 
 /** Replays are looked for in this interval. */
@@ -47,13 +47,6 @@ interface Work {
   size: number;
   /** When the batch that waits was handed over in this turn, in ms of the process's clock. */
   since: number | undefined;
-}
-
-/** Of the deliveries or runs of a batch: how many have not ended, and how it ended for the others. */
-interface Outcomes {
-  waiting: number;
-  delivered: number;
-  failed: number;
 }
 
 /** A step has `waited` for other work, `read` without anything to deliver, or `delivered`. */
@@ -206,14 +199,13 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   private async outcomes({ owner_id, listener_id: listener, parked, parked_at }: ReplayRow): Promise<Outcomes> {
-    if (parked.length === 0) return { waiting: 0, delivered: 0, failed: 0 };
-    if (!isId('source', listener)) return this.replays.outcomes({ listener_id: listener, parked });
+    if (parked.length === 0 || !isId('source', listener)) return this.replays.outcomes({ listener_id: listener, parked });
     const { succeeded, failed, queued } = await this.runs(owner_id, listener, parked);
     const isLate = parked_at !== null && Date.now() - parked_at.getTime() > RUN_LOST_MS;
-    const mayEnd = (id: string) => ![...succeeded, ...failed].includes(id) && (!isLate || queued.includes(id));
+    const hasEnded = (id: string) => succeeded.includes(id) || failed.includes(id);
     // several copies of an emit have the same run
     const delivered = parked.filter((id) => succeeded.includes(id)).length;
-    const waiting = parked.filter(mayEnd).length;
+    const waiting = parked.filter((id) => !hasEnded(id) && (!isLate || queued.includes(id))).length;
     return { waiting, delivered, failed: parked.length - waiting - delivered };
   }
 

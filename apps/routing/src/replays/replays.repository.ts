@@ -83,6 +83,13 @@ export const LIVE_DUE = `
   UNION ALL
   (SELECT FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL AND due_at <= now() ORDER BY due_at LIMIT 1)
   LIMIT 1`;
+/** Of the deliveries or runs of a batch: how many have not ended, and how it ended for the others. */
+export interface Outcomes {
+  waiting: number;
+  delivered: number;
+  failed: number;
+}
+
 /** SQL with a literal: with a parameter, PostgreSQL could not use the index of running replays, and would read those that have ended, too. */
 const NOT_CANCELLED = "status = 'running' AND cancelled_at IS NULL";
 /** SQL: whether the listener with the id of the parameter `listener` is switched off. */
@@ -233,10 +240,7 @@ export class ReplaysRepository {
   }
 
   /** The state of the deliveries that are parked: how many wait for their first attempt, and how it ended for the others. */
-  async outcomes({
-    listener_id,
-    parked,
-  }: Pick<ReplayRow, 'listener_id' | 'parked'>): Promise<{ waiting: number; delivered: number; failed: number }> {
+  async outcomes({ listener_id, parked }: Pick<ReplayRow, 'listener_id' | 'parked'>): Promise<Outcomes> {
     if (!isId('webhook', listener_id) || parked.length === 0) return { waiting: 0, delivered: 0, failed: 0 };
     const places = parked.map((id) => parseEventId(id) ?? { ms: 0, seq: 0 });
     const { rows } = await this.database.query<{ waiting: number; failed: number }>({

@@ -50,6 +50,9 @@ export interface EndedAttempt {
   next: RunRequest | null;
 }
 
+/** SQL: when a lost request may be repeated. One in the future is from a time when the clock of the database was ahead. */
+const REQUESTED_AGAIN_AT = 'greatest(now(), least(now(), requested_at) + make_interval(secs => $1))';
+
 /**
  * SQL: requests attempts again that have been requested, have not ended and wait nowhere. Reads no requests of attempts that wait, because they may be
  * gigabytes. The previous version does not reset `requested_at`, so the time of the attempt decides, too.
@@ -57,9 +60,9 @@ export interface EndedAttempt {
  * @param $1 seconds which have to pass after a request
  */
 export const REPEAT_LOST = `
-  UPDATE retried_run SET due_at = greatest(now(), least(now(), requested_at) + make_interval(secs => $1)) WHERE first_run_id = ANY (ARRAY(
+  UPDATE retried_run SET due_at = ${REQUESTED_AGAIN_AT} WHERE first_run_id = ANY (ARRAY(
     SELECT first_run_id FROM retried_run
-    WHERE requested_at IS NOT NULL AND due_at > greatest(now(), least(now(), requested_at) + make_interval(secs => $1)) AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
+    WHERE requested_at IS NOT NULL AND due_at > ${REQUESTED_AGAIN_AT} AND to_timestamp((request->>'due_at_ms')::float8 / 1000) <= now()
       AND NOT EXISTS (SELECT FROM queued_run WHERE queued_run.run_id = retried_run.request->>'run_id')
     FOR UPDATE SKIP LOCKED))`;
 
