@@ -26,7 +26,7 @@ describe('the rows of deleted sources', () => {
     );
   });
 
-  it('are deleted, and no others', async () => {
+  it('are deleted, but not those of sources that exist', async () => {
     await fresh.database.query(DELETION);
     expect(await keysLeft()).toEqual(['2a', '2b', '4a', '4b']);
     await fresh.database.query(DELETION);

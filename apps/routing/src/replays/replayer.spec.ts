@@ -237,7 +237,7 @@ describe('a replay to a source', () => {
     expect(saved).toMatchObject({ status: 'running', restMs: 2000 });
   });
 
-  it('counts runs that failed', async () => {
+  it('counts the runs that failed as failed events', async () => {
     const runs = async ({ run_ids }: FindRunOutcomes) => ({ ...nothingOf, failed: run_ids });
     expect((await toSource({ runs })).saved).toEqual({ status: 'done', delivered: 0, failed: 1, restMs: 0 });
   });

@@ -250,7 +250,7 @@ describe('a batch of events', () => {
     expect(await matching.match([])).toEqual([]);
   });
 
-  it('reads each subscription once', async () => {
+  it('reads each subscription once, although it applies to several events', async () => {
     const sources = [await routing.source(owner), await routing.source(owner), await routing.source(owner)];
     const [all, everyStream, orders, own] = [
       await routing.webhook(owner),

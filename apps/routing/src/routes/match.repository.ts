@@ -128,9 +128,9 @@ export class MatchRepository {
   }
 
   /**
-   * A row for each pair of emitter and stream whose emitter is known, and one for each subscription that applies to a pair, in one statement. A subscription is
-   * read once, however many pairs it applies to: an account may emit for many emitters and have very many listeners for all of them. Always current: a
-   * subscription applies from the moment its request returns, because there is no cache to keep consistent between replicas.
+   * Returns a row for each pair whose emitter is known, and a row for each subscription that applies to a pair. A subscription is read once, even if it applies
+   * to many pairs: an account may emit for many emitters, and have very many listeners for all of them. Nothing is cached, so a subscription applies as soon as
+   * its request returns, in all replicas.
    */
   private async find(pairs: Pair[], limit: string): Promise<MatchRow[]> {
     const { rows } = await this.database.query<MatchRow>({

@@ -47,7 +47,7 @@ const reports = async () => {
 };
 
 describe('queued runs', () => {
-  it('come back as they were', async () => {
+  it('are returned with the requests that were added', async () => {
     const whole = run('r1', A, { event: '{"a":"\\u00e9"}', hops: 2 });
     await queue.add([whole, run('r2', B)]);
     await queue.add([run('r3')]);
