@@ -615,6 +615,20 @@ it('a backlog can be leased although it was leased while the clock of the databa
   expect(await claimed()).toContain(webhook);
 });
 
+it('a delivery can be taken although its attempt began while the clock of the database was an hour ahead', async () => {
+  const lost = delivery();
+  await store.parkInFlight(lost, LONG);
+  await routing.database.query(
+    "UPDATE parked_delivery SET parked_at = parked_at + interval '1 hour', in_flight_until = in_flight_until + interval '1 hour' WHERE webhook_id = $1",
+    [webhook],
+  );
+  expect(await store.take(webhook, 10)).toMatchObject({ parked: [{ delivery: lost }], inFlight: false });
+  expect((await store.takeProbe(webhook, 0))?.delivery).toEqual(lost);
+  const [claim] = (await store.claim(1000, 'own', LONG, UNSHARED)).filter(({ webhookId }) => webhookId === webhook);
+  await store.release(claim!, { when: 'next due' });
+  expect(await store.msToNext()).toBe(0);
+});
+
 describe('sweeping', () => {
   beforeEach(() => routing.database.query('DELETE FROM parked_delivery'));
   const ALL = { parkedForMs: -1000, dueForMs: -2 * LONG };

@@ -3,6 +3,7 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import type { UserId, WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, Database, isLeased, type Session, type Transaction } from '#database';
 import { DueRows, LONGEST_MS, msToFirst } from '#due-work';
+import { IS_IN_FLIGHT } from './parked-delivery.entity.js';
 import type { Claim, NextLook, Renewed, Shares } from './delivery-store.js';
 
 /** A webhook that has parked deliveries or is spilled. */
@@ -211,7 +212,8 @@ export class BacklogsRepository extends DueRows {
       `SELECT spilled, least(
          -- all fresh ones are due
          (SELECT due_at FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL AND in_flight_until IS NULL ORDER BY ms, seq LIMIT 1),
-         (SELECT min(in_flight_until) FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL AND in_flight_until IS NOT NULL),
+         (SELECT min(CASE WHEN ${IS_IN_FLIGHT} THEN in_flight_until ELSE now() END) FROM parked_delivery
+          WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL AND in_flight_until IS NOT NULL),
          (SELECT min(due_at) FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL)
        ) AS next_due
        FROM webhook WHERE id = $1`,

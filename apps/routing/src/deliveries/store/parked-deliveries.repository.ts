@@ -6,7 +6,7 @@ import { counter } from '#observability';
 import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { coversStreamOf, DELETED, deletedValues, hasDeletedPlace } from './deleted-ranges.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
-import { DeletedWebhook } from './parked-delivery.entity.js';
+import { DeletedWebhook, IS_IN_FLIGHT } from './parked-delivery.entity.js';
 import type { Parked, Probe, Settlement } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
@@ -53,7 +53,7 @@ const DELETED_AT_ONCE = 1000;
 /** Webhooks whose deliveries are given up together: an example of each is read into memory, whose event may have a mebibyte. */
 const EXPIRED_WEBHOOKS = 20;
 /** `$1` and `$2`: the times of `Expiry`. */
-const HAS_EXPIRED = `parked_at < now() - $1 * ${MS} AND due_at < now() - $2 * ${MS} AND coalesce(in_flight_until, '-infinity') < now()`;
+const HAS_EXPIRED = `parked_at < now() - $1 * ${MS} AND due_at < now() - $2 * ${MS} AND NOT ${IS_IN_FLIGHT}`;
 /** Those that have waited longest, at most `$3`. */
 const OLDEST_EXPIRED = `SELECT webhook_id, ms, seq FROM parked_delivery WHERE ${HAS_EXPIRED} ORDER BY parked_at LIMIT $3`;
 const WAS_SUSPENDED = `(
@@ -289,7 +289,7 @@ export class ParkedDeliveriesRepository {
       name: 'delivery-take-probe',
       text: `WITH fresh AS (
                SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL
-                 AND coalesce(in_flight_until, '-infinity') <= now() ORDER BY ms, seq LIMIT 1
+                 AND NOT ${IS_IN_FLIGHT} ORDER BY ms, seq LIMIT 1
              ), tried AS (
                SELECT *, row_number() OVER (ORDER BY due_at) - 1 AS nth, count(*) OVER () AS size FROM (
                  SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT ${PROBED}
@@ -575,7 +575,7 @@ export class ParkedDeliveriesRepository {
   private async hasInFlight(webhookId: WebhookId): Promise<boolean> {
     const { rowCount } = await this.database.query({
       name: 'delivery-in-flight',
-      text: 'SELECT FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until > now() LIMIT 1',
+      text: `SELECT FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT} LIMIT 1`,
       values: [webhookId],
     });
     return rowCount !== 0;

@@ -69,6 +69,12 @@ export class ParkedDelivery {
   failed_at!: Date | null;
 }
 
+/**
+ * SQL: whether the first attempt of a `parked_delivery` is in flight. One that began in the future began while the clock of the database was ahead, and does not
+ * count: its replica may have been killed, and it would hold up its webhook for as long as the clock was ahead.
+ */
+export const IS_IN_FLIGHT = "coalesce(in_flight_until > now() AND parked_at < now() + interval '2 minutes', false)";
+
 /** A deleted webhook of which parked deliveries are left, which are deleted in batches. */
 @Entity('deleted_webhook')
 export class DeletedWebhook {
