@@ -58,17 +58,18 @@ export class EventPageQuery extends StreamPageQuery {
   event_name?: string;
 }
 
+/** In a body, null counts as absent. */
 export class DeleteEventsQuery {
   @ApiPropertyOptional({ ...EVENT_ID, description: 'The first event to delete, inclusive; default: the oldest.' })
   @IsOptional()
   @IsEventId()
-  start_id?: string;
+  start_id?: string | null;
 
   @ApiPropertyOptional({ ...EVENT_ID, description: 'The last event to delete, inclusive; default: the newest.' })
   @IsOptional()
   @IsEventId()
   @IsNotBefore('start_id')
-  end_id?: string;
+  end_id?: string | null;
 
   @ApiPropertyOptional({
     ...READABLE_EVENT_NAME,
@@ -76,5 +77,5 @@ export class DeleteEventsQuery {
   })
   @IsOptional()
   @IsReadableStream()
-  event_name?: string;
+  event_name?: string | null;
 }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { type Emitter, EmitterDirectory } from '#emitters';
-import type { EventToProduce } from '#events';
+import { type EventToProduce, readEventRecord } from '#events';
 import { SecretBox } from '#secrets';
 import { DeletionsService } from './deletions.service.js';
 import { EmitterOwners } from './emitter-owners.js';
@@ -9,6 +9,8 @@ import { EventLog } from './event-log.js';
 
 const ME = 'u_000000000000000001';
 const SOURCE = 'dc_000000000000000001';
+const box = new SecretBox([Buffer.alloc(32)]);
+const place = (seq: number) => ({ ms: 100, seq });
 
 describe('the events of a source', () => {
   let sent: EventToProduce[];
@@ -39,7 +41,7 @@ describe('the events of a source', () => {
         EmitterOwners,
         { provide: EmitterDirectory, useValue: directory },
         { provide: EventLog, useValue: { append } },
-        { provide: SecretBox, useValue: new SecretBox([Buffer.alloc(32)]) },
+        { provide: SecretBox, useValue: box },
       ],
     }).compile();
     deletions = module.get(DeletionsService);
@@ -53,12 +55,20 @@ describe('the events of a source', () => {
   });
 
   it.each([
-    ['one event', { start_id: '100-1', end_id: '100-1' }],
-    ['everything', {}],
-    ['from an event on', { start_id: '100-1' }],
-  ])('are deleted by a range of %s', async (_, range) => {
+    ['one event', { start_id: '100-1', end_id: '100-1' }, { start: place(1), end: place(1), stream: null }],
+    ['everything', {}, { start: null, stream: null }],
+    ['everything, with null for each end', { start_id: null, end_id: null, event_name: null }, { start: null, stream: null }],
+    ['the events from one on', { start_id: '100-1', end_id: null }, { start: place(1), stream: null }],
+    ['a stream until an event', { start_id: null, end_id: '100-2', event_name: 'mine' }, { start: null, end: place(2), stream: 'mine' }],
+  ])('are deleted in a range of %s', async (_, range, deletion) => {
     await deletions.delete(ME, SOURCE, range);
-    expect(sent).toHaveLength(1);
+    const reads = sent.map(({ headers, ...record }) =>
+      readEventRecord(
+        { ...record, partition: 0, offset: 9, clock: 200, header: (name) => headers[name], headerNames: () => Object.keys(headers) },
+        { maxBytes: 1000, signer: box },
+      ),
+    );
+    expect(reads).toMatchObject([{ kind: 'delete', ...deletion }]);
   });
 
   it.each([

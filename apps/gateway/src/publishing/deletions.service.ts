@@ -20,9 +20,13 @@ export class DeletionsService {
    * and has the producer of published events, which keeps their order.
    */
   async delete(ownerId: UserId, id: SourceId, { start_id, end_id, event_name }: DeleteEventsQuery): Promise<void> {
-    const stream = event_name === undefined ? undefined : streamOf(event_name);
+    const range = {
+      startId: start_id ?? undefined,
+      endId: end_id ?? undefined,
+      stream: event_name === undefined || event_name === null ? undefined : streamOf(event_name),
+    };
     const emitterId = await this.owners.emitterOf(ownerId, 'source', id);
     // a second copy would delete the events between the two
-    await this.log.append(ownerId, [deletionRecord({ emitterId, startId: start_id, endId: end_id, stream }, this.box)], { once: true });
+    await this.log.append(ownerId, [deletionRecord({ emitterId, ...range }, this.box)], { once: true });
   }
 }
