@@ -57,16 +57,21 @@ const MAX_PROBLEMS = 10;
 const MAX_FIELD_LENGTH = 256;
 const MAX_MESSAGE_LENGTH = 1024;
 
-/** The request is malformed. Lists the first ten invalid fields, and the message says how many more there are. */
+/**
+ * The request is malformed. Lists the first ten invalid fields and, of a batch, the first one of each item. The message says the first ten, and how many more there
+ * are.
+ */
 export class Invalid extends SluiceError {
   constructor(problems: FieldProblem[] | string) {
     if (typeof problems === 'string') {
       super('invalid', problems);
       return;
     }
-    const errors = problems.slice(0, MAX_PROBLEMS).map(shortened);
-    const more = problems.length - errors.length;
-    super('invalid', [...errors.map(({ message }) => message), ...(more > 0 ? [`and ${more} more`] : [])].join('; '), { errors });
+    const isFirstOfItem = ({ index }: FieldProblem, n: number) => index !== undefined && index !== problems[n - 1]?.index;
+    const errors = problems.filter((problem, n) => n < MAX_PROBLEMS || isFirstOfItem(problem, n)).map(shortened);
+    const messages = errors.slice(0, MAX_PROBLEMS).map(({ message }) => message);
+    const more = problems.length - messages.length;
+    super('invalid', [...messages, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), { errors });
   }
 }
 

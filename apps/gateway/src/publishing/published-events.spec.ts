@@ -371,6 +371,10 @@ describe('a batch', () => {
       { index: 4, field: '[4].time', message: expect.stringMatching(/^\[4\] time must be/) },
     ]);
   });
+  it('lists all of 500 bad events', () => {
+    const { errors } = problemsOf({ headers: batch, body: Array<unknown>(500).fill({}) });
+    expect(new Set(errors!.map(({ index }) => index)).size).toBe(500);
+  });
   it.each<[string, unknown, Request, RegExp]>([
     ['no array', EVENT, {}, /must be a JSON array/],
     ['501 events', Array<unknown>(501).fill(EVENT), {}, /more than 500 events/],
