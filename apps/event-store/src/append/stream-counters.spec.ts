@@ -29,4 +29,16 @@ describe('the streams of an emitter are counted', () => {
     const seen = ['', '$errors', '$logs', 'orders'].map((stream) => ({ emitterId: 'dc_1' as const, stream }));
     for (let n = 0; n < 1000; n++) expect(counter.due(seen)).toEqual([]);
   });
+
+  it('again for streams of which some were removed because there were too many, but not for those of others', () => {
+    const counter = new StreamCounter(() => 0);
+    const [crowded, other] = [streamsOf('dc_1', 0, 6000), streamsOf('dc_2', 0, 499)];
+    counter.due([...crowded, ...other]);
+    for (let round = 0; round < 3; round++) {
+      counter.removedSome('dc_1');
+      const counted = crowded.flatMap((event) => counter.due([event]));
+      expect(counted).toHaveLength(12);
+    }
+    expect(counter.due(other)).toEqual([]);
+  });
 });

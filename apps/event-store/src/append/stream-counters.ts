@@ -1,7 +1,6 @@
 import type { EmitterId } from '#contracts';
 import { DEFAULT_STREAM, type Stream } from '#events';
 import type { StreamKey } from './append.repository.js';
-import { streamKey } from './replay.js';
 
 /** How many surplus events a stream may have before they are deleted. Deleting them one by one costs three times as much. */
 export const SLACK = 100;
@@ -37,13 +36,20 @@ export class TrimCounter {
 /** How many new streams an emitter may have before its streams are counted. Counting takes about 30 ms for a thousand. */
 const NEW_STREAMS = 500;
 
+interface SeenStreams {
+  streams: Set<Stream>;
+  /** How many were new since they were counted. */
+  unseen: number;
+}
+
 /**
  * Decides when the streams of an emitter are counted: after every 500 custom streams that it has not seen. An emitter without custom streams costs nothing. An
  * emitter that it does not know, after a start or because there are too many, begins at a random count, so that it is right on average.
  */
 export class StreamCounter {
-  private readonly seen = new Set<string>();
-  private readonly unseen = new Map<EmitterId, number>();
+  private readonly emitters = new Map<EmitterId, SeenStreams>();
+  /** The number of streams seen. */
+  private count = 0;
 
   constructor(private readonly random: () => number = Math.random) {}
 
@@ -55,16 +61,27 @@ export class StreamCounter {
     return [...new Set(due)];
   }
 
+  /** Streams of the emitter were deleted because it has too many: they are new when it names them again. */
+  removedSome(emitterId: EmitterId): void {
+    const seen = this.emitters.get(emitterId);
+    if (!seen) return;
+    this.count -= seen.streams.size;
+    seen.streams.clear();
+  }
+
   private isDue(emitterId: EmitterId, stream: Stream): boolean {
-    const key = streamKey(emitterId, stream);
-    if (this.seen.has(key)) return false;
-    if (this.seen.size >= COUNTED_STREAMS) {
-      this.seen.clear();
-      this.unseen.clear();
+    if (this.emitters.get(emitterId)?.streams.has(stream)) return false;
+    if (this.count >= COUNTED_STREAMS) {
+      this.emitters.clear();
+      this.count = 0;
     }
-    this.seen.add(key);
-    const unseen = (this.unseen.get(emitterId) ?? Math.floor(this.random() * NEW_STREAMS)) + 1;
-    this.unseen.set(emitterId, unseen % NEW_STREAMS);
-    return unseen === NEW_STREAMS;
+    const seen = this.emitters.get(emitterId) ?? { streams: new Set(), unseen: Math.floor(this.random() * NEW_STREAMS) };
+    this.emitters.set(emitterId, seen);
+    seen.streams.add(stream);
+    this.count++;
+    seen.unseen++;
+    if (seen.unseen < NEW_STREAMS) return false;
+    seen.unseen = 0;
+    return true;
   }
 }
