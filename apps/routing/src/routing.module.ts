@@ -25,6 +25,8 @@ import { MissedEvents } from './routes/missed-events.js';
 import { PostponedEvents } from './routes/postponed-events.js';
 import { PostponedEventsRepository } from './routes/postponed-events.repository.js';
 import { Router } from './routes/router.js';
+import { UnknownEvents } from './routes/unknown-events.js';
+import { UnknownEventsRepository } from './routes/unknown-events.repository.js';
 import { Withdrawals } from './routes/withdrawals.js';
 import { RoutesController } from './routes/routes.controller.js';
 import { RoutingConfig } from './routing.config.js';
@@ -69,6 +71,8 @@ class SharedModule {}
     EventTasks,
     PostponedEventsRepository,
     PostponedEvents,
+    UnknownEventsRepository,
+    UnknownEvents,
     Router,
     Withdrawals,
     EventListenersRepository,

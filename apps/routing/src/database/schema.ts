@@ -10,6 +10,7 @@ import { ReplayRow } from '../replays/replays.repository.js';
 import { AutoSubscriptionRow } from '../subscriptions/auto-subscriptions.repository.js';
 import { EndedEmitterRow } from '../subscriptions/ended-emitters.repository.js';
 import { PostponedEventRow } from '../routes/postponed-events.repository.js';
+import { UnknownEventRow } from '../routes/unknown-events.repository.js';
 import { SubscriptionRow } from '../subscriptions/subscriptions.repository.js';
 import { secretContext } from '../webhooks/signing-secret.js';
 import { PreviousSecret, SuspendedAccountRow, WebhookRow } from '../webhooks/webhook.entity.js';
@@ -37,6 +38,7 @@ import { ListEndedEmitters1798819200001 } from './migrations/0021-list-ended-emi
 import { IndexRunningReplays1798819200011 } from './migrations/0022-index-running-replays.js';
 import { NoteTimesOfDelivered1798905600001 } from './migrations/0023-note-times-of-delivered.js';
 import { TimeRunsOfReplays1799078400041 } from './migrations/0024-time-runs-of-replays.js';
+import { StoreUnknownEvents1799078400042 } from './migrations/0025-store-unknown-events.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -52,6 +54,7 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     Delivered,
     ReplayRow,
     PostponedEventRow,
+    UnknownEventRow,
   ],
   // in this order: a rotation moves a secret from the first table to the second
   sealed: [
@@ -83,5 +86,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     IndexRunningReplays1798819200011,
     NoteTimesOfDelivered1798905600001,
     TimeRunsOfReplays1799078400041,
+    StoreUnknownEvents1799078400042,
   ],
 });

@@ -87,7 +87,10 @@ it('finds whether an event is postponed', async () => {
     "INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value) VALUES (7, 8, $1, 'dc_1', '', '{}', '')",
     [owner],
   );
-  expect(await Promise.all([7, 8].map((ms) => repository.isPostponed({ ms, seq: 8 })))).toEqual([true, false]);
+  await routing.database.query(
+    "INSERT INTO unknown_event (ms, seq, emitter_id, stream, headers, value) VALUES (9, 8, 'dc_1', '', '{}', '')",
+  );
+  expect(await Promise.all([7, 8, 9].map((ms) => repository.isPostponed({ ms, seq: 8 })))).toEqual([true, false, true]);
 });
 
 describe('the replays of an emitter', () => {

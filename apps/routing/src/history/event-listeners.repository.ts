@@ -107,11 +107,12 @@ export class EventListenersRepository {
     return beyond;
   }
 
-  /** Whether the event waits for capacity: then its listeners are those that it will have. */
+  /** Whether the event waits for capacity or until its emitter is known: then its listeners are those that it will have. */
   async isPostponed({ ms, seq }: EventPlace): Promise<boolean> {
     const { rows } = await this.database.query<{ waits: boolean }>({
       name: 'event-postponed',
-      text: 'SELECT EXISTS (SELECT FROM postponed_event WHERE ms = $1 AND seq = $2) AS waits',
+      text: `SELECT EXISTS (SELECT FROM postponed_event WHERE ms = $1 AND seq = $2)
+                 OR EXISTS (SELECT FROM unknown_event WHERE ms = $1 AND seq = $2) AS waits`,
       values: [ms, seq],
     });
     return rows[0]?.waits ?? false;

@@ -30,7 +30,7 @@ const event = (emitterId: EmitterId, stream = '', ms = Date.now() + 60_000): Emi
 const subscribe = (emitter_id: string, listener_id: string, event_name = '') =>
   routing.service.create({ owner_id: owner, emitter_id, listener_id, event_name });
 const listeners = async (emitterId: EmitterId, stream = '') =>
-  (await matching.match([event(emitterId, stream)]))[0]?.listeners.map(({ id }) => id);
+  (await matching.match([event(emitterId, stream)])).matches[0]?.listeners.map(({ id }) => id);
 
 describe('an event is matched with', () => {
   it('listeners may subscribe to its emitter, to all of its kind, or to all of the account', async () => {
@@ -89,11 +89,26 @@ describe('an event is matched with', () => {
       "INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value) VALUES (1, 1, $1, $2, '', '{}', '')",
       [owner, source],
     );
-    const matches = await matching.match([event(source, ''), event(other, '')]);
+    const { matches } = await matching.match([event(source, ''), event(other, '')]);
     expect(matches.map((match) => [match?.postponed, match?.listeners.length])).toEqual([
       [true, 3],
       [false, 3],
     ]);
+  });
+
+  it('and which emitters, known or not, have events that wait until they are known', async () => {
+    const [source, other] = [await routing.source(owner), await routing.source(owner)];
+    const [unknown, unknownToo] = [newId('source'), newId('workflow')];
+    for (const [seq, id] of [source, unknown, unknown].entries()) {
+      const values = [seq, id];
+      await routing.database.query(
+        "INSERT INTO unknown_event (ms, seq, emitter_id, stream, headers, value) VALUES (1, $1, $2, '', '{}', '')",
+        values,
+      );
+    }
+    const { matches, stored } = await matching.match([source, other, unknown, unknownToo, unknown].map((id) => event(id)));
+    expect(matches.map((match) => match?.ownerId)).toEqual([owner, owner, undefined, undefined, undefined]);
+    expect([...stored].sort()).toEqual([source, unknown].sort());
   });
 
   it('nobody of another account', async () => {
@@ -159,7 +174,7 @@ describe('an event is matched with', () => {
   it('the newest version of a webhook', async () => {
     const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
     await subscribe(source, webhook);
-    const version = async () => (await matching.match([event(source)]))[0]?.listeners[0]?.version ?? NaN;
+    const version = async () => (await matching.match([event(source)])).matches[0]?.listeners[0]?.version ?? NaN;
     const before = await version();
     await routing.webhooksService.update({ owner_id: owner, id: webhook, name: 'x' });
     expect(await version()).toBe(before + 1);
@@ -172,7 +187,8 @@ describe('an event of a deleted emitter', () => {
     const { rows } = await routing.database.query<{ ms: number }>('SELECT deleted_at_ms AS ms FROM emitter WHERE id = $1', [id]);
     return rows[0]!.ms;
   };
-  const idsOf = async (events: EmittedEvent[]) => (await matching.match(events)).map((match) => match?.listeners.map(({ id }) => id));
+  const idsOf = async (events: EmittedEvent[]) =>
+    (await matching.match(events)).matches.map((match) => match?.listeners.map(({ id }) => id));
 
   it('goes to the listeners that the emitter had if it was emitted before the deletion, or by a run of the emitter', async () => {
     for (const id of [await routing.source(owner), await routing.workflow(owner)]) {
@@ -215,7 +231,8 @@ describe('an emitter that routing does not know before its deletion', () => {
     await routing.directory.learn(routing.state(owner, id, { active: false, deleted: true, version: 2, created_at_ms: createdAtMs }));
     return id;
   };
-  const idsOf = async (events: EmittedEvent[]) => (await matching.match(events)).map((match) => match?.listeners.map(({ id }) => id));
+  const idsOf = async (events: EmittedEvent[]) =>
+    (await matching.match(events)).matches.map((match) => match?.listeners.map(({ id }) => id));
 
   it('has the listeners of older auto-subscriptions for what it emitted, and its subscriptions are not listed', async () => {
     const [webhook, later] = [await routing.webhook(owner), await routing.webhook(owner)];
@@ -245,9 +262,9 @@ describe('a batch of events', () => {
     ];
     await subscribe(one, webhook);
     await subscribe(two, other, 'x');
-    const matches = await matching.match([event(two, 'x'), event(one), event(newId('source')), event(two), event(one)]);
+    const { matches } = await matching.match([event(two, 'x'), event(one), event(newId('source')), event(two), event(one)]);
     expect(matches.map((match) => match?.listeners.map(({ id }) => id))).toEqual([[other], [webhook], undefined, [], [webhook]]);
-    expect(await matching.match([])).toEqual([]);
+    expect((await matching.match([])).matches).toEqual([]);
   });
 
   it('reads each subscription once, although it applies to several events', async () => {
@@ -264,7 +281,7 @@ describe('a batch of events', () => {
     await subscribe(sources[1]!, own);
     const query = jest.spyOn(routing.database, 'query');
     const events = sources.flatMap((source) => [event(source), event(source, 'orders'), event(source, '$errors')]);
-    const matches = await matching.match(events);
+    const { matches } = await matching.match(events);
     const results = await Promise.all(query.mock.results.map(({ value }) => value as Promise<{ rowCount: number }>));
     query.mockRestore();
     expect(results.map(({ rowCount }) => rowCount)).toEqual([4 + events.length]);
@@ -290,7 +307,7 @@ describe('very many listeners', () => {
     );
     return source;
   };
-  const counts = async (events: EmittedEvent[]) => (await matching.match(events)).map((match) => match?.listeners.length);
+  const counts = async (events: EmittedEvent[]) => (await matching.match(events)).matches.map((match) => match?.listeners.length);
 
   it('are found for the first events only, but of one at least', async () => {
     const [few, many, most] = [await emitterWith(3), await emitterWith(12_000), await emitterWith(21_000)];
@@ -319,7 +336,7 @@ describe('an event of an emitter that is not known yet', () => {
     await routing.service.createAuto({ owner_id: owner, listener_id: auto, event_name: 'x' });
     const source = newId('source');
     routing.catalog.set(source, routing.state(owner, source, { created_at_ms: Date.now() + 10 }));
-    expect(await matching.match([event(source)])).toEqual([undefined]);
+    expect((await matching.match([event(source)])).matches).toEqual([undefined]);
     const matches = await matching.introduce([event(source), event(source, 'x'), event(newId('source'))]);
     expect(matches.map((match) => match?.listeners.map(({ id }) => id))).toEqual([[webhook], [auto], undefined]);
   });
@@ -340,7 +357,9 @@ describe('an event of an emitter that is not known yet', () => {
     const [webhook, workflow] = [await routing.webhook(owner), await routing.workflow(owner)];
     await subscribe('p_*', webhook);
     await routing.directory.learn(routing.state(owner, workflow, { version: 2, active: false, deleted: true }));
-    expect(await matching.match([event(workflow)])).toEqual([{ ownerId: owner, isRemoved: true, postponed: false, listeners: [] }]);
+    expect((await matching.match([event(workflow)])).matches).toEqual([
+      { ownerId: owner, isRemoved: true, postponed: false, listeners: [] },
+    ]);
     expect(await matching.introduce([event(workflow)])).toEqual([undefined]);
     routing.catalog.set(workflow, routing.state(owner, workflow, { version: 3, created_at_ms: Date.now() + 10 }));
     const [match] = await matching.introduce([event(workflow)]);

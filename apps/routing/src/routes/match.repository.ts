@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import type { ListenerId, UserId } from '#contracts';
+import type { EmitterId, ListenerId, UserId } from '#contracts';
 import { type EmittedEvent, eventIdOf, EVERY_STREAM, type Stream, streamsCovering } from '#events';
 import { Database } from '#database';
 import { EmitterDirectory } from '#emitters';
@@ -25,6 +25,13 @@ export interface Match {
   /** Earlier events of the emitter are postponed: this one must not overtake them. */
   postponed: boolean;
   listeners: Listener[];
+}
+
+export interface Matches {
+  /** In the order of the events; undefined if the emitter is not known yet. */
+  matches: (Match | undefined)[];
+  /** The emitters, known or not, that have events in the table `unknown_event`, which later ones must not overtake. */
+  stored: Set<EmitterId>;
 }
 
 /** An emitter that exists, or existed. */
@@ -53,7 +60,14 @@ interface SubscriptionRow {
   stream: Stream;
 }
 
-type MatchRow = EmitterRow | SubscriptionRow;
+/** An emitter with events in the table `unknown_event`. */
+interface StoredRow {
+  listener_id: null;
+  owner_id: null;
+  emitter_id: EmitterId;
+}
+
+type MatchRow = EmitterRow | SubscriptionRow | StoredRow;
 
 const [NOT_ACTIVE, NO_WEBHOOK] = [0, -1];
 
@@ -80,11 +94,8 @@ export class MatchRepository {
     this.unknown = new LimitedWarnings(log, 'event.of-unknown-emitter');
   }
 
-  /**
-   * The match of each event, in order; undefined if its emitter is not known yet. If the events have very many listeners together, only those of the
-   * first ones, at least of one.
-   */
-  async match(events: EmittedEvent[]): Promise<(Match | undefined)[]> {
+  /** If the events have very many listeners together, only the matches of the first ones, at least of one. */
+  async match(events: EmittedEvent[]): Promise<Matches> {
     // events of one emitter and stream have the same listeners: one lookup
     const numbers = new Map<string, number>();
     const pairs: Pair[] = [];
@@ -94,30 +105,34 @@ export class MatchRepository {
       if (n === undefined) numbers.set(key, (n = pairs.push(event) - 1));
       return n;
     });
-    if (pairs.length === 0) return [];
+    if (pairs.length === 0) return { matches: [], stored: new Set() };
     const { rows, complete } = await this.findFirst(pairs);
     const found = foundOf(pairs.slice(0, complete), rows);
     const end = numberOf.findIndex((n) => n >= found.length);
-    return (end < 0 ? numberOf : numberOf.slice(0, end)).map((n, index) => {
+    const matches = (end < 0 ? numberOf : numberOf.slice(0, end)).map((n, index) => {
       const pair = found[n];
       if (!pair || !isAfterEnd(events[index]!, pair)) return pair?.match;
       return { ...pair.match, listeners: [], ...(pair.kind === 'workflow' && { isRemoved: true }) };
     });
+    return { matches, stored: new Set(rows.filter(isStored).map(({ emitter_id }) => emitter_id)) };
   }
 
   /**
-   * The same for events of emitters that are not known yet, or were removed. An event can arrive before the fact of its emitter, so the catalog is queried first.
-   * Undefined if the emitter does not exist.
+   * The matches of events of emitters that are not known yet, or were removed. An event can arrive before the fact of its emitter, so the catalog is queried
+   * first. Undefined if the emitter does not exist.
    */
   async introduce(events: EmittedEvent[]): Promise<(Match | undefined)[]> {
     await this.emitters.find(events.map(({ emitterId }) => emitterId));
     const matches: (Match | undefined)[] = [];
-    while (matches.length < events.length) matches.push(...(await this.match(events.slice(matches.length))));
-    return matches.map((match, index) => {
-      if (match && !match.isRemoved) return match;
-      this.logUnknown(events[index]!);
-      return undefined;
-    });
+    while (matches.length < events.length) matches.push(...(await this.match(events.slice(matches.length))).matches);
+    return matches.map((match, index) => this.lookedUp(events[index]!, match));
+  }
+
+  /** The match of an event whose emitter has been looked up; undefined if the emitter does not exist. */
+  lookedUp(event: EmittedEvent, match: Match | undefined): Match | undefined {
+    if (match && !match.isRemoved) return match;
+    this.logUnknown(event);
+    return undefined;
   }
 
   /** The rows of the first pairs: of as many as have few enough subscriptions together, at least of one. */
@@ -128,9 +143,9 @@ export class MatchRepository {
   }
 
   /**
-   * Returns a row for each pair whose emitter is known, and a row for each subscription that applies to a pair. A subscription is read once, even if it applies
-   * to many pairs: an account may emit for many emitters, and have very many listeners for all of them. Nothing is cached, so a subscription applies as soon as
-   * its request returns, in all replicas.
+   * Returns a row for each pair whose emitter is known, a row for each subscription that applies to a pair, and a row for each pair whose emitter has events
+   * in the table `unknown_event`. A subscription is read once, even if it applies to many pairs: an account may emit for many emitters, and have very many
+   * listeners for all of them. Nothing is cached, so a subscription applies as soon as its request returns, in all replicas.
    */
   private async find(pairs: Pair[], limit: string): Promise<MatchRow[]> {
     const { rows } = await this.database.query<MatchRow>({
@@ -167,13 +182,18 @@ export class MatchRepository {
             (SELECT CASE WHEN active AND NOT deleted THEN ${NO_WEBHOOK} ELSE ${NOT_ACTIVE} END FROM emitter WHERE id = subscribed.listener_id)
           ) AS version OFFSET 0
         ) AS listener
-        WHERE listener.version <> ${NOT_ACTIVE}`,
+        WHERE listener.version <> ${NOT_ACTIVE}
+        UNION ALL
+        SELECT NULL, NULL, NULL, NULL, NULL, asked.emitter_id, NULL, NULL, NULL, NULL
+        FROM unnest($1::text[]) AS asked (emitter_id)
+          CROSS JOIN LATERAL (SELECT FROM unknown_event WHERE emitter_id = asked.emitter_id LIMIT 1) AS earlier`,
       values: [pairs.map(({ emitterId }) => emitterId), pairs.map(({ stream }) => stream)],
     });
     return rows;
   }
 
-  private logUnknown({ emitterId, place }: EmittedEvent): void {
+  /** An event goes to nobody, because its emitter does not exist. */
+  logUnknown({ emitterId, place }: Pick<EmittedEvent, 'emitterId' | 'place'>): void {
     unknownEmitters.inc();
     if (this.logged.has(emitterId)) return;
     this.logged.set(emitterId, true);
@@ -186,6 +206,7 @@ function foundOf(pairs: Pair[], rows: MatchRow[]): (Found | undefined)[] {
   const emitters: EmitterRow[] = [];
   const subscribed = new Map<string, Listener[]>();
   for (const row of rows) {
+    if (isStored(row)) continue;
     if (isEmitter(row)) emitters[row.n] = row;
     else {
       const key = lookupKey(row.owner_id, row.emitter_id, row.stream);
@@ -215,7 +236,8 @@ function foundOf(pairs: Pair[], rows: MatchRow[]): (Found | undefined)[] {
   return found;
 }
 
-const isEmitter = (row: MatchRow): row is EmitterRow => row.listener_id === null;
+const isEmitter = (row: MatchRow): row is EmitterRow => row.listener_id === null && row.owner_id !== null;
+const isStored = (row: MatchRow): row is StoredRow => row.owner_id === null;
 
 /** The key of the subscriptions of an account to a stream of an emitter, or of all emitters. */
 const lookupKey = (ownerId: UserId, emitterId: string, stream: Stream): string => `${ownerId} ${emitterId} ${stream}`;

@@ -186,7 +186,7 @@ export class PostponedEventsRepository {
 }
 
 /** null: it has no value, which counts as absent. */
-const headersOf = (record: LogRecord): Record<string, string | null> =>
+export const headersOf = (record: LogRecord): Record<string, string | null> =>
   Object.fromEntries(record.headerNames().map((name) => [name, record.header(name) ?? null]));
 
 function recordOf({ ms, seq, emitter_id, headers, value }: Row): EventLogRecord {

@@ -9,7 +9,7 @@ import type { ReceiverStates } from '../deliveries/receivers/receiver-states.js'
 import { CONFIG } from '../deliveries/simulation/replica-for-tests.js';
 import type { EventTasks } from './event-tasks.js';
 import { MAX_OUTSTANDING } from './events-group.js';
-import type { MatchRepository } from './match.repository.js';
+import type { Match, MatchRepository } from './match.repository.js';
 import { exceedsShare, PostponedEvents, type Situation } from './postponed-events.js';
 import type { PostponedEventsRepository } from './postponed-events.repository.js';
 
@@ -98,7 +98,10 @@ it('a postponed event is in progress until its tasks have ended and it is remove
       has: async () => false,
       remove: async () => removed.resolve(),
     } as unknown as PostponedEventsRepository,
-    { match: async () => [{ ownerId: 'u_1', postponed: true, listeners: [] }] } as unknown as MatchRepository,
+    {
+      match: async () => ({ matches: [{ ownerId: 'u_1', postponed: true, listeners: [] }] }),
+      lookedUp: (_: EmittedEvent, match: Match) => match,
+    } as unknown as MatchRepository,
     { of: () => [{ lane: 'a', run: async () => {} }] } as unknown as EventTasks,
     {} as ReceiverStates,
     {

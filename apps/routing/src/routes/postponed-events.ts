@@ -188,7 +188,8 @@ export class PostponedEvents implements BeforeApplicationShutdown {
     return this.consumers.isStopping(EVENTS_GROUP);
   }
 
-  private start(id: UserId): void {
+  /** Continues with the events of an account. */
+  start(id: UserId): void {
     const account = this.accounts.get(id) ?? {
       id,
       inProgress: new Map(),
@@ -234,14 +235,15 @@ export class PostponedEvents implements BeforeApplicationShutdown {
       this.end(account, record);
       return [];
     });
-    const matches = await this.matching.match(events.map(({ event }) => event));
+    const { matches } = await this.matching.match(events.map(({ event }) => event));
     for (const [index, match] of matches.entries()) {
       const { record, event } = events[index]!;
       if (this.isStopping) return;
       this.take(account, record);
       const ended: Promise<boolean>[] = [];
-      // its emitter may have been deleted meanwhile
-      for (const task of match ? this.tasks.of(event, match) : []) {
+      // its emitter may have been removed meanwhile
+      const present = this.matching.lookedUp(event, match);
+      for (const task of present ? this.tasks.of(event, present) : []) {
         ended.push(this.consumers.pushFor(EVENTS_GROUP, { topic: EVENTS_TOPIC, partition: record.partition }, task));
         if (++account.begun % TURN === 0) await this.pace.runTurn(account.id, TURN * TASK_UNITS);
         await this.capacity(account.id);

@@ -16,6 +16,7 @@ import type { Match, MatchRepository } from './match.repository.js';
 import type { PostponedEvents } from './postponed-events.js';
 import type { Postponed } from './postponed-events.repository.js';
 import { Router } from './router.js';
+import type { UnknownEvents } from './unknown-events.js';
 import type { Withdrawals } from './withdrawals.js';
 
 const OWNER = 'u_1';
@@ -56,6 +57,10 @@ let isPostponed: (event: EmittedEvent) => boolean;
 let added: string[];
 let included: string[];
 let databaseIsAway: boolean;
+/** The emitters with events in the database that wait until they are known, all events that were stored there, and whether it takes no more. */
+let waiting: Set<EmitterId>;
+let stored: string[];
+let isFull: boolean;
 let log: Log;
 let router: Router;
 
@@ -71,6 +76,7 @@ beforeEach(() => {
   [withdrawn, requests, lookedUp, owners, mostMatches] = [[], [], [], {}, Infinity];
   [pauses, inProgress, mostInProgress, isRefused] = [false, 0, 0, () => false];
   [isPostponed, added, included, databaseIsAway] = [() => false, [], [], false];
+  [waiting, stored, isFull] = [new Set(), [], false];
   const publisher = {
     send: async (records: OutgoingRecord[]) => {
       if (kafkaIsAway) throw new Error('Kafka is down');
@@ -85,11 +91,13 @@ beforeEach(() => {
   } as unknown as Publisher;
   isRemoved = () => false;
   const matching = {
-    match: async (events: EmittedEvent[]) =>
-      events.slice(0, mostMatches).map((event) => {
+    match: async (events: EmittedEvent[]) => ({
+      matches: events.slice(0, mostMatches).map((event) => {
         if (isRemoved(event.emitterId)) return { ownerId: OWNER, isRemoved: true, postponed: false, listeners: [] };
         return unknown.has(event.emitterId) ? undefined : match(event);
       }),
+      stored: new Set(waiting),
+    }),
     introduce: async (events: EmittedEvent[]) => {
       introduced.push(events.map(({ emitterId }) => emitterId));
       if (catalogIsAway) throw new Error('the catalog is down');
@@ -131,7 +139,18 @@ beforeEach(() => {
       added.push(...events.map(({ event }) => event.json.toString()));
     },
   } as unknown as PostponedEvents;
-  router = new Router(log, publisher, matching, tasks, postponed, CONFIG, withdrawals, box, emitters);
+  const unknownEvents = {
+    whileNoneMoves: <T>(work: () => Promise<T>) => work(),
+    get isFull() {
+      return isFull;
+    },
+    add: async (events: Postponed[]) => {
+      if (isFull) throw new Error('too many');
+      for (const { event } of events) waiting.add(event.emitterId);
+      stored.push(...events.map(({ event }) => event.json.toString()));
+    },
+  } as unknown as UnknownEvents;
+  router = new Router(log, publisher, matching, tasks, postponed, unknownEvents, CONFIG, withdrawals, box, emitters);
 });
 
 let offset = 0;
@@ -534,14 +553,67 @@ describe('an event of an unknown emitter', () => {
     expect((await router.plan([record('dc_1', '5')])).flat().map(({ lane }) => lane)).toEqual(['wh_1 dc_1']);
   });
 
-  it('goes to nobody if its workflow was removed, while many others wait for the catalog', async () => {
-    catalogIsAway = true;
-    isRemoved = () => true;
-    const lanes = async (id: string) => (await router.plan([record(id, '1')])).flat().map(({ lane }) => lane);
-    for (let n = 0; n < 500; n++) expect(await lanes(`p_${n}`)).toEqual([`unknown-emitter p_${n}`]);
-    expect(await lanes('p_500')).toEqual([]);
-    // behind the others
-    expect(await lanes('p_1')).toEqual(['unknown-emitter p_1']);
+  it('waits in the database, also if its workflow was removed, while many others wait for the catalog', async () => {
+    isRemoved = (id) => id === 'p_1';
+    [listeners.dc_known, listeners.dc_new] = [['wh_1'], ['wh_2']];
+    unknown.add('dc_new');
+    const first = await router.plan(Array.from({ length: 501 }, (_, n) => record(`dc_${n}`, String(n))));
+    expect(first.map(({ length }) => length)).toEqual([...Array.from({ length: 500 }, () => 1), 0]);
+    const keys = ['p_1', 'dc_7', 'dc_known', 'dc_new'];
+    const second = await router.plan(keys.map((key, n) => record(key, String(1001 + n))));
+    expect([second.map(({ length }) => length), stored]).toEqual([
+      [0, 0, 1, 0],
+      ['500', '1001', '1002', '1004'],
+    ]);
+    await run([...first, ...second]);
+    // there is capacity again
+    expect((await router.plan([record('dc_501', '501')])).flat()).toHaveLength(1);
+    expect(attempted).toEqual(['1003 to wh_1']);
+  });
+
+  it('waits in the database while few, but large ones wait for the catalog', async () => {
+    const large = JSON.stringify('x'.repeat(900_000));
+    const plans = await router.plan(Array.from({ length: 12 }, (_, n) => record(`dc_${n}`, large)));
+    expect(plans.map(({ length }) => length)).toEqual([...Array.from({ length: 10 }, () => 1), 0, 0]);
+    expect(stored).toHaveLength(2);
+  });
+
+  it('follows earlier ones of its emitter into the database, also when the emitter is known meanwhile, until they have moved', async () => {
+    [listeners.dc_1, listeners.dc_2, waiting] = [['wh_1'], ['wh_2'], new Set(['dc_1', 'dc_3'])];
+    isPostponed = ({ emitterId }) => emitterId !== 'dc_2';
+    const events = [record('dc_1', '1'), record('dc_2', '2'), record('dc_3', '3'), record('dc_1', '4', { ce_type: 'x' })];
+    await run(await router.plan(events));
+    waiting.clear();
+    await run(await router.plan([record('dc_1', '5')]));
+    expect({ stored, added, attempted }).toEqual({ stored: ['1', '3', '4'], added: ['5'], attempted: ['2 to wh_2'] });
+  });
+
+  it('waits in memory before later ones of its emitter that are stored or postponed', async () => {
+    listeners.dc_1 = ['wh_1'];
+    unknown.add('dc_1');
+    const first = await router.plan([record('dc_1', '1')]);
+    await router.plan(Array.from({ length: 500 }, (_, n) => record(`dc_many${n}`, '0')));
+    stored = [];
+    // its fact arrives; the catalog has not replied
+    unknown.delete('dc_1');
+    expect((await router.plan([record('dc_1', '2')])).flat()).toEqual([]);
+    waiting.clear();
+    isPostponed = () => true;
+    expect((await router.plan([record('dc_1', '3')])).flat()).toEqual([]);
+    await run(first);
+    expect({ stored, added, attempted }).toEqual({ stored: ['2', '3'], added: [], attempted: ['1 to wh_1'] });
+  });
+
+  it('stays in the log, with those behind it, while the database has too many', async () => {
+    [listeners.dc_1, waiting, isFull] = [['wh_1'], new Set(['dc_2']), true];
+    const records = [record('dc_1', '1'), record('dc_2', '2'), record('dc_1', '3')];
+    const plans = await router.plan(records);
+    await run(plans);
+    expect([plans.length, attempted]).toEqual([1, ['1 to wh_1']]);
+    await expect(router.plan(records.slice(1))).rejects.toThrow('too many');
+    isFull = false;
+    await run(await router.plan(records.slice(1)));
+    expect([stored, attempted]).toEqual([['2'], ['1 to wh_1', '3 to wh_1']]);
   });
 
   it('is looked up separately if its emitter is a workflow, which the catalog may have to read first', async () => {

@@ -3,17 +3,19 @@ import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, isId, type UserId } from '#contracts';
 import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
-import { deadLetterRecord, isOutage, Lanes, type LanesOptions, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
+import { deadLetterRecord, isOutage, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
 import { isTransient } from '#database';
 import { counter, LimitedWarnings, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
-import { accountShareOf, RoutingConfig } from '../routing.config.js';
+import { RoutingConfig } from '../routing.config.js';
 import { MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-records.js';
 import { EventTasks } from './event-tasks.js';
 import { type Match, MatchRepository } from './match.repository.js';
 import { PostponedEvents } from './postponed-events.js';
 import type { Postponed } from './postponed-events.repository.js';
 import { SendLane } from './triggers.js';
+import { UnknownEmitters } from './unknown-emitters.js';
+import { UnknownEvents } from './unknown-events.js';
 import { Withdrawals } from './withdrawals.js';
 
 const repeats = counter(
@@ -50,6 +52,7 @@ export class Router {
     private readonly matching: MatchRepository,
     private readonly tasks: EventTasks,
     private readonly postponed: PostponedEvents,
+    private readonly unknownEvents: UnknownEvents,
     private readonly config: RoutingConfig,
     private readonly withdrawals: Withdrawals,
     private readonly box: SecretBox,
@@ -69,10 +72,14 @@ export class Router {
    * The tasks of records of one topic, in order within each partition: of all of them, or only of the first ones if they have very many listeners
    * together.
    */
-  async plan(records: LogRecord[]): Promise<Task[][]> {
+  plan(records: LogRecord[]): Promise<Task[][]> {
+    return this.unknownEvents.whileNoneMoves(() => this.planBatch(records));
+  }
+
+  private async planBatch(records: LogRecord[]): Promise<Task[][]> {
     const reads = records.map((record) => this.read(record));
     const events = reads.filter((read) => read?.kind === 'event');
-    const matches = await this.matching.match(events);
+    const { matches, stored } = await this.matching.match(events);
     const introduce = this.introduction(
       matches.flatMap((match, index) => (match && !match.isRemoved ? [] : [events[index] as EmittedEvent])),
     );
@@ -81,23 +88,33 @@ export class Router {
     const decider = this.postponed.decider();
     const steps: (() => Task[])[] = [];
     const postponed: Postponed[] = [];
+    const unknown: Omit<Postponed, 'ownerId'>[] = [];
+    const fits = this.unknownEmitters.capacity();
     let [matched, size] = [0, 0];
     for (const [index, read] of reads.entries()) {
       const record = records[index] as LogRecord;
       if (read?.kind === 'event') {
         if (matched === matches.length) break;
         const match = matches[matched++];
-        const waits = match !== undefined && decider.isPostponed(read, match);
+        const isStored = stored.has(read.emitterId) || (this.isUnknown(read, match) && !fits(read));
+        const waits = isStored || (match !== undefined && decider.isPostponed(read, match));
         size += (waits ? 1 : (match?.listeners.length ?? 1)) * (1 + read.json.length / PLANNED.bytes);
         if (size > PLANNED.size && steps.length > 0) break;
-        if (match) decider.include(read, match, waits);
-        if (waits) postponed.push({ ownerId: match.ownerId, event: read, record });
+        if (isStored) {
+          if (this.unknownEvents.isFull && steps.length > 0) break;
+          stored.add(read.emitterId);
+          unknown.push({ event: read, record });
+        } else if (match) {
+          decider.include(read, match, waits);
+          if (waits) postponed.push({ ownerId: match.ownerId, event: read, record });
+        }
         steps.push(() => (waits ? [] : this.tasksOfRead(read, match, introduce)));
       } else if (read?.kind === 'malformed') {
         steps.push(() => this.tasksOfMalformed(record, read, emitters));
       } else steps.push(() => (read ? [this.withdrawals.task(read, ownerOf(read))] : []));
     }
     // if this fails, the records are planned again: none has begun yet
+    if (unknown.length > 0) await this.unknownEvents.add(unknown);
     if (postponed.length > 0) await this.postponed.add(postponed);
     decider.begin();
     return steps.map((tasks) => tasks());
@@ -114,10 +131,15 @@ export class Router {
     return undefined;
   }
 
+  /** Whether the catalog has to be queried for the event, or for an earlier one of its emitter. */
+  private isUnknown({ emitterId }: EmittedEvent, match: Match | undefined): boolean {
+    return !match || match.isRemoved === true || this.unknownEmitters.has(emitterId);
+  }
+
   private tasksOfRead(event: EmittedEvent, match: Match | undefined, introduce: Introduction): Task[] {
-    const isKnown = match !== undefined && (!match.isRemoved || this.unknownEmitters.count >= MOST_OF_REMOVED);
-    if (isKnown && !this.unknownEmitters.has(event.emitterId)) return [...this.tasks.of(event, match)];
-    return [this.unknownEmitters.task(event.emitterId, async () => this.tasksOfUnknown(event, isKnown ? match : await introduce(event)))];
+    if (match && !this.isUnknown(event, match)) return [...this.tasks.of(event, match)];
+    const isIntroduced = match && !match.isRemoved;
+    return [this.unknownEmitters.task(event, async () => this.tasksOfUnknown(event, isIntroduced ? match : await introduce(event)))];
   }
 
   /** Looks up all unknown emitters of a batch at once, when the first of their events has its turn; again after a failure. */
@@ -204,55 +226,5 @@ class RepeatedEmits {
     if (first !== undefined && first < place.seq) return true;
     this.places.set(emit, place.seq);
     return false;
-  }
-}
-
-/**
- * While as many events of unknown emitters wait, those of workflows that were removed go to nobody, instead of waiting for the catalog, which would know if the
- * workflow has returned: a program that still emits for one must not stop the routing of others.
- */
-const MOST_OF_REMOVED = 500;
-/** The maximum number of tasks in progress for events of unknown emitters. */
-const UNKNOWN_CONCURRENCY = 64;
-
-/**
- * Events of emitters that routing does not know yet. Looking them up in the catalog must not delay other events, so each such emitter has a separate
- * lane. Every further event of the emitter takes this lane until it is empty; otherwise it would overtake them.
- */
-class UnknownEmitters {
-  private readonly waiting = new Map<string, number>();
-  /** The number of their events that wait. */
-  count = 0;
-  /** The resulting tasks run in separate lanes. The emitter's lane waits until they have ended. */
-  private readonly lanes: Lanes;
-
-  constructor(options: Pick<LanesOptions, 'groupConcurrency' | 'onFailure'>) {
-    this.lanes = new Lanes({ concurrency: UNKNOWN_CONCURRENCY, tenantConcurrency: accountShareOf(UNKNOWN_CONCURRENCY), ...options });
-  }
-
-  has(emitterId: string): boolean {
-    return this.waiting.has(emitterId);
-  }
-
-  /** `introduce` determines the tasks of the event. It is retried until it does not throw. */
-  task(emitterId: string, introduce: () => Promise<Task[]>): Task {
-    this.waiting.set(emitterId, (this.waiting.get(emitterId) ?? 0) + 1);
-    this.count++;
-    return {
-      lane: `unknown-emitter ${emitterId}`,
-      run: async () => {
-        const tasks = await introduce();
-        await Promise.all(tasks.map((task) => new Promise<void>((resolve) => this.lanes.push(task, resolve))));
-        this.ended(emitterId);
-      },
-      drop: () => this.ended(emitterId),
-    };
-  }
-
-  private ended(emitterId: string): void {
-    this.count--;
-    const left = (this.waiting.get(emitterId) ?? 1) - 1;
-    if (left === 0) this.waiting.delete(emitterId);
-    else this.waiting.set(emitterId, left);
   }
 }

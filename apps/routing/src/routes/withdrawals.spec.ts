@@ -7,9 +7,11 @@ import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import type { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { tenantsOf } from './event-tasks.js';
 import type { PostponedEvents } from './postponed-events.js';
+import type { UnknownEvents } from './unknown-events.js';
 import { Withdrawals } from './withdrawals.js';
 
 const [PARTITION, OFFSET] = [3, 100];
+const UNKNOWN = { withdraw: async () => 0 } as unknown as UnknownEvents;
 const RANGE: DeletedRange = {
   kind: 'delete',
   place: eventPlace({ clock: 1, partition: PARTITION, offset: OFFSET }),
@@ -44,7 +46,7 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
   const parked = { withdraw: async () => state.withdrawn.push(...state.waiting.splice(0)) } as unknown as ParkedDeliveriesRepository;
   const postponed = { withdraw: async () => 0, isInProgress: () => state.isPostponedInProgress } as unknown as PostponedEvents;
   const dispatcher = { withdraw: () => state.withdrawn.push(...state.inMemory.splice(0)) } as unknown as Dispatcher;
-  const { run } = new Withdrawals(createLog('test', 'silent'), postponed, parked, dispatcher, consumers).task(RANGE);
+  const { run } = new Withdrawals(createLog('test', 'silent'), postponed, UNKNOWN, parked, dispatcher, consumers).task(RANGE);
   run(() => (state.released = true)).then(
     () => (state.outcome = 'done'),
     () => (state.outcome = 'left'),
@@ -54,6 +56,16 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
   };
   return { state, later };
 }
+
+it('a deletion ends the events of an unknown emitter before postponed ones, which they may become', async () => {
+  const withdrawn: string[] = [];
+  const withdraw = (table: string) => async () => withdrawn.push(table);
+  const none = { withdraw: async () => 0 } as never;
+  const consumers = { positionsOf: () => [] } as unknown as Consumers;
+  const tables = [{ withdraw: withdraw('postponed_event') }, { withdraw: withdraw('unknown_event') }] as [never, never];
+  await new Withdrawals(createLog('test', 'silent'), ...tables, none, none, consumers).task(RANGE).run(() => {});
+  expect(withdrawn).toEqual(['unknown_event', 'postponed_event']);
+});
 
 it('a deletion is done at once if every event before it has been delivered or parked', async () => {
   const { state } = withdrawing(OFFSET);
@@ -139,7 +151,8 @@ describe('several deletions of a partition', () => {
       },
     };
     const postponed = { withdraw: async () => 0, isInProgress: () => false } as unknown as PostponedEvents;
-    const withdrawals = new Withdrawals(createLog('test', 'silent'), postponed, parked as never, { withdraw: () => 0 } as never, consumers);
+    const dispatcher = { withdraw: () => 0 } as never;
+    const withdrawals = new Withdrawals(createLog('test', 'silent'), postponed, UNKNOWN, parked as never, dispatcher, consumers);
     const lanes = new Lanes({ concurrency: 10 });
     const tasks = deletions.map((range) => withdrawals.task(range, 'u_1'));
     for (const [index, task] of tasks.entries()) lanes.push(task, () => ended.push(offsetOf(deletions[index]!)));

@@ -8,6 +8,7 @@ import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliverie
 import { tenantOfDeletions } from './event-tasks.js';
 import { EVENTS_GROUP } from './events-group.js';
 import { PostponedEvents } from './postponed-events.js';
+import { UnknownEvents } from './unknown-events.js';
 
 /** Until the next look: the first pause and the longest. */
 const LOOK_MS = { first: 20, longest: 2000 };
@@ -19,7 +20,7 @@ interface Withdrawal {
   reached: number;
 }
 
-/** Cancels what waits of deleted events: postponed events, parked deliveries and deliveries that wait for their first attempt. */
+/** Cancels what waits of deleted events: postponed events and those of unknown emitters, parked deliveries and deliveries that wait for their first attempt. */
 @Injectable()
 export class Withdrawals {
   /** By emitter. */
@@ -30,6 +31,7 @@ export class Withdrawals {
   constructor(
     @Inject(LOG) private readonly log: Log,
     private readonly postponed: PostponedEvents,
+    private readonly unknown: UnknownEvents,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly dispatcher: Dispatcher,
     private readonly consumers: Consumers,
@@ -88,7 +90,9 @@ export class Withdrawals {
     const ranges = withdrawals.map(({ range }) => range);
     // of all events before the deletion, because this process reads its partition
     const waiting = this.dispatcher.withdraw(ranges);
-    const [events, deliveries] = [await this.postponed.withdraw(ranges), waiting + (await this.parked.withdraw(ranges))];
+    // first: its events may become postponed ones meanwhile
+    const unknown = await this.unknown.withdraw(ranges);
+    const [events, deliveries] = [unknown + (await this.postponed.withdraw(ranges)), waiting + (await this.parked.withdraw(ranges))];
     for (const withdrawal of complete) this.forget(withdrawal);
     if (events + deliveries > 0) this.log.info({ emitter_id: emitterId, events, deliveries }, 'deliveries.withdrawn');
   }
