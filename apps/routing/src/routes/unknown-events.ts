@@ -16,10 +16,15 @@ const storedEvents = counter(
   'Events that waited in the database until the catalog had replied whether their emitter exists.',
 );
 
+const MIB = 1024 * 1024;
 /** The limit of a process, in bytes: an event counts with those of its record, and with 2 KiB for its row and the indexes. */
-const MOST_BYTES = 256 * 1024 * 1024;
+const MOST_BYTES = 256 * MIB;
 const ROW_BYTES = 2048;
 const LOOK_EVERY_MS = 1000;
+/** While nothing is known to wait: another process may have left some. */
+const IDLE_LOOK_MS = 10_000;
+/** For each MiB of events that a look has left: while the catalog does not respond, each look reads all of them, which takes about 2 ms for each MiB. */
+const PAUSE_MS = 25;
 const LOOKED_UP_TOGETHER = 1000;
 /** Nothing is planned meanwhile. */
 const MOVED_TOGETHER = 100;
@@ -48,6 +53,8 @@ export class UnknownEvents {
   /** Of the events that were left at the last look, and of those that were added since it began. */
   private bytes = { left: 0, added: 0 };
   private looking = false;
+  /** As from performance.now(). */
+  private nextLookAt = 0;
   /** Resolves when nothing is planned or moved. */
   private idle: Promise<unknown> = Promise.resolve();
 
@@ -80,8 +87,10 @@ export class UnknownEvents {
     if (this.isFull) throw new Unavailable('too many events of unknown emitters wait for the catalog');
     await this.repository.add(events);
     storedEvents.inc(events.length);
-    if (this.bytes.left + this.bytes.added === 0)
+    if (this.isEmpty) {
+      this.nextLookAt = 0;
       this.log.warn({ emitter_id: events[0]?.event.emitterId }, 'unknown-events.stored-until-looked-up');
+    }
     for (const { record } of events) this.bytes.added += ROW_BYTES + record.bytes;
   }
 
@@ -91,6 +100,10 @@ export class UnknownEvents {
   }
 
   @Interval(LOOK_EVERY_MS)
+  async lookIfDue(): Promise<void> {
+    if (performance.now() >= this.nextLookAt) await this.look();
+  }
+
   async look(): Promise<void> {
     if (this.looking || this.isStopping) return;
     this.looking = true;
@@ -103,7 +116,13 @@ export class UnknownEvents {
       this.log.warn({ err: error }, 'unknown-events.not-read');
     } finally {
       this.looking = false;
+      this.nextLookAt = performance.now() + (this.isEmpty ? IDLE_LOOK_MS : (PAUSE_MS * this.bytes.left) / MIB);
     }
+  }
+
+  /** Whether nothing is known to wait. */
+  private get isEmpty(): boolean {
+    return this.bytes.left + this.bytes.added === 0;
   }
 
   private get isStopping(): boolean {
