@@ -86,7 +86,7 @@ export const isInRange = (
   (end === null || comparePlaces(place, end) <= 0);
 
 /** The places from the first to the last, both inclusive. */
-interface Span {
+export interface Span {
   first: EventPlace;
   last: EventPlace;
 }
@@ -98,17 +98,17 @@ const earlier = (a: EventPlace, b: EventPlace): EventPlace => (comparePlaces(a, 
  * many deletions there are. A deletion does not delete events that were emitted after it.
  */
 export function deletedBy(deletions: readonly EventDeletion[]): (stream: Stream, place: EventPlace) => boolean {
-  const spans = new Map([...Map.groupBy(deletions, ({ stream }) => stream)].map(([stream, own]) => [stream, mergedSpans(own)]));
+  const spans = new Map([...Map.groupBy(deletions, ({ stream }) => stream)].map(([stream, own]) => [stream, mergedSpans(own.map(spanOf))]));
   return (stream, place) =>
     [null, EVERY_STREAM, stream].some((key) => (key === null || coversStream(key, stream)) && isWithin(spans.get(key) ?? [], place));
 }
 
-/** The spans of the deletions in their order. No two of them overlap. */
-function mergedSpans(deletions: EventDeletion[]): Span[] {
+/** Spans in their order that cover the same places. No two of them overlap. */
+export function mergedSpans(spans: Span[]): Span[] {
   const merged: Span[] = [];
-  for (const span of deletions.map(spanOf).sort((a, b) => comparePlaces(a.first, b.first))) {
+  for (const span of spans.toSorted((a, b) => comparePlaces(a.first, b.first))) {
     const before = merged.at(-1);
-    if (!before || comparePlaces(before.last, span.first) < 0) merged.push(span);
+    if (!before || comparePlaces(before.last, span.first) < 0) merged.push({ ...span });
     else if (comparePlaces(before.last, span.last) < 0) before.last = span.last;
   }
   return merged;

@@ -19,6 +19,7 @@ import { SecretBox } from '#secrets';
 import { EventStoreConfig } from '../event-store.config.js';
 import { AppendRepository, KEPT_STREAMS } from './append.repository.js';
 import { AppendService } from './append.service.js';
+import { partsOf } from './batch-parts.js';
 import type { Operation } from './replay.js';
 import { streamsRemoved } from './streams-removed.js';
 
@@ -52,7 +53,23 @@ export class AppendController {
   /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
   // events wait up to 50 ms for others, so that a steady trickle needs fewer transactions
   @Follows(EVENTS_TOPIC, GROUP, { gatherMs: 50 })
-  async append(@Payload() { partition, records, before, after }: Batch): Promise<void> {
+  async append(@Payload() batch: Batch): Promise<void> {
+    // if one of them fails, the batch is repeated and is fenced off, and the partition is read again from the stored position
+    for (const part of partsOf(batch)) await this.appendPart(part);
+  }
+
+  @PositionsOf(GROUP)
+  positions(@Payload() partitions: number[]): Promise<Map<number, Position>> {
+    return this.events.positions(partitions);
+  }
+
+  /** Returns the positions up to which the topic is stored. A live stream begins there, and gets earlier events from this store. */
+  @Handles(getStoredPositions)
+  storedPositions(): Promise<StoredPosition[]> {
+    return this.events.storedPositions();
+  }
+
+  private async appendPart({ partition, records, before, after }: Batch): Promise<void> {
     const start = performance.now();
     const operations: Operation[] = [];
     const rejected: { record: LogRecord; reason: string }[] = [];
@@ -75,17 +92,6 @@ export class AppendController {
       { partition, offset: before.offset, records: records.length, ...appended, duration_ms: Math.round(duration) },
       'events.appended',
     );
-  }
-
-  @PositionsOf(GROUP)
-  positions(@Payload() partitions: number[]): Promise<Map<number, Position>> {
-    return this.events.positions(partitions);
-  }
-
-  /** Returns the positions up to which the topic is stored. A live stream begins there, and gets earlier events from this store. */
-  @Handles(getStoredPositions)
-  storedPositions(): Promise<StoredPosition[]> {
-    return this.events.storedPositions();
   }
 
   /** Never throws: the batch is stored, and a report that cannot be sent must not repeat it. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import type { Socket } from 'node:net';
 import type { Connection, PoolClient, Submittable } from 'pg';
 import type { EmitterId } from '#contracts';
-import { type DeletedRange, type EmittedEvent, type EventPlace, eventPlace } from '#events';
+import { type EmittedEvent, type EventPlace, eventPlace } from '#events';
 import { LOCK_NOT_AVAILABLE } from '#database';
 import { Fenced } from '#messaging';
 import { type FreshDatabase, freshDatabase } from '#testing';
@@ -332,28 +332,6 @@ describe('the store', () => {
     expect(await kept('')).toEqual(names(41, 140));
     await append([event('last'), deletion({ stream: '', start: place(offset - 1) })]);
     expect(await kept('')).toEqual(names(42, 140));
-  });
-
-  it('reads few events to delete one of an emitter with many streams', async () => {
-    await db.database.query(
-      `INSERT INTO event (ms, seq, emitter_id, stream, emit_id, event)
-       SELECT n, stream * 4096, $1, 's' || stream, n, '1' FROM generate_series(1, 200) AS stream, generate_series(1, 100) AS n`,
-      [EMITTER],
-    );
-    const only = deletion({ start: { ms: 50, seq: 7 * 4096 }, end: { ms: 50, seq: 7 * 4096 } }) as DeletedRange;
-    const read = await db.database.transaction(async (transaction) => {
-      const rowsRead = async () => {
-        const text = "SELECT (seq_tup_read + idx_tup_fetch)::int AS count FROM pg_stat_xact_user_tables WHERE relname = 'event'";
-        return (await transaction.query<{ count: number }>(text)).rows[0]!.count;
-      };
-      const before = await rowsRead();
-      await new AppendRepository(db.database).removeRanges(transaction, EMITTER, [only], []);
-      return (await rowsRead()) - before;
-    });
-    expect(read).toBeLessThan(500);
-    expect((await kept('s7')).length).toBe(99);
-    const { rows } = await db.database.query<{ count: number }>('SELECT count(*)::int AS count FROM event');
-    expect(rows[0]!.count).toBe(19_999);
   });
 
   it('deletes any number of ranges of an emitter in a batch with two statements', async () => {

@@ -1,14 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC, type StoredPosition } from '#contracts';
 import {
-  AFTER_ALL,
-  BEFORE_ALL,
   type DeletedRange,
   type EmittedEvent,
   eventIdOf,
   type EventPlace,
   EVERY_STREAM,
   KEPT_EVENTS,
+  mergedSpans,
   PARTITIONS,
   type Stream,
   WAITING_STREAM,
@@ -17,6 +16,7 @@ import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
 import { EventProgress } from './event-store.entity.js';
+import { boundsOf, coarseSpans, placesIn, SEQS, spansOf, timesIn } from './deleted-spans.js';
 import { type KeptEvent, streamKey } from './replay.js';
 
 export interface StreamKey {
@@ -38,23 +38,42 @@ export const KEPT_STREAMS = 1000;
 /** At a time, more than were added: the transaction that removes them holds up its partition. */
 const REMOVED_STREAMS = 1000;
 
+/** How many parts of a stream are looked up in the index. Beyond, ranges are joined: it takes less time to read what the index has between them. */
+const PROBED_SPANS = 8;
+
 /** Events of deleted emitters, so that an append that needs one of them does not wait longer than LOCK_TIMEOUT_MS. */
 const DELETED_TOGETHER = 1000;
 
-/** More than any `seq`: a place is a number in ranges of places, with which PostgreSQL finds one among thousands. */
-const SEQS = 10n ** 16n;
 /** SQL: the place of an event as a number. */
 const PLACE = `(ms * ${SEQS}::numeric + seq)`;
 /** SQL: the events of many streams that are meant ($3: in reserved streams, $4: in the others). */
 const MEANT = `CASE WHEN stream LIKE '$%' THEN $3::nummultirange ELSE $4::nummultirange END @> ${PLACE}`;
-/** Reads only streams that have such events: the index finds these in all streams, by their times. */
-const NEWEST_OF_MANY = `
-  SELECT ctid, stream, emit_id, ${MEANT} AS meant, row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
-  FROM event WHERE emitter_id = $1 AND stream <> ALL ($2)
-    AND stream = ANY (ARRAY(SELECT DISTINCT stream FROM event WHERE emitter_id = $1 AND ms >= $5 AND ms <= $6 AND ${MEANT}))`;
+/** SQL: the streams of an emitter, and null. Steps from stream to stream, because DISTINCT would read every event. */
+const STREAMS = `
+  named (stream) AS (
+    (SELECT stream FROM event WHERE emitter_id = $1 ORDER BY stream LIMIT 1)
+    UNION ALL
+    SELECT (SELECT stream FROM event WHERE emitter_id = $1 AND stream > named.stream ORDER BY stream LIMIT 1) FROM named WHERE named.stream IS NOT NULL
+  )`;
+/** Reads only streams that have events in the spans ($5 to $8) with one of the times ($9). */
+const NEWEST_OF_MANY = `${STREAMS}, concerned AS MATERIALIZED (
+    SELECT named.stream FROM named WHERE named.stream <> ALL ($2) AND EXISTS (
+      SELECT FROM unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) AS span (first_ms, first_seq, last_ms, last_seq)
+      CROSS JOIN LATERAL (
+        SELECT FROM event WHERE emitter_id = $1 AND event.stream = named.stream
+          AND (ms, seq) >= (first_ms, first_seq) AND (ms, seq) <= (last_ms, last_seq) AND $9::int8multirange @> ms
+        LIMIT 1
+      ) AS event_within
+    )
+  ), newest AS MATERIALIZED (
+    SELECT ctid, stream, emit_id, ${MEANT} AS meant, row_number() OVER (PARTITION BY stream ORDER BY ms DESC, seq DESC) AS nth
+    FROM event WHERE emitter_id = $1 AND stream = ANY (ARRAY(SELECT stream FROM concerned))
+  )`;
 const NEWEST_OF_NAMED = `
-  SELECT event.ctid, event.stream, emit_id, places @> ${PLACE} AS meant, row_number() OVER (PARTITION BY event.stream ORDER BY ms DESC, seq DESC) AS nth
-  FROM unnest($2::text[], $3::nummultirange[]) AS deleted (stream, places) JOIN event ON emitter_id = $1 AND event.stream = deleted.stream`;
+  newest AS MATERIALIZED (
+    SELECT event.ctid, event.stream, emit_id, places @> ${PLACE} AS meant, row_number() OVER (PARTITION BY event.stream ORDER BY ms DESC, seq DESC) AS nth
+    FROM unnest($2::text[], $3::nummultirange[]) AS deleted (stream, places) JOIN event ON emitter_id = $1 AND event.stream = deleted.stream
+  )`;
 
 /** An emit waits at most a year, and the runtime may be late. */
 const WITHDRAWN_KEPT = '400 days';
@@ -197,16 +216,11 @@ export class AppendRepository {
   async limitStreams(transaction: Transaction, emitterId: EmitterId, added: number): Promise<boolean> {
     const { rowCount } = await transaction.query({
       name: 'streams-limit',
-      // steps from stream to stream, because DISTINCT would read every event
-      text: `WITH RECURSIVE named (stream) AS (
-               (SELECT stream FROM event WHERE emitter_id = $1 AND stream > '' ORDER BY stream LIMIT 1)
-               UNION ALL
-               SELECT (SELECT stream FROM event WHERE emitter_id = $1 AND stream > named.stream ORDER BY stream LIMIT 1) FROM named WHERE named.stream IS NOT NULL
-             ), surplus AS MATERIALIZED (
+      text: `WITH RECURSIVE ${STREAMS}, surplus AS MATERIALIZED (
                SELECT named.stream FROM named CROSS JOIN LATERAL (
                  SELECT ms, seq FROM event WHERE emitter_id = $1 AND event.stream = named.stream ORDER BY ms DESC, seq DESC LIMIT 1
                ) AS newest
-               WHERE named.stream NOT LIKE '$%'
+               WHERE named.stream <> '' AND named.stream NOT LIKE '$%'
                ORDER BY ms DESC, seq DESC OFFSET ${KEPT_STREAMS} LIMIT ${REMOVED_STREAMS} + $2
              )
              DELETE FROM event USING surplus WHERE event.emitter_id = $1 AND event.stream = surplus.stream`,
@@ -238,43 +252,35 @@ export class AppendRepository {
 
   /**
    * Deletes ranges of the kept events from the streams of one emitter, except those of `except`. Also deletes the events beyond the last 100, which would
-   * otherwise reappear in place of the deleted ones. However many ranges there are, the emitter's events are read once: it can have a thousand streams.
-   * Returns the emit ids of the events deleted from `$in`.
+   * otherwise reappear in place of the deleted ones. The emitter can have a thousand streams: their events are looked up in the index, and read at most once,
+   * however many ranges there are. Returns the emit ids of the events deleted from `$in`.
    *
    * @param ranges no range names a stream of `except`
    */
   async removeRanges(transaction: Transaction, emitterId: EmitterId, ranges: DeletedRange[], except: Stream[]): Promise<string[]> {
-    const byStream = Map.groupBy(ranges, ({ stream }) => stream);
+    const byStream = new Map([...Map.groupBy(ranges, ({ stream }) => stream)].map(([stream, some]) => [stream, spansOf(some)]));
     const [ofAll, ofEvery] = [byStream.get(null) ?? [], byStream.get(EVERY_STREAM) ?? []];
     byStream.delete(null);
     byStream.delete(EVERY_STREAM);
-    const many = [...ofAll, ...ofEvery];
+    const many = mergedSpans([...ofAll, ...ofEvery]);
     const removed: string[] = [];
     if (many.length > 0) {
-      const starts = many.map(({ start }) => (start ?? BEFORE_ALL).ms);
-      const ends = many.map(({ end }) => (end ?? AFTER_ALL).ms);
-      const values = [
-        except,
-        placesOf(ofAll),
-        placesOf(many),
-        starts.reduce((a, b) => Math.min(a, b)),
-        ends.reduce((a, b) => Math.max(a, b)),
-      ];
+      const values = [except, placesIn(ofAll), placesIn(many), ...boundsOf(coarseSpans(many, PROBED_SPANS)), timesIn(many)];
       removed.push(...(await this.removeMeant(transaction, 'event-remove-of-many', NEWEST_OF_MANY, [emitterId, ...values])));
     }
     if (byStream.size > 0) {
-      const values = [[...byStream.keys()], [...byStream.values()].map(placesOf)];
+      const values = [[...byStream.keys()], [...byStream.values()].map(placesIn)];
       removed.push(...(await this.removeMeant(transaction, 'event-remove-of-named', NEWEST_OF_NAMED, [emitterId, ...values])));
     }
     return removed;
   }
 
-  /** `newest`: SQL that selects events with `meant` (whether a deletion covers it) and `nth` (its rank in its stream, newest first). */
+  /** `newest`: SQL of that name that selects events with `meant` (whether a deletion covers it) and `nth` (its rank in its stream, newest first). */
   private async removeMeant(transaction: Transaction, name: string, newest: string, values: unknown[]): Promise<string[]> {
     const { rows } = await transaction.query<{ emit_id: string }>({
       name,
       // by ctid, because the planner may choose a bad plan for a join of the table with itself
-      text: `WITH newest AS MATERIALIZED (${newest}), removed AS (
+      text: `WITH RECURSIVE ${newest}, removed AS (
                DELETE FROM event WHERE ctid = ANY (ARRAY(SELECT ctid FROM newest WHERE nth > ${KEPT_EVENTS} OR meant))
              )
              SELECT emit_id FROM newest WHERE stream = '${WAITING_STREAM}' AND nth <= ${KEPT_EVENTS} AND meant`,
@@ -356,14 +362,6 @@ export class AppendRepository {
     await this.database.query('DELETE FROM withdrawn_emit WHERE withdrawn_at < now() - $1::interval', [WITHDRAWN_KEPT]);
   }
 }
-
-/** SQL: the places of these ranges. One that ends before it starts has none. */
-const placesOf = (ranges: Pick<DeletedRange, 'start' | 'end'>[]): string => {
-  const spans = ranges.map(({ start, end }) =>
-    [start ?? BEFORE_ALL, end ?? AFTER_ALL].map(({ ms, seq }) => BigInt(ms) * SEQS + BigInt(seq)),
-  );
-  return `{${spans.flatMap(([first, last]) => (first! <= last! ? `[${first},${last}]` : [])).join()}}`;
-};
 
 const keyArrays = (streams: StreamKey[]): [string[], string[]] => [
   streams.map(({ emitterId }) => emitterId),

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { type EventToProduce, readEventRecord } from '#events';
+import { AccountPace, EVENT_UNITS } from '#fairness';
 import { SecretBox } from '#secrets';
 import { DeletionsService } from './deletions.service.js';
 import { EmitterOwners } from './emitter-owners.js';
@@ -18,11 +19,13 @@ describe('the events of a source', () => {
   let source: Pick<Emitter, 'owner_id' | 'deleted'>;
   /** The ids that were looked up in the catalog, because the gateway's table lacks them. */
   let lookedUp: string[];
+  let spent: { account: string; units: number }[];
   let deletions: DeletionsService;
 
   beforeEach(async () => {
     sent = [];
     lookedUp = [];
+    spent = [];
     source = { owner_id: ME, deleted: false };
     const directory = {
       look: async (id: string) => (id === SOURCE ? source : undefined),
@@ -42,6 +45,7 @@ describe('the events of a source', () => {
         { provide: EmitterDirectory, useValue: directory },
         { provide: EventLog, useValue: { append } },
         { provide: SecretBox, useValue: box },
+        { provide: AccountPace, useValue: { spend: (account: string, units: number) => spent.push({ account, units }) } },
       ],
     }).compile();
     deletions = module.get(DeletionsService);
@@ -69,6 +73,15 @@ describe('the events of a source', () => {
       ),
     );
     expect(reads).toMatchObject([{ kind: 'delete', ...deletion }]);
+  });
+
+  it.each([
+    [{}, 10],
+    [{ event_name: '*' }, 10],
+    [{ event_name: 'mine' }, EVENT_UNITS],
+  ])('are deleted by %j at a cost of %d units for the account', async (range, units) => {
+    await deletions.delete(ME, SOURCE, range);
+    expect(spent).toEqual([{ account: ME, units }]);
   });
 
   it.each([

@@ -1,10 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import type { SourceId, UserId } from '#contracts';
-import { deletionRecord, streamOf } from '#events';
+import { deletionRecord, EVERY_STREAM, streamOf } from '#events';
+import { AccountPace, EVENT_UNITS } from '#fairness';
 import { SecretBox } from '#secrets';
 import type { DeleteEventsQuery } from '../events/event.dto.js';
 import { EmitterOwners } from './emitter-owners.js';
 import { EventLog } from './event-log.js';
+
+/** The cost of looking for events in all streams of a source, of which it may have a thousand. */
+const ALL_STREAMS_UNITS = 10;
 
 @Injectable()
 export class DeletionsService {
@@ -12,6 +16,7 @@ export class DeletionsService {
     private readonly owners: EmitterOwners,
     private readonly log: EventLog,
     private readonly box: SecretBox,
+    private readonly pace: AccountPace,
   ) {}
 
   /**
@@ -28,5 +33,6 @@ export class DeletionsService {
     const emitterId = await this.owners.emitterOf(ownerId, 'source', id);
     // a second copy would delete the events between the two
     await this.log.append(ownerId, [deletionRecord({ emitterId, ...range }, this.box)], { once: true });
+    this.pace.spend(ownerId, range.stream === undefined || range.stream === EVERY_STREAM ? ALL_STREAMS_UNITS : EVENT_UNITS);
   }
 }
