@@ -36,7 +36,7 @@ describe('the store', () => {
   const place = (at: number): EventPlace => eventPlace({ clock: 1000 + at, offset: at, partition: PARTITION });
   const event = (emitId: string, more: Partial<EmittedEvent> = {}): EmittedEvent => ({
     kind: 'event',
-    place: place(offset++),
+    place: more.place ?? place(offset++),
     emitterId: EMITTER,
     stream: '',
     emitId,
@@ -143,6 +143,26 @@ describe('the store', () => {
       { value: { stored: 1, repeated: 0 } },
     ]);
     expect(await Promise.all(partitions.map((partition) => kept('', `dc_${partition}`)))).toEqual([['a'], ['a'], ['a', 'c'], ['a']]);
+  });
+
+  it('writes events once while a partition has repeats, and looks for repeats no more when it has had none for a while', async () => {
+    await new AppendRepository(db.database).positions([2, 3]);
+    const [added, looked] = [jest.spyOn(repository, 'add'), jest.spyOn(repository, 'repeatingStreams')];
+    const inOther = (partition: number, n: number) => {
+      const emitted = event(`${n}`, { place: eventPlace({ clock: 2000 + n, offset: n, partition }), emitterId: `dc_${partition}` });
+      return service.append(partition, [emitted], { offset: n, clock: 0 }, { offset: n + 1, clock: 2000 });
+    };
+    await append([event('a')]);
+    await append([event('a'), event('b')]);
+    added.mockClear();
+    for (let n = 0; n < 10; n++) await Promise.all([append([event('a'), event(`c${n}`)]), inOther(2, n), inOther(3, n)]);
+    // the other partitions share a transaction
+    expect(added).toHaveBeenCalledTimes(20);
+    for (let n = 0; n < 50; n++) await append([event(`d${n}`)]);
+    looked.mockClear();
+    await append([event('last')]);
+    expect(looked).not.toHaveBeenCalled();
+    expect((await kept()).length).toBe(1 + 1 + 10 + 50 + 1);
   });
 
   it('stores the batches of other partitions while a frozen process has locked one', async () => {

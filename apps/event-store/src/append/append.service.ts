@@ -34,6 +34,9 @@ const FEW_EVENTS = 250;
 /** The most partitions that share a transaction. */
 const PARTITIONS_TOGETHER = 16;
 
+/** How many batches of a partition are looked through for repeats after the last one that had some: a producer that repeats emits will do it again. */
+const WATCHED_BATCHES = 50;
+
 /** A part of the streams of an emitter, with all of its operations. */
 interface ReplayedPart {
   emitterId: EmitterId;
@@ -53,6 +56,8 @@ export class AppendService {
   private readonly together = new JointWrites<PlainBatch, Appended>((batches) => this.appendTogether(batches), PARTITIONS_TOGETHER);
   /** Partitions that may be locked: they do not share a transaction until a batch is stored. */
   private readonly locked = new Set<number>();
+  /** Partitions with repeats, and how many more batches are looked through. They do not share a transaction: a repeat makes it fail for all. */
+  private readonly watched = new Map<number, number>();
 
   constructor(
     private readonly events: AppendRepository,
@@ -63,7 +68,8 @@ export class AppendService {
   /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
   async append(partition: number, operations: Operation[], before: Position, after: Position): Promise<Appended> {
     const batch = { partition, operations, before, after };
-    const plain = operations.length <= FEW_EVENTS && !this.locked.has(partition) ? plainBatch(batch) : undefined;
+    const mayShare = operations.length <= FEW_EVENTS && !this.locked.has(partition) && !this.watched.has(partition);
+    const plain = mayShare ? plainBatch(batch) : undefined;
     if (plain) {
       try {
         return await this.together.add(plain);
@@ -104,12 +110,21 @@ export class AppendService {
 
   private async appendAlone(batch: PartitionBatch): Promise<Appended> {
     try {
-      return await this.attempt(batch, false);
+      return await this.attempt(batch, this.isWatched(batch.partition));
     } catch (error) {
       if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
       // an emit is already stored, which has made the whole transaction fail
       return this.attempt(batch, true);
     }
+  }
+
+  /** Whether the next batch of the partition is looked through. */
+  private isWatched(partition: number): boolean {
+    const left = this.watched.get(partition);
+    if (left === undefined) return false;
+    if (left > 1) this.watched.set(partition, left - 1);
+    else this.watched.delete(partition);
+    return true;
   }
 
   private attempt(batch: PartitionBatch, repeats: boolean): Promise<Appended> {
@@ -119,7 +134,9 @@ export class AppendService {
       const late = lateEvents(before, firstOf(operations, partition, after), Date.now());
       if (late) await this.events.moveBack(transaction, partition, late);
       const emitted = operations.filter((operation) => operation.kind === 'event');
-      const { plain, toReplay } = splitBatch(operations, repeats ? await this.events.repeatingStreams(transaction, emitted) : undefined);
+      const repeating = repeats ? await this.events.repeatingStreams(transaction, emitted) : undefined;
+      if (repeating?.size) this.watched.set(partition, WATCHED_BATCHES);
+      const { plain, toReplay } = splitBatch(operations, repeating);
       const { added, repeated } = await this.replayAll(transaction, [...toReplay]);
       await this.events.noteDeletions(
         transaction,
