@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type FindEvent, findEvent } from '#contracts';
 import { eventPlace, readEventRecord } from '#events';
 import { type LogReader, LogRecord } from '#messaging';
@@ -20,17 +20,52 @@ it('few events of an account are read from the log at a time', async () => {
   expect(await Promise.all([...reads.slice(0, -1), ofOther, events.look('u_1', 'dc_1', PLACE)])).toEqual(Array(6).fill(undefined));
 });
 
-it('an event without an id has the same emit id as when it was delivered, although the clock of its partition was ahead', async () => {
-  const messages = new FakeMessages();
-  messages.replyTo(findEvent, () => ({ event: null, deletions: [] }));
+describe('an event of the log', () => {
   const message = { key: Buffer.from('dc_1'), value: Buffer.from('1'), timestamp: '1000', offset: '7', attributes: 0, headers: {} };
-  const [read, alone] = [1500, 1000].map((clock) => new LogRecord('events', 1, message, clock));
-  const reader = {
-    bounds: async () => new Map([[1, { from: 0, to: 8 }]]),
-    read: async (...[, , , take]: Parameters<LogReader['read']>) => void take(1, [alone!]),
-  } as unknown as LogReader;
-  const found = await new RecordedEvents(messages as never, reader, RoutingConfig.read({})).find('u_1', 'dc_1', eventPlace(read!));
-  expect(found).toEqual(readEventRecord(read!));
+  const record = new LogRecord('events', 1, message, 1000);
+  /** The log: the timestamps of its records. */
+  const inLog = (timestamps: number[]): RecordedEvents => {
+    const messages = new FakeMessages();
+    messages.replyTo(findEvent, () => ({ event: null, deletions: [] }));
+    const end = timestamps.length;
+    const reader = {
+      bounds: async () => new Map([[1, { from: 0, to: end }]]),
+      since: async (_: string, ms: number) => {
+        const first = timestamps.findIndex((timestamp) => timestamp >= ms);
+        return new Map([[1, { from: first < 0 ? end : first, to: end }]]);
+      },
+      read: async (...[, , , take]: Parameters<LogReader['read']>) => void take(1, [record]),
+    } as unknown as LogReader;
+    return new RecordedEvents(messages as never, reader, RoutingConfig.read({}));
+  };
+  const monotone = [400, 500, 600, 700, 800, 900, 1000, 1000, 1001, 1500];
+  const stepsBack = [400, 500, 1500, 980, 1490, 985, 990, 1000, 1500];
+
+  it.each([
+    ['its time', monotone, 1000],
+    ['the latest time before it, although the clock of its partition has stepped back', stepsBack, 1500],
+  ])('has the id with %s, and without an emit id the one with which it was delivered', async (_, log, ms) => {
+    const place = eventPlace({ clock: ms, offset: 7, partition: 1 });
+    const expected = readEventRecord(new LogRecord('events', 1, message, ms));
+    const events = inLog(log);
+    expect([await events.find('u_1', 'dc_1', place), await events.look('u_1', 'dc_1', place), await events.at('u_1', place)]).toEqual(
+      Array(3).fill(expected),
+    );
+  });
+
+  it.each([
+    ['an earlier time', monotone, 999],
+    ['a time that no record before it has', monotone, 1001],
+    ['a time in the future', monotone, Date.now() + 86_400_000],
+    ['a time before the latest one, after a step back', stepsBack, 1490],
+    ['a time after the latest one, after a step back', stepsBack, 1501],
+  ])('has no other id: %s', async (_, log, ms) => {
+    const place = eventPlace({ clock: ms, offset: 7, partition: 1 });
+    const events = inLog(log);
+    expect([await events.find('u_1', 'dc_1', place), await events.look('u_1', 'dc_1', place), await events.at('u_1', place)]).toEqual(
+      Array(3).fill(undefined),
+    );
+  });
 });
 
 it.each<[string, boolean | undefined, (events: RecordedEvents) => Promise<unknown>]>([

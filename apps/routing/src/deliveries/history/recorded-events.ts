@@ -71,7 +71,7 @@ export class RecordedEvents {
     const { partition, offset } = logPlaceOf(place);
     const bounds = (await this.reader.bounds(EVENTS_TOPIC)).get(partition);
     if (!bounds || offset < bounds.from || offset >= bounds.to) return undefined;
-    let found: EmittedEvent | undefined;
+    let found: { event: EmittedEvent; timestamp: number } | undefined;
     const range = new Map([[partition, { from: offset, to: offset + 1 }]]);
     await this.reader.read('routing', EVENTS_TOPIC, range, (_, [record]) => {
       if (!record) return false;
@@ -79,15 +79,24 @@ export class RecordedEvents {
       const recorded = Object.create(record, { clock: { value: place.ms } }) as LogRecord;
       const event = readEventRecord(recorded, { maxBytes: this.config.maxEventBytes });
       const isThis = event.kind === 'event' && event.emitterId === (emitterId ?? event.emitterId);
-      if (isThis && isPossible(place, record.timestamp)) found = event;
+      if (isThis) found = { event, timestamp: record.timestamp };
       return false;
     });
-    return found;
+    return found && (await this.isClock(place, found.timestamp)) ? found.event : undefined;
+  }
+
+  /**
+   * Whether the record of the place, with this timestamp, has this clock: a later one than the timestamp is the latest timestamp of the records before. With
+   * another clock, the id would be that of an event which no deletion covers.
+   */
+  private async isClock(place: EventPlace, timestamp: number): Promise<boolean> {
+    if (place.ms <= timestamp) return place.ms === timestamp;
+    const { partition, offset } = logPlaceOf(place);
+    const firstSince = async (ms: number) => (await this.reader.since(EVENTS_TOPIC, ms)).get(partition)?.from ?? 0;
+    const [reached, exceeded] = await Promise.all([firstSince(place.ms), firstSince(place.ms + 1)]);
+    return reached < offset && exceeded >= offset;
   }
 }
-
-/** A partition's clock is not behind the time of a record, unless that is in the future. */
-const isPossible = ({ ms }: EventPlace, timestamp: number): boolean => ms >= Math.min(timestamp, Date.now());
 
 const eventOf = (emitterId: EmitterId, place: EventPlace, { event }: StoredEvent): EmittedEvent | undefined =>
   event === null
