@@ -60,12 +60,12 @@ export class EventPageQuery extends StreamPageQuery {
 
 /** In a body, null counts as absent. */
 export class DeleteEventsQuery {
-  @ApiPropertyOptional({ ...EVENT_ID, description: 'The first event to delete, inclusive; default: the oldest.' })
+  @ApiPropertyOptional({ ...EVENT_ID, type: String, description: 'The first event to delete, inclusive; default: the oldest.' })
   @IsOptional()
   @IsEventId()
   start_id?: string | null;
 
-  @ApiPropertyOptional({ ...EVENT_ID, description: 'The last event to delete, inclusive; default: the newest.' })
+  @ApiPropertyOptional({ ...EVENT_ID, type: String, description: 'The last event to delete, inclusive; default: the newest.' })
   @IsOptional()
   @IsEventId()
   @IsNotBefore('start_id')
@@ -73,6 +73,7 @@ export class DeleteEventsQuery {
 
   @ApiPropertyOptional({
     ...READABLE_EVENT_NAME,
+    type: String,
     description: 'The stream, or `*` for the default one and all custom ones; default: every stream.',
   })
   @IsOptional()
