@@ -40,7 +40,7 @@ describe('statistics', () => {
   it('are written by one statement, however much is counted', async () => {
     const stats = replica();
     const sources = Array.from({ length: 50 }, () => newId('source'));
-    for (const id of sources) for (let n = 0; n < 10; n++) stats.countEvent(id);
+    for (const id of sources) for (let n = 0; n < 10; n++) stats.countEvent(id, now * 1000);
     expect(statements).toBe(0);
     await stats.flush();
     await stats.flush();
@@ -66,7 +66,7 @@ describe('statistics', () => {
   it('counts that replicas write at the same time add up, whatever their order', async () => {
     const ids = Array.from({ length: 200 }, () => newId('source'));
     const replicas = Array.from({ length: 4 }, replica);
-    replicas.forEach((stats, n) => (n % 2 === 0 ? ids : ids.toReversed()).forEach((id) => stats.countEvent(id)));
+    replicas.forEach((stats, n) => (n % 2 === 0 ? ids : ids.toReversed()).forEach((id) => stats.countEvent(id, now * 1000)));
     await Promise.all(replicas.map((stats) => stats.flush()));
     for (const id of ids) expect(await replicas[0]!.list(id, START, 60)).toEqual([bucket(START, { events: 4 })]);
   });
@@ -75,7 +75,8 @@ describe('statistics', () => {
     const [stats, id] = [replica(), newId('source')];
     for (const at of [0, 59, 60, HOUR_S, 6 * HOUR_S]) {
       now = START + at;
-      stats.countEvent(id);
+      stats.countEvent(id, now * 1000);
+      await stats.flush();
     }
     const counts = async (fromS: number, bucketS: number) =>
       (await stats.list(id, fromS, bucketS)).map(({ start, events }) => [start - START, events]).sort(([a], [b]) => a! - b!);
@@ -92,26 +93,47 @@ describe('statistics', () => {
     expect((await counts(START - 12 * HOUR_S, 6 * HOUR_S)).reduce((sum, [, events]) => sum + events!, 0)).toBe(5);
   });
 
+  it('count an event in the minute of its time, although it comes late, and one of the future in this minute', async () => {
+    const [stats, id] = [replica(), newId('source')];
+    const DAY_S = 24 * HOUR_S;
+    for (const at of [60, 0, -61, -90 * 60, -90 * 60, -3 * HOUR_S, -9 * DAY_S]) stats.countEvent(id, (START + at) * 1000 + 999);
+    await stats.flush();
+    stats.countEvent(id, (START - 61) * 1000);
+    const counts = async (bucketS: number) =>
+      (await stats.list(id, 0, bucketS)).map(({ start, events }) => [start - START, events]).sort(([a], [b]) => a! - b!);
+    expect(await counts(60)).toEqual([
+      [-90 * 60, 2],
+      [-120, 2],
+      [0, 2],
+    ]);
+    expect(await counts(HOUR_S)).toEqual([
+      [-3 * HOUR_S, 1],
+      [-2 * HOUR_S, 2],
+      [-HOUR_S, 2],
+      [0, 2],
+    ]);
+  });
+
   it('are written by a later flush if the database is down', async () => {
     const [stats, id] = [replica(), newId('source')];
     databaseIsDown = true;
-    stats.countEvent(id);
+    stats.countEvent(id, now * 1000);
     await stats.flush();
-    stats.countEvent(id);
+    stats.countEvent(id, now * 1000);
     databaseIsDown = false;
     expect(await stats.list(id, START, 60)).toEqual([bucket(START, { events: 2 })]);
   });
 
   it('are written when the process stops', async () => {
     const [stats, id] = [replica(), newId('source')];
-    stats.countEvent(id);
+    stats.countEvent(id, now * 1000);
     await stats.onApplicationShutdown();
     expect(await replica().list(id, START, 60)).toHaveLength(1);
   });
 
   it('are deleted with their subjects', async () => {
     const [stats, deleted, other] = [replica(), newId('source'), newId('source')];
-    for (const id of [deleted, other]) stats.countEvent(id);
+    for (const id of [deleted, other]) stats.countEvent(id, now * 1000);
     await stats.flush();
     await fresh.database.transaction((transaction) => deleteStatsOf(transaction, [deleted]));
     expect([await stats.list(deleted, START, 60), (await stats.list(other, START, 60)).length]).toEqual([[], 1]);
@@ -119,7 +141,7 @@ describe('statistics', () => {
 
   it('are deleted after two hours by minutes, and after eight days by hours', async () => {
     const [stats, id] = [replica(), newId('source')];
-    stats.countEvent(id);
+    stats.countEvent(id, now * 1000);
     await stats.flush();
     now = START + 3 * HOUR_S;
     await stats.deleteOld();

@@ -43,13 +43,14 @@ export class Stats implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.flush();
   }
 
-  countEvent(emitterId: EmitterId): void {
-    this.countsOf(emitterId).events += 1;
+  /** Counts an event in the minute of its time, in ms, however late it is: a backlog must not look like a burst. */
+  countEvent(emitterId: EmitterId, ms: number): void {
+    this.countsOf(emitterId, Math.min(ms, Date.now())).events += 1;
   }
 
   /** A run of a source, or an attempt to deliver to a webhook. */
   countEnded(id: SourceId | WebhookId, { durationMs, failed }: { durationMs: number; failed: boolean }): void {
-    const counts = this.countsOf(id);
+    const counts = this.countsOf(id, Date.now());
     counts.ended += 1;
     if (failed) counts.failed += 1;
     const slot = slotOf(durationMs);
@@ -102,8 +103,8 @@ export class Stats implements OnApplicationBootstrap, OnApplicationShutdown {
     return subjects;
   }
 
-  private countsOf(id: string): Counts {
-    const subjects = this.subjectsOf(startOf(Math.floor(Date.now() / 1000), MINUTE_S));
+  private countsOf(id: string, ms: number): Counts {
+    const subjects = this.subjectsOf(startOf(Math.floor(ms / 1000), MINUTE_S));
     let counts = subjects.get(id);
     if (!counts) subjects.set(id, (counts = nothing()));
     return counts;
@@ -119,11 +120,13 @@ function addTo<Key>(sums: Map<Key, Counts>, key: Key, { events, ended, failed, d
   addSlots(sum.durations, durations);
 }
 
-/** The counts as rows of this width. */
-function rowsOf(gathered: Map<number, Map<string, Counts>>, width_s: number): Stat[] {
+/** The counts as rows of this width, without those that would be deleted at once. */
+function rowsOf(gathered: Map<number, Map<string, Counts>>, width_s: keyof typeof KEPT_S): Stat[] {
   const bySubject = new Map<number, Map<string, Counts>>();
+  const oldest = Math.floor(Date.now() / 1000) - KEPT_S[width_s];
   for (const [minute, subjects] of gathered) {
     const start = startOf(minute, width_s);
+    if (start < oldest) continue;
     const sums = bySubject.get(start) ?? new Map<string, Counts>();
     bySubject.set(start, sums);
     for (const [id, counts] of subjects) addTo(sums, id, counts);

@@ -35,7 +35,10 @@ const duration = (example: number): PropertyDecorator =>
 class StatsBucket {
   @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds, a multiple of `bucket_s`.', example: 1763715600 })
   start!: number;
-  @count('Of the default and custom streams of a source or workflow, those with a repeated emit id included.') events!: number;
+  @count(
+    'Of the default and custom streams of a source or workflow, by the time at which they were emitted. Those with a repeated emit id are included.',
+  )
+  events!: number;
   @count('Runs of a source that ended, hooks included.') runs!: number;
   @count('Those of them that failed.') run_errors!: number;
   @count('Attempts to deliver to a webhook, retries included.') deliveries!: number;

@@ -75,9 +75,9 @@ export class EventTasks {
     if (!first) this.count(event);
   }
 
-  private count({ emitterId, stream }: EmittedEvent): void {
+  private count({ emitterId, stream, place }: EmittedEvent): void {
     routed.inc();
-    if (coversStream(EVERY_STREAM, stream)) this.stats.countEvent(emitterId);
+    if (coversStream(EVERY_STREAM, stream)) this.stats.countEvent(emitterId, place.ms);
   }
 
   private *tasks(event: EmittedEvent, match: Match, triggers: () => SendLane): Generator<Task> {

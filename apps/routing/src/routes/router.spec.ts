@@ -23,8 +23,10 @@ const OWNER = 'u_1';
 const box = new SecretBox([Buffer.alloc(32, 1)]);
 let sent: OutgoingRecord[];
 let attempted: string[];
-/** The emitters of the events that were counted. */
+const CLOCK = 1_700_000_000_000;
+/** The emitters of the events that were counted, and the times of these. */
 let counted: EmitterId[];
+let countedAt: number[];
 /** The listeners of an emitter. */
 let listeners: Record<string, ListenerId[]>;
 /** The owners of emitters of other accounts. */
@@ -72,7 +74,8 @@ const match = (event: EmittedEvent): Match | undefined =>
   };
 
 beforeEach(() => {
-  [sent, attempted, counted, listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [[], [], [], {}, new Set(), [], false, false];
+  [sent, attempted, counted, countedAt] = [[], [], [], []];
+  [listeners, unknown, introduced, kafkaIsAway, catalogIsAway] = [{}, new Set(), [], false, false];
   [withdrawn, requests, lookedUp, owners, mostMatches] = [[], [], [], {}, Infinity];
   [pauses, inProgress, mostInProgress, isRefused] = [false, 0, 0, () => false];
   [isPostponed, added, included, databaseIsAway] = [() => false, [], [], false];
@@ -111,7 +114,12 @@ beforeEach(() => {
       run: async () => void attempted.push(`${json.toString()} to ${webhookId}`),
     }),
   };
-  const stats = { countEvent: (id: EmitterId) => void counted.push(id) } as unknown as Stats;
+  const stats = {
+    countEvent: (id: EmitterId, ms: number) => {
+      counted.push(id);
+      countedAt.push(ms);
+    },
+  } as unknown as Stats;
   const withdrawals = {
     task: (range: DeletedRange, owner?: UserId): Task => ({
       lane: `deleted ${range.emitterId}`,
@@ -159,7 +167,7 @@ const record = (key: string, json: string, headers: Record<string, string> = {})
     'events',
     3,
     { offset: String((offset += 1)), key: Buffer.from(key), value: Buffer.from(json), headers } as unknown as KafkaMessage,
-    1_700_000_000_000,
+    CLOCK,
   );
 const run = async (plans: Task[][]) => {
   for (const task of plans.flat()) await task.run(() => {});
@@ -258,7 +266,7 @@ describe('an event is counted', () => {
     expect(counted).toEqual([]);
     const [[task]] = (await router.plan([record('dc_1', '1')])) as [[Task, Task]];
     for (let n = 0; n < 2; n++) await task.run(() => {});
-    expect(counted).toEqual(['dc_1']);
+    expect([counted, countedAt]).toEqual([['dc_1'], [CLOCK]]);
   });
 });
 

@@ -704,7 +704,7 @@ export type StatsBucket = {
      */
     start: number;
     /**
-     * Of the default and custom streams of a source or workflow, those with a repeated emit id included.
+     * Of the default and custom streams of a source or workflow, by the time at which they were emitted. Those with a repeated emit id are included.
      */
     events: number;
     /**
