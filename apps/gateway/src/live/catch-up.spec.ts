@@ -222,6 +222,31 @@ describe('catching up', () => {
     expect({ sent: screen.ids.length, largest, pages: store.pages }).toEqual({ sent: 4999, largest: 100, pages: 53 });
   });
 
+  it.each([
+    ['of the default stream', '', { '': 100 }, 2],
+    ['of all streams', '*', { a: 50, b: 90, c: 90 }, 4],
+    ['of so many streams that a client cannot remember them', '*', Object.fromEntries(Array.from({ length: 30 }, (_, n) => [n, 90])), 2],
+  ])('reads few events %s to recognise repeats of those that the client has received', async (_, stream, counts, pages) => {
+    const log: EventLogRecord[] = [];
+    for (const [name, count] of Object.entries<number>(counts))
+      for (let n = 0; n < count; n++) {
+        const header = (key: string) => ({ ce_id: `emit ${n}`, ce_type: name || 'default' })[key];
+        log.push({ ...record(log.length), header, headerNames: () => ['ce_id', 'ce_type'] });
+      }
+    const store = new StoreForTests(EMITTER, undefined, { perPage: 100, kept: log.length });
+    store.take(log);
+    const hub = new LiveHub();
+    for (const each of log) hub.take(each);
+    const [screen, after] = [new Screen(), placeOf(log.at(-1)!)];
+    const client = new LiveClient({ emitterId: EMITTER, stream, expand: false, after }, screen);
+    await catchUp(client, after, hub.join(client), store);
+    expect(store.pages).toBe(pages);
+    // one that the client may have received long ago
+    const repeated = log.length > 1000 ? log.length - 90 : 0;
+    hub.take({ ...log[repeated]!, offset: log.length, clock: 9000 });
+    expect(screen.ids).toEqual([]);
+  });
+
   it('goes live when it has read what was stored when it began, although the emitter stores more events than a page during each request', async () => {
     const store = new StoreForTests(EMITTER, undefined, { perPage: 100, kept: 5000 });
     const hub = new LiveHub();

@@ -102,18 +102,19 @@ export function isSoon(promise: Promise<void>): Promise<boolean> {
 
 /**
  * The events that the client had received when it received this one, oldest first: those that it received since it resumed, and as many before as a producer may
- * repeat, but hardly more than a client remembers. Truncated.
+ * repeat. These are the stored ones, unless `*` covers more than a client remembers: then, they are the last 100. Truncated.
  */
 async function receivedUntil(last: EventPlace, begunAfter: EventPlace, stored: StoredStream): Promise<StoredEvent[]> {
   const received: StoredEvent[] = [];
   let before = 0;
-  for (let cursor: string | null = eventIdOf(justAfter(last)); cursor !== null && before < ALL && received.length < MAX_EMITS_OF_ONE;) {
-    const limit = ALL - before;
-    const { items, page_info, cut }: EventPage = await stored.page({ limit, after: cursor }, false);
+  for (let cursor: string | null = eventIdOf(justAfter(last)); cursor !== null;) {
+    const { items, page_info, cut }: EventPage = await stored.page({ limit: ALL, after: cursor }, false);
     const page = items.map(read);
     received.push(...page);
     before += page.filter(({ place }) => comparePlaces(place, begunAfter) <= 0).length;
-    cursor = cut || items.length === limit ? page_info.end_cursor : null;
+    const { total_count: total } = page_info;
+    const isEnough = total > MAX_EMITS_OF_ONE ? before >= ALL || received.length >= MAX_EMITS_OF_ONE : received.length >= total;
+    cursor = !isEnough && (cut || items.length === ALL) ? page_info.end_cursor : null;
   }
   return received.reverse();
 }
