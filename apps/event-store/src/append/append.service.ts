@@ -193,10 +193,7 @@ export class AppendService {
   private async limitStreams(transaction: Transaction, events: EmittedEvent[]): Promise<Pick<Appended, 'crowded'>> {
     const crowded: EmitterId[] = [];
     for (const emitterId of this.streams.due(events))
-      if (await this.events.limitStreams(transaction, emitterId, events.length)) {
-        this.streams.removedSome(emitterId);
-        crowded.push(emitterId);
-      }
+      if (await this.events.limitStreams(transaction, emitterId, events.length)) crowded.push(emitterId);
     return crowded.length > 0 ? { crowded } : {};
   }
 

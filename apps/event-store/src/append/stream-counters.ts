@@ -1,6 +1,6 @@
 import type { EmitterId } from '#contracts';
 import { DEFAULT_STREAM, type Stream } from '#events';
-import type { StreamKey } from './append.repository.js';
+import { KEPT_STREAMS, type StreamKey } from './append.repository.js';
 
 /** How many surplus events a stream may have before they are deleted. Deleting them one by one costs three times as much. */
 export const SLACK = 100;
@@ -61,14 +61,6 @@ export class StreamCounter {
     return [...new Set(due)];
   }
 
-  /** Streams of the emitter were deleted because it has too many: they are new when it names them again. */
-  removedSome(emitterId: EmitterId): void {
-    const seen = this.emitters.get(emitterId);
-    if (!seen) return;
-    this.count -= seen.streams.size;
-    seen.streams.clear();
-  }
-
   private isDue(emitterId: EmitterId, stream: Stream): boolean {
     if (this.emitters.get(emitterId)?.streams.has(stream)) return false;
     if (this.count >= COUNTED_STREAMS) {
@@ -82,6 +74,11 @@ export class StreamCounter {
     seen.unseen++;
     if (seen.unseen < NEW_STREAMS) return false;
     seen.unseen = 0;
+    if (seen.streams.size > KEPT_STREAMS) {
+      // some of them are deleted, or will be now: these are new when they are named again
+      this.count -= seen.streams.size;
+      seen.streams.clear();
+    }
     return true;
   }
 }
