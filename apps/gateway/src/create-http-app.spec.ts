@@ -3,7 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { load } from 'js-yaml';
+import { secondsToReset } from '#config';
 import {
+  admitRun,
   createReplay,
   createWebhook,
   deleteSource,
@@ -653,6 +655,26 @@ describe('the HTTP side of the gateway', () => {
       http.messages.replyTo(getSource, () => ({ active: false }) as Source);
       expect((await http.send('POST', `/v1/sources/${SOURCE}/run`)).status).toBe(409);
       expect(http.messages.published).toEqual([]);
+    });
+  });
+
+  describe('a run on demand with daily quotas', () => {
+    beforeEach(() => http.start({ SLUICE_QUOTAS: 'free' }));
+
+    it('is published once it is admitted', async () => {
+      http.messages.replyTo(admitRun, () => true);
+      expect((await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: { event: 1 } })).status).toBe(202);
+      const admission = http.messages.requests.find(({ name }) => name === admitRun.name);
+      expect(http.messages.published).toMatchObject([{ payload: admission!.payload }]);
+    });
+
+    it('is refused with 429 over the quota, until the quota is reset at 00:00 UTC', async () => {
+      http.messages.replyTo(admitRun, () => false);
+      const { status, headers, body } = await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: { event: 1 } });
+      expect([status, body.detail, http.messages.published]).toEqual([429, expect.stringContaining('quota'), []]);
+      const seconds = Number(headers['retry-after']);
+      expect(Math.abs(seconds - secondsToReset(Date.now()))).toBeLessThan(10);
+      expect(headers.ratelimit).toContain(`"busy";r=0;t=${seconds}`);
     });
   });
 });

@@ -27,6 +27,7 @@ import { ComponentsController } from './components/components.controller.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { createHttpApp } from './create-http-app.js';
 import { FieldsInterceptor } from './http/fields.js';
+import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
@@ -144,6 +145,7 @@ export class HttpAppForTests {
         { provide: PublishingService, useValue: this.publishing },
         { provide: LOG, useValue: silent },
         { provide: AccountPace, useValue: pace },
+        { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
         { provide: FullAccounts, useValue: { refuseFull: (id: string) => this.refuseFull(id) } },
       ],
     })

@@ -19,6 +19,7 @@ import { EndpointsServer } from './endpoints/endpoints.server.js';
 import { EndpointsService } from './endpoints/endpoints.service.js';
 import { FairnessModule } from '#fairness';
 import { Housekeeping } from './housekeeping.js';
+import { QuotasController } from './quotas/quotas.controller.js';
 import { Quotas } from './quotas/quotas.js';
 import { QuotasRepository } from './quotas/quotas.repository.js';
 import { ComponentConsole } from './runs/component-console.js';
@@ -56,7 +57,15 @@ import { WAITING_DATA } from './waiting-data.js';
     ScheduleModule.forRoot(),
     EmittersModule.forApp({ useClass: DeploymentsService, imports: [DeploymentsModule, SandboxModule] }),
   ],
-  controllers: [AccountsController, ComponentsController, PropOptionsController, RunsController, RunListController, RunStatsController],
+  controllers: [
+    AccountsController,
+    ComponentsController,
+    PropOptionsController,
+    QuotasController,
+    RunsController,
+    RunListController,
+    RunStatsController,
+  ],
   providers: [
     { provide: RuntimeConfig, useFactory: () => RuntimeConfig.read() },
     CodeCache,

@@ -1,6 +1,6 @@
 export { checkConfig, Config, type ConfigClass, ConfigError } from './config.js';
 export { endpointLabel, endpointsUrlOf, endpointUrl, endpointVariables, hasOwnHosts } from './endpoints.js';
-export { type DailyQuotas, quotasOf, quotaVariables } from './quotas.js';
+export { type DailyQuotas, quotasOf, quotaVariables, secondsToReset } from './quotas.js';
 export {
   BadValue,
   boolean,

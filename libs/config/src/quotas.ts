@@ -30,3 +30,8 @@ export const quotaVariables = {
 /** null: unlimited */
 export const quotasOf = (config: { quotaPlan: string; dailyComputeMs: number; dailyInvocations: number }): DailyQuotas | null =>
   config.quotaPlan === 'unlimited' ? null : { computeMs: config.dailyComputeMs, invocations: config.dailyInvocations };
+
+const DAY_S = 86_400;
+
+/** The seconds until quotas are reset, at 00:00 UTC. @param now in ms */
+export const secondsToReset = (now: number): number => DAY_S - (Math.floor(now / 1000) % DAY_S);

@@ -25,6 +25,8 @@ export interface ErrorDetails {
   errors?: FieldProblem[];
   /** Of `unavailable`: the cause, for users. Names nothing internal. */
   reason?: string;
+  /** Of `too_many_requests`: in how many seconds the request may succeed; if it is known. */
+  retry_after_s?: number;
   [name: string]: unknown;
 }
 
@@ -83,10 +85,10 @@ const shortened = ({ field, message, ...rest }: FieldProblem): FieldProblem => (
 
 const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`);
 
-/** The requests of the caller, or of all callers together, exceed a limit of concurrent work. */
+/** The requests of the caller, or of all callers together, exceed a limit of concurrent work, or the caller has used a quota. `retryAfterS`: until when. */
 export class TooManyRequests extends SluiceError {
-  constructor(what: string) {
-    super('too_many_requests', what);
+  constructor(what: string, retryAfterS?: number) {
+    super('too_many_requests', what, retryAfterS === undefined ? {} : { retry_after_s: retryAfterS });
   }
 }
 

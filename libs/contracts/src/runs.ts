@@ -1,6 +1,6 @@
 import { Type } from 'class-transformer';
 import { IsArray, IsIn, IsInt, IsObject, IsOptional, IsString, ValidateNested } from 'class-validator';
-import { fact, query, queuedCommand } from './contract.js';
+import { command, fact, query, queuedCommand } from './contract.js';
 import type { Deployment, Hook } from './emitters.js';
 import { IsId, type SourceId, type UserId } from './ids.js';
 import { type Page, PageRequest } from './page.js';
@@ -41,6 +41,9 @@ export class RunRequest {
 }
 /** Written in the transaction that makes the run due (a timer's tick, a change with hooks); executed when its turn comes. */
 export const executeRun = queuedCommand('runtime.run.execute', RunRequest);
+
+/** Admits a run that a user requests, before it is published. Returns false if the account is over its quota, which is reported on `$errors`. */
+export const admitRun = command<boolean>()('runtime.run.admit', RunRequest);
 
 /** A run that has ended. Key: the account. */
 export class RunFinished {

@@ -81,13 +81,13 @@ export function sendProblem(reply: FastifyReply, shown: Shown): FastifyReply {
 const RETRY_S = 5;
 
 /**
- * Sends 429 because too much work is in progress, which is another policy than the limit of requests per key: nothing of it is left until the client
+ * Sends 429 because too much work is in progress, or a daily quota is used up, which is another policy than the limit of requests per key: nothing of it is left until the client
  * may retry. The headers are those of draft-ietf-httpapi-ratelimit-headers.
  */
-export function sendBusy(reply: FastifyReply, detail: string): FastifyReply {
-  addTo(reply, 'ratelimit-policy', `"busy";q=0;w=${RETRY_S}`);
-  addTo(reply, 'ratelimit', `"busy";r=0;t=${RETRY_S}`);
-  reply.header('retry-after', String(RETRY_S));
+export function sendBusy(reply: FastifyReply, detail: string, seconds = RETRY_S): FastifyReply {
+  addTo(reply, 'ratelimit-policy', `"busy";q=0;w=${seconds}`);
+  addTo(reply, 'ratelimit', `"busy";r=0;t=${seconds}`);
+  reply.header('retry-after', String(seconds));
   return sendProblem(reply, { status: 429, detail });
 }
 
@@ -120,7 +120,7 @@ export class ProblemFilter implements ExceptionFilter {
     if (exception instanceof SluiceError) {
       const problem = problemOf(exception);
       if (problem.status >= 500) log.warn({ request_id: id, method, url, err: exception }, 'request.failed');
-      if (problem.status === 429) return void sendBusy(reply, problem.detail);
+      if (problem.status === 429) return void sendBusy(reply, problem.detail, exception.details.retry_after_s);
       if (problem.status === 503) reply.header('retry-after', String(RETRY_S));
       return void sendProblem(reply, problem);
     }

@@ -1,7 +1,9 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import { ApiConsumes, ApiOperation } from '@nestjs/swagger';
+import { secondsToReset } from '#config';
 import {
+  admitRun,
   type ComponentId,
   createSource,
   deleteSource,
@@ -15,11 +17,13 @@ import {
   requireKeptComponent,
   SluiceError,
   type SourceId,
+  TooManyRequests,
   updateSource,
   type UserId,
 } from '#contracts';
 import { Messages } from '#messaging';
 import { FullAccounts } from '#waiting-data';
+import { GatewayConfig } from '../gateway.config.js';
 import { type Caller, mayReadSecrets, Me, OwnerId } from '../accounts/account.decorator.js';
 import {
   RespondsAccepted,
@@ -71,6 +75,7 @@ export class SourcesController {
   constructor(
     private readonly messages: Messages,
     private readonly full: FullAccounts,
+    private readonly config: GatewayConfig,
   ) {}
 
   @Get('users/me/sources')
@@ -181,9 +186,12 @@ export class SourcesController {
     await this.full.refuseFull(owner_id);
     const source = await this.messages.request(getSource, { owner_id, id }, { key: owner_id });
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
-    const run = { run_id, owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
+    const due = { run_id, owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
+    const run = event === undefined ? due : { ...due, event: JSON.stringify(event) };
+    if (this.config.quotas && !(await this.messages.request(admitRun, run, { key: owner_id })))
+      throw new TooManyRequests("the account's daily quota is used up until 00:00 UTC", secondsToReset(Date.now()));
     // returns when Kafka has acknowledged the request
-    await this.messages.publish(executeRun, event === undefined ? run : { ...run, event: JSON.stringify(event) }, owner_id);
+    await this.messages.publish(executeRun, run, owner_id);
     return { data: { id: run_id } };
   }
 }

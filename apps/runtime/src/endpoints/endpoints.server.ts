@@ -2,7 +2,7 @@ import { type BeforeApplicationShutdown, Inject, Injectable, type OnApplicationB
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { endpointLabel, hasOwnHosts } from '#config';
+import { endpointLabel, hasOwnHosts, secondsToReset } from '#config';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
 import { isTransient } from '#database';
 import { isOutage } from '#messaging';
@@ -31,7 +31,6 @@ import {
 } from '#http-server';
 import { ServiceConfig } from '#service';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
-import { secondsToReset } from '../quotas/quotas.js';
 import { RuntimeConfig } from '../runtime.config.js';
 import { SourceLocks } from '../runs/source-locks.js';
 import type { HttpReply } from '../sandbox/sandbox.js';

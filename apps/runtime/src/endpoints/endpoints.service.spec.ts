@@ -98,7 +98,7 @@ describe('the endpoints of sources', () => {
         },
         { provide: RunQueue, useValue: { isFull: async () => (await database, isFull) } },
         { provide: Messages, useValue: messages },
-        { provide: Quotas, useValue: { allow: isAllowed, allowRequest: isAllowed, notify } },
+        { provide: Quotas, useValue: { allow: isAllowed, admit: isAllowed, notify } },
         { provide: AccountPace, useValue: { requestTurn, spendOn } },
         { provide: FullAccounts, useValue: { isFull: (id: string) => id === fullAccount } },
       ],

@@ -147,7 +147,7 @@ export class EndpointsService {
   }
 
   private async storeRun(run: DueRun, version: number): Promise<EndpointResponse> {
-    if (!(await this.quotas.allowRequest(run.owner_id))) {
+    if (!(await this.quotas.admit(run.owner_id, run.run_id))) {
       await this.quotas.notify(run.source_id, overQuota(run, version, { isRefused: true }));
       return 'over quota';
     }

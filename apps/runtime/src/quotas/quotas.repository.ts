@@ -30,6 +30,16 @@ export class QuotaNotice {
   day!: string;
 }
 
+/** The usage of an account today, its waiting runs included. */
+export interface UsedAndWaiting {
+  /** Of the runs that have ended. */
+  compute_ms: number;
+  /** That have ended, or wait in the queue. */
+  runs: number;
+  /** Of the given runs, those that are stored: they have ended, or wait in the queue. */
+  stored: Set<string>;
+}
+
 /**
  * The only writer of the tables `usage` and `quota_notice`. The usage that the API shows is counted by the gateway (ADR 18). SQL: the database's clock decides
  * which day it is, and `usedToday` comes before each run.
@@ -47,6 +57,24 @@ export class QuotasRepository {
     return rows[0] ?? { compute_ms: 0, invocations: 0 };
   }
 
+  /** Reads all of it in one statement: a run that ends meanwhile is not counted twice. @param most waiting runs beyond this number do not count */
+  async usedAndWaiting(accountId: UserId, runIds: string[], most: number): Promise<UsedAndWaiting> {
+    const { rows } = await this.database.query<{ compute_ms: number; runs: number; stored: string[] }>({
+      name: 'usage-and-waiting',
+      // each run is looked up by its index, whatever the planner assumes about the size of the tables
+      text: `SELECT coalesce(sum(compute_ms), 0)::bigint AS compute_ms,
+               (coalesce(sum(invocations), 0) + (SELECT count(*) FROM (SELECT FROM queued_run WHERE account_id = $1 LIMIT $3) AS waiting))::bigint AS runs,
+               ARRAY(SELECT run.id FROM unnest($2::text[]) AS run (id)
+                     LEFT JOIN LATERAL (SELECT run_id FROM run_done WHERE run_id = run.id LIMIT 1) AS done ON true
+                     LEFT JOIN LATERAL (SELECT run_id FROM queued_run WHERE run_id = run.id LIMIT 1) AS queued ON true
+                     WHERE done.run_id IS NOT NULL OR queued.run_id IS NOT NULL) AS stored
+             FROM usage WHERE account_id = $1 AND day = (now() AT TIME ZONE 'UTC')::date`,
+      values: [accountId, runIds, most],
+    });
+    const { stored, ...used } = rows[0]!;
+    return { ...used, stored: new Set(stored) };
+  }
+
   /** Counts runs. */
   async count(transaction: Transaction, runs: { account_id: string; compute_ms: number }[]): Promise<void> {
     if (runs.length === 0) return;
@@ -62,10 +90,10 @@ export class QuotasRepository {
     });
   }
 
-  /** Stores the event for Kafka, the first time on a day. One statement: it follows each run that is skipped. */
-  async addNotice(sourceId: string, event: AccountRecord): Promise<void> {
+  /** Stores the event for Kafka, the first time on a day; returns whether it was that. One statement: it follows each run that is skipped. */
+  async addNotice(sourceId: string, event: AccountRecord): Promise<boolean> {
     const records = `(SELECT record.* FROM ${outboxRows(2)}, first) AS record`;
-    await this.database.query({
+    const { rowCount } = await this.database.query({
       name: 'quota-notice',
       text: `WITH first AS (
                INSERT INTO quota_notice (source_id, day) VALUES ($1, (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING RETURNING source_id
@@ -73,6 +101,7 @@ export class QuotasRepository {
              SELECT ${WAKE_RELAY} FROM first`,
       values: [sourceId, ...outboxValues([event])],
     });
+    return rowCount === 1;
   }
 
   async deleteUsage(accountId: UserId): Promise<void> {

@@ -50,6 +50,8 @@ interface Fakes {
   log?: Log;
   state?: Partial<SourceStateRepository>;
   locks?: Pick<SourceLocks, 'alone'>;
+  quotas?: Partial<Quotas>;
+  leaveOut?: RunsRepository['leaveOut'];
 }
 
 const unexpected = (): never => {
@@ -63,9 +65,9 @@ const serviceWith = async ({ get, finish, done, deployed, execute, ...others }: 
       ...[RunsService, RunSources, RunResults],
       { provide: CodeCache, useValue: { get } },
       { provide: DeployedSources, useValue: { find: async () => ({ ...DEPLOYED, ...deployed }) as DeploymentRow } },
-      { provide: RunsRepository, useValue: { isDone: async () => done !== undefined, finish, ...done } },
+      { provide: RunsRepository, useValue: { isDone: async () => done !== undefined, finish, leaveOut: others.leaveOut, ...done } },
       { provide: AccountPace, useValue: { runTurn, spend: () => {}, spendOn } },
-      { provide: Quotas, useValue: { counted: false, allow: async () => true } },
+      { provide: Quotas, useValue: { counted: false, allow: async () => true, ...others.quotas } },
       { provide: Stats, useValue: { countEnded: () => {} } },
       { provide: RuntimeConfig, useValue: RuntimeConfig.read({}) },
       { provide: LOG, useValue: log },
@@ -206,6 +208,54 @@ describe('a run whose lock is lost while its code runs', () => {
   it('is stored without the state if another run has changed that, and the component has responded', async () => {
     const stored = await storedWith([{ n: '1' }, { n: '5' }], { onRespond: () => {} }, { responded: true });
     expect(stored).toEqual({ result: 'ok', stored: [{}] });
+  });
+});
+
+describe('a run of an account over its quota', () => {
+  const outcome: RunOutcome = {
+    ...{ status: 'ok', error: null, emits: [], logs: [], db: {} },
+    ...{ wallMs: 1, cpuMs: 1, mainMs: 0, responded: false },
+  };
+  const description = { dedupe: null, concurrency: 1, hooks: ['activate'], configurable_props: [] };
+
+  async function overQuota(changed: Partial<RunRequest>, watch: RunWatch = {}, isFirst = true) {
+    const [skipped, notified]: [unknown[], string[]] = [[], []];
+    const service = await serviceWith({
+      get: async () => ({ component: { hash: 'h', code: '' }, description }),
+      finish: async () => true,
+      execute: async () => outcome,
+      locks: { alone: (_, work) => work(async () => {}) },
+      quotas: { allow: async () => false, notify: async (source) => (notified.push(source), isFirst) },
+      leaveOut: async (_, entry) => void skipped.push(entry?.status ?? null),
+    });
+    const status = await service.execute({ ...RUN, ...changed }, watch);
+    return { status, skipped, notified };
+  }
+
+  it.each<[string, Partial<RunRequest>]>([
+    ['a request to an endpoint', { trigger: 'http' }],
+    ['a request of the API', { trigger: 'manual' }],
+    [
+      'a hook',
+      {
+        trigger: 'hook',
+        hook: { method: 'activate', version: 1, deployment: { ...DEPLOYED }, final: false } as unknown as RunRequest['hook'],
+      },
+    ],
+  ])('is executed if it was accepted before: %s', async (_, changed) => {
+    expect(await overQuota(changed)).toEqual({ status: 'ok', skipped: [], notified: [] });
+  });
+
+  it.each<[string, Partial<RunRequest>, RunWatch, boolean]>([
+    ['an event', { trigger: 'event' }, {}, false],
+    ['a request that waits for the response', { trigger: 'http' }, { onRespond: () => {} }, false],
+    ['the first tick of the day', { trigger: 'timer' }, {}, true],
+  ])('is skipped and listed for %s', async (_, changed, watch, isFirst) => {
+    expect(await overQuota(changed, watch, isFirst)).toEqual({ status: null, skipped: ['skipped'], notified: ['dc_1'] });
+  });
+
+  it('is not listed for a further tick, which would displace the last runs', async () => {
+    expect(await overQuota({ trigger: 'timer' }, {}, false)).toEqual({ status: null, skipped: [null], notified: ['dc_1'] });
   });
 });
 

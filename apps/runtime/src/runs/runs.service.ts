@@ -67,9 +67,11 @@ export class RunsService {
     }
     const run = dueRun(request, source);
     // hooks set up and clean up: they run over quota, too
-    if (!run.hook && !(await this.quotas.allow(state.owner_id))) {
-      await this.quotas.notify(state.source_id, overQuota(run, state.version));
-      return this.skip(run, 'the account is over its quota');
+    const mustRun = run.hook !== undefined || wasAdmitted(run, watch);
+    if (!mustRun && !(await this.quotas.allow(state.owner_id))) {
+      const isFirst = await this.quotas.notify(state.source_id, overQuota(run, state.version));
+      // a source with a timer keeps its last runs: the ticks of an hour would displace them
+      return this.skip(run, 'the account is over its quota', { isListed: isFirst || isMissed(run) });
     }
     await this.pace.runTurn(state.owner_id, RUN_UNITS);
     const carryOut = (keepLock: KeepLock) => this.carryOut(run, source, watch, keepLock);
@@ -158,3 +160,6 @@ const dueRun = (request: RunRequest, { state }: Pick<RunSource, 'state'>): DueRu
   ...request,
   event: request.event ?? (request.hook ? 'null' : eventOfTimer(state)),
 });
+
+/** Whether the quota was checked when the run was accepted: its sender relies on it. A request that waits for the response of the component is refused instead. */
+const wasAdmitted = ({ trigger }: DueRun, { onRespond }: RunWatch): boolean => trigger === 'manual' || (trigger === 'http' && !onRespond);
