@@ -39,6 +39,7 @@ export type KeyScope = (typeof KEY_SCOPES)[number];
 @Entity('api_key')
 @Unique('api_key_hash_key', ['hash'])
 @Index('api_key_by_account', ['account_id', 'id'])
+@Index('api_key_valid', ['account_id', 'id'], { where: 'revoked_at IS NULL' })
 @ForeignKey(() => AccountRow, ['account_id'], ['id'], { name: 'api_key_account_id_fkey' })
 export class ApiKeyRow {
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -70,6 +71,10 @@ export class ApiKeyRow {
 
   @Column('timestamptz', { nullable: true })
   revoked_at!: Date | null;
+
+  /** The operator has issued or chosen it. Its row is never deleted: `account bootstrap` must recognise a key that was revoked. */
+  @Column('boolean', { default: true, select: false })
+  by_operator!: boolean;
 }
 
 /** An account, and the key that opened it. */

@@ -27,6 +27,8 @@ export class AccountsInMemory implements Pick<
   | 'pageOfKeys'
   | 'noteUses'
   | 'revokeKeyOf'
+  | 'noteOperatorUse'
+  | 'trimRevokedKeys'
 > {
   readonly accounts: (AccountRow & { error_mail: boolean })[] = [];
   readonly keys: StoredKey[] = [];
@@ -83,16 +85,23 @@ export class AccountsInMemory implements Pick<
 
   async addKey(
     _session: unknown,
-    key: Pick<StoredKey, 'id' | 'account_id' | 'prefix' | 'name' | 'scope' | 'hash'> & { created_at?: Date },
+    key: Pick<StoredKey, 'id' | 'account_id' | 'prefix' | 'name' | 'scope' | 'hash'> &
+      Partial<Pick<StoredKey, 'created_at' | 'by_operator'>>,
   ): Promise<boolean> {
     if (this.keys.some(({ id, hash }) => id === key.id || hash.equals(key.hash))) return false;
-    this.keys.push({ created_at: new Date(), ...key, last_used_at: null, revoked_at: null });
+    this.keys.push({ created_at: new Date(), by_operator: true, ...key, last_used_at: null, revoked_at: null });
     return true;
   }
 
   async countKeys(_session: unknown, accountId: UserId): Promise<number> {
     return this.keys.filter(({ account_id, revoked_at }) => account_id === accountId && revoked_at === null).length;
   }
+
+  async noteOperatorUse(hash: Buffer): Promise<void> {
+    for (const key of this.keys) key.by_operator ||= key.hash.equals(hash);
+  }
+
+  async trimRevokedKeys(): Promise<void> {}
 
   /** The request holds its Idempotency-Key. */
   async replaceKey({ accountId }: HeldKey, id: Id<'apiKey'>, { hash, prefix }: { hash: Buffer; prefix: string }): Promise<boolean> {

@@ -11,6 +11,6 @@ import { UsersController } from './users.controller.js';
   imports: [TypeOrmModule.forFeature([AccountRow, ApiKeyRow])],
   controllers: [UsersController, KeysController],
   providers: [AccountsRepository, KeyUses, AccountsService],
-  exports: [AccountsService],
+  exports: [AccountsRepository, AccountsService],
 })
 export class AccountsModule {}

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { type Id, newId, type UserId } from '#contracts';
 import { createLog } from '#observability';
@@ -27,7 +27,7 @@ describe('the accounts', () => {
     await accounts.create(db.database, { id, email: `${id}@example.test`, username: 'name' });
     return id;
   }
-  const addKey = (accountId: UserId, key: string) => {
+  const addKey = (accountId: UserId, key: string, by_operator = true) => {
     const id = newId('apiKey');
     return accounts.addKey(db.database, {
       id,
@@ -36,6 +36,7 @@ describe('the accounts', () => {
       prefix: key.slice(0, 4),
       name: null,
       scope: 'write',
+      by_operator,
     });
   };
 
@@ -63,6 +64,7 @@ describe('the accounts', () => {
           prefix: '',
           name: null,
           scope: 'write',
+          by_operator: false,
         });
         if ((await accounts.countKeys(transaction, id)) > most) throw new Error('too many');
       });
@@ -98,6 +100,51 @@ describe('the accounts', () => {
     const key = randomUUID();
     expect(await addKey(await account(), key)).toBe(true);
     expect(await addKey(await account(), key)).toBe(false);
+  });
+
+  describe('with revoked keys', () => {
+    let id: UserId;
+    beforeEach(async () => void (id = await account()));
+
+    const addRevoked = (count: number, byOperator: boolean, age: string) =>
+      db.database.query(
+        `INSERT INTO api_key (id, account_id, hash, prefix, revoked_at, by_operator)
+         SELECT 'key_' || $1 || $3 || n, $1, sha256(($1 || $3 || n)::bytea), '', now() - $4::interval - n * interval '1 second', $3::boolean
+         FROM generate_series(1, $2::int) AS n`,
+        [id, count, String(byOperator), age],
+      );
+    const left = async () => (await accounts.listKeys(id)).map((key) => key.id.replace(`key_${id}`, ''));
+
+    it('keep the last hundred that they have issued themselves, those of the operator, and those that are valid', async () => {
+      await addRevoked(102, false, '1 hour');
+      await addRevoked(1, true, '2 hours');
+      await addKey(id, randomUUID(), false);
+      await accounts.trimRevokedKeys(db.database, id);
+      const keys = await left();
+      expect(keys).toHaveLength(102);
+      expect(keys).toEqual(expect.arrayContaining(['true1', 'false1', 'false100']));
+    });
+
+    it('keep them for 30 days, and those of the operator for good', async () => {
+      await addRevoked(1, false, '29 days');
+      await accounts.deleteOldKeys();
+      expect(await left()).toEqual(['false1']);
+      await addRevoked(1, true, '31 days');
+      await db.database.query("UPDATE api_key SET revoked_at = now() - interval '31 days' WHERE account_id = $1", [id]);
+      await accounts.deleteOldKeys();
+      expect(await left()).toEqual(['true1']);
+    });
+
+    it('keep one that the operator uses, so that it is recognised after it was revoked', async () => {
+      const key = randomUUID();
+      await addKey(id, key, false);
+      await accounts.noteOperatorUse(hashOf(key));
+      const [listed] = await accounts.listKeys(id);
+      await accounts.revokeKey(listed!.id);
+      await db.database.query("UPDATE api_key SET revoked_at = now() - interval '31 days' WHERE account_id = $1", [id]);
+      await accounts.deleteOldKeys();
+      expect(await addKey(id, key)).toBe(false);
+    });
   });
 
   describe('whose creation of a key is repeated', () => {

@@ -7,6 +7,10 @@ import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { AccountRow, ApiKeyRow, type OpenedAccount, type Usage } from './account.entity.js';
 import { untilForgotten } from './known-accounts.js';
 
+/** The rows of keys that users have issued and revoked: this many of an account, for this long. An account could otherwise fill the disk. */
+const MOST_REVOKED = 100;
+const KEEP_REVOKED_DAYS = 30;
+
 /** The only writer of the tables `account` and `api_key`. It also reads what accounts have used. */
 @Injectable()
 export class AccountsRepository {
@@ -72,7 +76,8 @@ export class AccountsRepository {
   /** Returns false if the key or its id exists already, perhaps for another account. */
   async addKey(
     session: Session,
-    key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'prefix' | 'name' | 'scope'> & { created_at?: Date },
+    key: Pick<ApiKeyRow, 'id' | 'account_id' | 'hash' | 'prefix' | 'name' | 'scope'> &
+      Partial<Pick<ApiKeyRow, 'created_at' | 'by_operator'>>,
   ): Promise<boolean> {
     const insert = session.rows(ApiKeyRow).createQueryBuilder().insert().values(key).orIgnore().returning('id');
     const inserted = await insert.execute();
@@ -83,6 +88,24 @@ export class AccountsRepository {
   async countKeys(transaction: Session, accountId: UserId): Promise<number> {
     await transaction.query('SELECT FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
     return transaction.rows(ApiKeyRow).countBy({ account_id: accountId, revoked_at: IsNull() });
+  }
+
+  /** Marks a key as one that the operator uses, revoked or not. */
+  async noteOperatorUse(hash: Buffer): Promise<void> {
+    await this.keys.update({ hash, by_operator: false }, { by_operator: true });
+  }
+
+  /** Deletes all but the last revoked keys that the account has issued itself. */
+  async trimRevokedKeys(transaction: Session, accountId: UserId): Promise<void> {
+    await transaction.query(
+      `DELETE FROM api_key WHERE id IN (
+         SELECT id FROM api_key WHERE account_id = $1 AND revoked_at IS NOT NULL AND NOT by_operator ORDER BY revoked_at DESC OFFSET ${MOST_REVOKED})`,
+      [accountId],
+    );
+  }
+
+  async deleteOldKeys(): Promise<void> {
+    await this.database.query(`DELETE FROM api_key WHERE revoked_at < now() - interval '${KEEP_REVOKED_DAYS} days' AND NOT by_operator`);
   }
 
   /**

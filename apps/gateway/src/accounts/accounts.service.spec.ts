@@ -9,7 +9,7 @@ import type { AccountRow } from './account.entity.js';
 import { AccountsInMemory } from './accounts-in-memory-for-tests.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { AccountsService } from './accounts.service.js';
-import { newApiKey } from './api-key.js';
+import { apiKeyHash, newApiKey } from './api-key.js';
 import { KeyUses } from './key-uses.js';
 
 const MISSING = 'u_000000000000000009';
@@ -215,6 +215,22 @@ describe('accounts and their API keys', () => {
       await service.revokeKey(stored.keys[0]!.id);
       expect(await bootstrap('chosen')).toMatchObject({ api_key: null, created: false });
       expect(await service.authenticate('chosen')).toBeUndefined();
+    });
+
+    it.each<[string, () => Promise<string>]>([
+      ['is created with it', async () => (await bootstrap()).api_key!],
+      ['is used with it', async () => (await bootstrap('chosen')).api_key!],
+      ['gets it from the operator', async () => (await service.createKey((await bootstrap()).id, null)).api_key],
+      [
+        'is used with one that a user has issued',
+        async () => {
+          const { key } = await service.issueKey((await bootstrap()).id, {});
+          return (await bootstrap(key)).api_key!;
+        },
+      ],
+    ])('keeps the row of its key, by which a revoked one is recognised: it %s', async (_, keyOf) => {
+      const key = await keyOf();
+      expect(stored.keys.find(({ hash }) => hash.equals(apiKeyHash(key)))).toMatchObject({ by_operator: true });
     });
 
     it('does not give its key to another account after it was deleted', async () => {

@@ -97,6 +97,7 @@ export class AccountsService {
     const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;
     if (!account) throw new NotFound('account', accountId);
     const { id, key } = await this.issueKey(account.id, { name, scope });
+    await this.accounts.noteOperatorUse(apiKeyHash(key));
     return { id, account_id: account.id, api_key: key };
   }
 
@@ -116,9 +117,10 @@ export class AccountsService {
     // a list shows the same second
     const created_at = new Date();
     const isAdded = await this.database.transaction(async (transaction) => {
-      const added = await this.addKey(accountId, key, name, transaction, { id, scope, created_at });
+      const added = await this.addKey(accountId, key, name, transaction, { id, scope, created_at, by_operator: false });
       if (added && (await this.accounts.countKeys(transaction, accountId)) > MAX_KEYS)
         throw new SluiceError('conflict', `the account has ${MAX_KEYS} API keys, which is the limit; revoke one of them`);
+      await this.accounts.trimRevokedKeys(transaction, accountId);
       return added;
     });
     // a repeated request whose first attempt failed after all: nobody has received that key
@@ -163,6 +165,7 @@ export class AccountsService {
     const all = await this.accounts.list();
     const [oldest] = all;
     if (!oldest) return { ...(await this.create({ email, apiKey })), created: true };
+    if (apiKey !== undefined) await this.accounts.noteOperatorUse(apiKeyHash(apiKey));
     const own = all.find((account) => account.email.toLowerCase() === email.toLowerCase());
     const works =
       apiKey !== undefined &&
@@ -180,9 +183,10 @@ export class AccountsService {
     apiKey: string,
     name: string | null,
     session: Parameters<AccountsRepository['addKey']>[0],
-    { id = newId('apiKey'), scope = 'write', created_at = new Date() }: { id?: Id<'apiKey'>; scope?: KeyScope; created_at?: Date } = {},
+    more: Partial<Pick<ApiKeyRow, 'id' | 'scope' | 'created_at' | 'by_operator'>> = {},
   ): Promise<boolean> {
-    const key = { id, account_id: accountId, hash: apiKeyHash(apiKey), prefix: apiKeyPrefix(apiKey), name, scope, created_at };
+    const defaults = { id: newId('apiKey'), scope: 'write' as const, created_at: new Date() };
+    const key = { ...defaults, ...more, account_id: accountId, hash: apiKeyHash(apiKey), prefix: apiKeyPrefix(apiKey), name };
     return this.accounts.addKey(session, key);
   }
 }

@@ -37,7 +37,7 @@ export const apiKeyOf = ({
   prefix,
   created_at,
   last_used_at,
-}: Omit<ApiKeyRow, 'account_id' | 'hash' | 'revoked_at'>): ApiKey => ({
+}: Omit<ApiKeyRow, 'account_id' | 'hash' | 'revoked_at' | 'by_operator'>): ApiKey => ({
   id,
   name,
   scope,

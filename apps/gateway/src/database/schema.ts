@@ -9,6 +9,7 @@ import { RenewClaims1795910400002 } from './migrations/0002-renew-claims.js';
 import { SuspendAccounts1796947200003 } from './migrations/0003-suspend-accounts.js';
 import { LeaseClaims1796947200005 } from './migrations/0004-lease-claims.js';
 import { QueueErrorMail1798560000001 } from './migrations/0005-queue-error-mail.js';
+import { DeleteRevokedKeys1798560000002 } from './migrations/0006-delete-revoked-keys.js';
 
 export const schema = schemaOf('gateway', emittersSchema, {
   entities: [AccountRow, ApiKeyRow, UsageRow, CountedRun, IdempotentRequest, ErrorNotice, SeenError, ErrorMail],
@@ -19,5 +20,6 @@ export const schema = schemaOf('gateway', emittersSchema, {
     SuspendAccounts1796947200003,
     LeaseClaims1796947200005,
     QueueErrorMail1798560000001,
+    DeleteRevokedKeys1798560000002,
   ],
 });
