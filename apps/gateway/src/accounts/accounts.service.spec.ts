@@ -72,12 +72,18 @@ describe('accounts and their API keys', () => {
     expect(await service.authenticate(key())).toBeUndefined();
   });
 
-  it('fails after ten seconds while the database does not respond', async () => {
+  it.each<[string, keyof AccountsInMemory, (account: AccountRow, apiKey: string) => Promise<unknown>]>([
+    ['authenticate', 'findByKeyHashes', (_, apiKey) => service.authenticate(apiKey)],
+    ['describe the account', 'usedSince', (account, apiKey) => service.describe(account, apiKey)],
+    ['list keys', 'pageOfKeys', ({ id }) => service.pageOfKeys(id, { limit: 1 })],
+    ['issue a key', 'addKey', ({ id }) => service.issueKey(id, {})],
+    ['revoke a key', 'revokeKeyOf', ({ id }) => service.revokeKeyOf(id, 'key_1')],
+  ])('does not wait for more than ten seconds for the database to %s', async (_, statement, work) => {
     const { api_key } = await service.create({ email: 'ada@example.com' });
     jest.useFakeTimers();
     try {
-      stored.findByKeyHashes = () => new Promise(() => {});
-      const failure = service.authenticate(api_key).catch((error: unknown) => error);
+      Object.assign(stored, { [statement]: () => new Promise(() => {}) });
+      const failure = work(stored.accounts[0]!, api_key).catch((error: unknown) => error);
       await jest.advanceTimersByTimeAsync(10_000);
       expect(await failure).toMatchObject({ code: 'unavailable', details: { reason: 'the database does not respond' } });
     } finally {

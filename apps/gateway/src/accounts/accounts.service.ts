@@ -10,11 +10,10 @@ import {
   type PageRequest,
   pageOf,
   SluiceError,
-  Unavailable,
   type UserId,
 } from '#contracts';
 import { Database } from '#database';
-import { within } from '#service';
+import { inTime } from '../database/in-time.js';
 import { GatewayConfig } from '../gateway.config.js';
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import type { AccountRow, ApiKeyRow, KeyScope } from './account.entity.js';
@@ -34,8 +33,6 @@ export interface IssuedKey {
 
 /** Of an account, without those that are revoked. */
 const MAX_KEYS = 100;
-/** How long a request waits for the account of its key: as long as for a service. */
-const FOUND_WITHIN_MS = 10_000;
 
 @Injectable()
 export class AccountsService {
@@ -50,7 +47,7 @@ export class AccountsService {
 
   /** The account of a key; undefined if the key is malformed, unknown or revoked. Throws Unavailable if the database does not respond. */
   async authenticate(key: string): Promise<KnownAccount | undefined> {
-    const account = isMistypedKey(key) ? undefined : await within(FOUND_WITHIN_MS, this.accountOf(key), noDatabase);
+    const account = isMistypedKey(key) ? undefined : await inTime(this.accountOf(key));
     if (account) this.uses.note(account.key_id);
     return account;
   }
@@ -64,7 +61,7 @@ export class AccountsService {
 
   /** The account as `GET /users/me` returns it. It includes the key of the request unless that key may not read secrets. */
   async describe(account: AccountRow, apiKey: string, scope: KeyScope = 'write'): Promise<User> {
-    const used = await this.accounts.usedSince(account.id, account.billing_period_start ?? new Date());
+    const used = await inTime(this.accounts.usedSince(account.id, account.billing_period_start ?? new Date()));
     return userOf(account, { used, quotas: this.config.quotas, ...(scope === 'write' && { apiKey }) });
   }
 
@@ -116,15 +113,17 @@ export class AccountsService {
     const key = newApiKey();
     // a list shows the same second
     const created_at = new Date();
-    const isAdded = await this.database.transaction(async (transaction) => {
+    const adding = this.database.transaction(async (transaction) => {
       const added = await this.addKey(accountId, key, name, transaction, { id, scope, created_at, by_operator: false });
       if (added && (await this.accounts.countKeys(transaction, accountId)) > MAX_KEYS)
         throw new SluiceError('conflict', `the account has ${MAX_KEYS} API keys, which is the limit; revoke one of them`);
       await this.accounts.trimRevokedKeys(transaction, accountId);
       return added;
     });
+    const isAdded = await inTime(adding);
     // a repeated request whose first attempt failed after all: nobody has received that key
-    const isIssued = isAdded || (held && (await this.accounts.replaceKey(held, id, { hash: apiKeyHash(key), prefix: apiKeyPrefix(key) })));
+    const replacement = { hash: apiKeyHash(key), prefix: apiKeyPrefix(key) };
+    const isIssued = isAdded || (held && (await inTime(this.accounts.replaceKey(held, id, replacement))));
     if (!isIssued)
       throw new SluiceError('conflict', `API key ${id} was revoked, or a later request with this Idempotency-Key has created it`);
     return { ...apiKeyOf({ id, name, scope, prefix: apiKeyPrefix(key), created_at, last_used_at: null }), key };
@@ -132,13 +131,13 @@ export class AccountsService {
 
   async pageOfKeys(accountId: UserId, { limit, after, before }: PageRequest): Promise<Page<ApiKey>> {
     const page = { limit, after: idOfCursor('apiKey', 'after', after), before: idOfCursor('apiKey', 'before', before) };
-    const { rows, total } = await this.accounts.pageOfKeys(accountId, page);
+    const { rows, total } = await inTime(this.accounts.pageOfKeys(accountId, page));
     const keys = rows.map((row) => apiKeyOf({ ...row, last_used_at: this.uses.last(row.id) ?? row.last_used_at }));
     return pageOf(keys, total, ({ id }) => cursorOf(id));
   }
 
   async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<void> {
-    if (!(await this.accounts.revokeKeyOf(accountId, id))) throw new NotFound('API key', id);
+    if (!(await inTime(this.accounts.revokeKeyOf(accountId, id)))) throw new NotFound('API key', id);
   }
 
   async listKeys(accountId: string): Promise<ApiKeyRow[]> {
@@ -190,5 +189,3 @@ export class AccountsService {
     return this.accounts.addKey(session, key);
   }
 }
-
-const noDatabase = (): Unavailable => new Unavailable('PostgreSQL does not respond', 'the database does not respond');

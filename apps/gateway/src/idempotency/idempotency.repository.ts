@@ -6,6 +6,7 @@ import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, isLeased, type Transa
 import { LATE_MS } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { isSealed, SecretBox } from '#secrets';
+import { inTime, inTimeOrLater } from '../database/in-time.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
 
 /** The previous version does not set it: as long as its longest request lasts. */
@@ -105,8 +106,18 @@ export class IdempotencyRepository {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  /** Claims the key for a request, or returns the result of the first request with it. */
-  async claim(accountId: UserId, key: string, fingerprint: Buffer): Promise<Claim> {
+  /** Claims the key for a request, or returns the result of the first request with it. Throws Unavailable if the database does not respond in time. */
+  claim(accountId: UserId, key: string, fingerprint: Buffer): Promise<Claim> {
+    let isLate = false;
+    const claiming = this.claimOrFind(accountId, key, fingerprint).then(async (claim) => {
+      // the request has got 503: a repeat must not wait for it
+      if (isLate && claim !== 'other payload' && 'held' in claim) await this.release(claim.held);
+      return claim;
+    });
+    return inTime(claiming, () => (isLate = true));
+  }
+
+  private async claimOrFind(accountId: UserId, key: string, fingerprint: Buffer): Promise<Claim> {
     const expired = `claimed.created_at < now() - make_interval(hours => ${KEEP_HOURS})`;
     const abandoned = `claimed.fingerprint = excluded.fingerprint AND NOT ${isLeased('claimed.leased_until')}`;
     // SQL, for the conditions of the upsert: of two requests at once exactly one claims the key
@@ -162,10 +173,16 @@ export class IdempotencyRepository {
     }
   }
 
-  /** Stores the response, unless another request has taken over the key. */
-  async keep(held: HeldKey, { status, content_type, body }: StoredResponse): Promise<void> {
-    const { accountId, key, claimedAt } = held;
-    this.held.delete(held);
+  /**
+   * Stores the response, unless another request has taken over the key. If the database does not respond in time, that continues behind the response; until
+   * then, a repeat gets 409.
+   */
+  keep(held: HeldKey, response: StoredResponse): Promise<void> {
+    const storing = this.store(held, response).finally(() => this.held.delete(held));
+    return inTimeOrLater(storing, (err) => this.log.warn({ account_id: held.accountId, err }, 'request.response-not-stored'));
+  }
+
+  private async store({ accountId, key, claimedAt }: HeldKey, { status, content_type, body }: StoredResponse): Promise<void> {
     // the response may be the only one that contains a secret, such as a new signing secret
     const sealed = body === null ? null : this.box.seal(body, responseContext(accountId, key));
     await this.database.query(
@@ -174,13 +191,20 @@ export class IdempotencyRepository {
     );
   }
 
-  /** Releases the key after a failure, so that it can be used again. The row stays, because the next request must know when the first one was. */
-  async release(held: HeldKey): Promise<void> {
+  /**
+   * Releases the key after a failure, so that it can be used again. The row stays, because the next request must know when the first one was. If the
+   * database does not respond in time, the lease of the key expires.
+   */
+  release(held: HeldKey): Promise<void> {
     const { accountId, key, claimedAt } = held;
     this.held.delete(held);
-    await this.database.query(
+    const releasing = this.database.query(
       'UPDATE idempotent_request SET free = true WHERE account_id = $1 AND key = $2 AND created_at = $3::timestamptz AND status IS NULL',
       [accountId, key, claimedAt],
+    );
+    return inTimeOrLater(
+      releasing.then(() => {}),
+      (err) => this.log.warn({ account_id: accountId, err }, 'idempotency-key.not-released'),
     );
   }
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type EmitterId, isId, NotFound, type UserId } from '#contracts';
 import { Lookups } from '#database';
 import { type Emitter, EmitterDirectory, isUncertain } from '#emitters';
+import { inTime } from '../database/in-time.js';
 
 /**
  * Decides who may write to the log in an emitter's name. All gateways share the table, and the deletion of a source is announced to it before the request
@@ -20,7 +21,7 @@ export class EmitterOwners {
   /** The id of the owner's emitter, active or not. Throws NotFound. */
   async emitterOf(ownerId: UserId, kind: 'source' | 'workflow', id: string): Promise<EmitterId> {
     if (isId(kind, id)) {
-      const known = await this.directory.look(id);
+      const known = await inTime(this.directory.look(id));
       const emitter = isUncertain(known) ? await this.unknown[kind].get(id) : known;
       if (emitter && !emitter.deleted && emitter.owner_id === ownerId) return id;
     }
