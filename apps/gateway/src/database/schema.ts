@@ -10,6 +10,7 @@ import { SuspendAccounts1796947200003 } from './migrations/0003-suspend-accounts
 import { LeaseClaims1796947200005 } from './migrations/0004-lease-claims.js';
 import { QueueErrorMail1798560000001 } from './migrations/0005-queue-error-mail.js';
 import { DeleteRevokedKeys1798560000002 } from './migrations/0006-delete-revoked-keys.js';
+import { OrderErrorMail1798560000003 } from './migrations/0007-order-error-mail.js';
 
 export const schema = schemaOf('gateway', emittersSchema, {
   entities: [AccountRow, ApiKeyRow, UsageRow, CountedRun, IdempotentRequest, ErrorNotice, SeenError, ErrorMail],
@@ -21,5 +22,6 @@ export const schema = schemaOf('gateway', emittersSchema, {
     LeaseClaims1796947200005,
     QueueErrorMail1798560000001,
     DeleteRevokedKeys1798560000002,
+    OrderErrorMail1798560000003,
   ],
 });

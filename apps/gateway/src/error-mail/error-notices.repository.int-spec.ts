@@ -100,6 +100,18 @@ describe('a mail that waits', () => {
     ]);
   });
 
+  it('is leased when it is due, whichever other accounts have mails that are not', async () => {
+    await database.query(
+      `INSERT INTO error_mail (id, account_id, error, since, is_last, due_at)
+       SELECT account || '-' || n, 'u_' || account, '{}', 0, false, now() + n * interval '1 minute'
+       FROM generate_series(1, 100) AS account, generate_series(CASE WHEN account = 50 THEN -1 ELSE 1 END, 20) AS n`,
+    );
+    expect(await notices.leaseMail('u_7')).toMatchObject({ id: '50--1' });
+    expect(await notices.leaseMail('u_50')).toMatchObject({ id: '50-0' });
+    expect(await notices.leaseMail('u_50')).toBeUndefined();
+    expect(await notices.countMails()).toBe(2002);
+  });
+
   it('is leased by one gateway at a time, and by another one when the lease has expired', async () => {
     expect(await notices.msToNext()).toBeNull();
     await notices.count(error());

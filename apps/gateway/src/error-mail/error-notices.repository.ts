@@ -4,7 +4,6 @@ import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'type
 import { type ErrorRaised, storableText, type UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, type Transaction } from '#database';
 import { DueRows } from '#due-work';
-import { gauge } from '#observability';
 
 /** The last mail about an error with one code of one emitter, sent or waiting, and how many more errors there were since. */
 @Entity('error_notice')
@@ -39,6 +38,7 @@ export class SeenError {
 /** A mail about an error that is not sent yet. */
 @Entity('error_mail')
 @Index('error_mail_due', ['due_at'])
+@Index('error_mail_turn', ['account_id', 'due_at'])
 export class ErrorMail {
   /** Of the error. */
   @PrimaryColumn(BYTEWISE_TEXT)
@@ -85,8 +85,6 @@ const KEEP_NOTICES_MS = 90 * DAY_MS;
 /** A mail that is never attempted, because the mail server is down or no longer configured. */
 const KEEP_MAILS_MS = 7 * DAY_MS;
 
-const waiting = gauge('error_mails_waiting', 'Mails about errors that are not sent yet, of all accounts.');
-
 /** The only writer of the tables `error_notice`, `error_seen` and `error_mail`. */
 @Injectable()
 export class ErrorNoticesRepository extends DueRows {
@@ -132,26 +130,46 @@ export class ErrorNoticesRepository extends DueRows {
     if (rowCount === 1) this.scheduled(this.database);
   }
 
-  /** SQL, for the database's clock. Also counts the mails for the metric. */
+  /** SQL, for the database's clock. */
   async msToNext(): Promise<number | null> {
-    const { rows } = await this.database.query<{ mails: number; ms: number | null }>({
+    const { rows } = await this.database.query<{ ms: number | null }>({
       name: 'error-mail-first',
-      text: 'SELECT count(*)::int AS mails, extract(epoch FROM min(due_at) - now())::float8 * 1000 AS ms FROM error_mail',
+      text: 'SELECT extract(epoch FROM min(due_at) - now())::float8 * 1000 AS ms FROM error_mail',
       values: [],
     });
-    waiting.set(rows[0]!.mails);
     return rows[0]!.ms;
+  }
+
+  /** The number of mails that are not sent yet. Reads all of them: not for each mail. */
+  countMails(): Promise<number> {
+    return this.mails.count();
   }
 
   /**
    * Leases a mail that is due: the first one of the account that follows `after`, so that accounts take turns. The mail is due again when the lease
-   * expires, unless it is deleted or postponed before. SQL, for SKIP LOCKED: gateways share the work.
+   * expires, unless it is deleted or postponed before.
    */
   async leaseMail(after: string): Promise<LeasedMail | undefined> {
+    return (await this.leaseNext(after)) ?? (after === '' ? undefined : this.leaseNext(''));
+  }
+
+  /**
+   * SQL, for SKIP LOCKED: gateways share the work. It steps from account to account, to the first one with a mail that is due: sorting all mails, of which
+   * there may be 200 000 after an outage of the mail server, takes half a second for each.
+   */
+  private async leaseNext(after: string): Promise<LeasedMail | undefined> {
+    const first = (account: string) =>
+      `SELECT account_id, due_at <= now() AS is_due FROM error_mail WHERE account_id > ${account} ORDER BY account_id, due_at LIMIT 1`;
     const { rows } = await this.database.query<LeasedMail>({
       name: 'error-mail-lease',
-      text: `UPDATE error_mail SET due_at = now() + interval '${LEASE_MINUTES} minutes', attempts = attempts + 1 WHERE id = (
-               SELECT id FROM error_mail WHERE due_at <= now() ORDER BY account_id <= $1, account_id, due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+      text: `WITH RECURSIVE turn AS (
+               (${first('$1')})
+               UNION ALL
+               SELECT next.* FROM turn CROSS JOIN LATERAL (${first('turn.account_id')}) AS next WHERE NOT turn.is_due
+             )
+             UPDATE error_mail SET due_at = now() + interval '${LEASE_MINUTES} minutes', attempts = attempts + 1 WHERE id = (
+               SELECT id FROM error_mail WHERE account_id = (SELECT account_id FROM turn WHERE is_due) AND due_at <= now()
+               ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
              ) RETURNING id, account_id, error, since, is_last, attempts,
                (SELECT email FROM account WHERE account.id = error_mail.account_id AND ${GETS_MAIL})`,
       values: [after],

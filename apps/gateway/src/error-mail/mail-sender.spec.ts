@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { GatewayConfig } from '../gateway.config.js';
-import type { Log } from '#observability';
+import { type Log, metrics } from '#observability';
 import type { ErrorNoticesRepository, LeasedMail } from './error-notices.repository.js';
 import { MailSender } from './mail-sender.js';
 import type { Mailer, MailOutcome } from './mailer.js';
@@ -34,6 +34,10 @@ describe('the sender of mails', () => {
       leaseMail: async (after: string) => (done.push(`lease after "${after}"`), waiting.shift()),
       postponeMail: async (_id: string, minutes: number) => void done.push(`postpone by ${minutes}`),
       deleteMail: async () => void done.push('delete'),
+      countMails: async () => {
+        if (isDown) throw new Error('down');
+        return 7;
+      },
     };
     const mailer = {
       get isConfigured() {
@@ -117,6 +121,17 @@ describe('the sender of mails', () => {
     done = [];
     await jest.advanceTimersByTimeAsync(60_000);
     expect(done.filter((step) => step !== 'look')).toEqual(['check', 'lease after "u_1"', sent, 'delete']);
+  });
+
+  it('counts the mails that wait, and logs a failure', async () => {
+    const count = async () => {
+      await sender.count();
+      return (await metrics.getSingleMetric('sluice_error_mails_waiting')!.get()).values[0]?.value;
+    };
+    expect(await count()).toBe(7);
+    isDown = true;
+    expect(await count()).toBe(7);
+    expect(logged).toEqual([['mails.not-counted', { err: new Error('down') }]]);
   });
 
   it('waits five seconds for the mail in progress when the process stops', async () => {

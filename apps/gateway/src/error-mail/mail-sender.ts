@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { Interval } from '@nestjs/schedule';
 import { DueWork } from '#due-work';
-import { counter, LOG, type Log } from '#observability';
+import { counter, gauge, LOG, type Log } from '#observability';
 import { DEFAULT_SENDER, GatewayConfig } from '../gateway.config.js';
 import { errorMail } from './error-mail.js';
 import { ErrorNoticesRepository, type LeasedMail } from './error-notices.repository.js';
@@ -15,9 +16,12 @@ const PAUSE_MS = 60_000;
 /** The lease of an interrupted mail expires, and it is sent again. */
 const STOP_MS = 5000;
 
+const COUNT_EVERY_MS = 60_000;
+
 const NEEDS_SENDER = 'set SLUICE_MAIL_FROM: most mail servers refuse the default';
 
 const mails = counter('error_mails_total', 'Mails about errors that have left the queue: sent, refused or given up.', ['outcome']);
+const waiting = gauge('error_mails_waiting', 'Mails about errors that are not sent yet, of all accounts; counted every minute.');
 
 /**
  * Sends the mails about errors that are due, one at a time, at least once: a gateway that is killed while it sends one leaves it to another attempt after
@@ -90,6 +94,16 @@ export class MailSender extends DueWork {
     }
     mails.inc({ outcome: result.outcome === 'failed' ? 'given-up' : result.outcome });
     await this.notices.deleteMail(id);
+  }
+
+  @Interval(COUNT_EVERY_MS)
+  async count(): Promise<void> {
+    if (!this.mailer.isConfigured) return;
+    try {
+      waiting.set(await this.notices.countMails());
+    } catch (err) {
+      this.log.warn({ err }, 'mails.not-counted');
+    }
   }
 
   /** Gives up mails that could not be attempted for a week. */
