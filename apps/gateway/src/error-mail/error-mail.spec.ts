@@ -14,6 +14,7 @@ const error = {
 describe('the mail about an error', () => {
   it('has a subject of one line, even if the code contains line breaks', () =>
     expect(errorMail(error, 0).subject).toBe('[Sluice] E Bcc: x in dc_1'));
+  it('has the code and the message of the error in one line', () => expect(errorMail(error, 0).text).toContain('\n  E Bcc: x: no luck\n'));
   it('names the emitter, the time, the message and the event', () => {
     expect(errorMail(error, 0).text).toContain('dc_1 failed at 1970-01-01T00:00:00.000Z');
     expect(errorMail(error, 0).text).toContain('no luck');

@@ -34,7 +34,7 @@ ${last}`,
     subject,
     text: `${subject_id} failed at ${new Date(raised_at_ms).toISOString()}.
 
-  ${code}: ${oneLine(message)}
+  ${oneLine(`${code}: ${message}`)}
 ${event_id === undefined ? '' : `\nThe event ${event_id} on its stream $errors has the details.\n`}${rest}
 You get at most one mail about this error in 24 hours. To receive every one, subscribe a webhook to the stream $errors.
 ${last}`,
