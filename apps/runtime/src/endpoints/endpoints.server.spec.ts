@@ -605,9 +605,15 @@ describe('the response of a component', () => {
     await eventually(async () => expect((await send()).status).toBe(200));
   });
 
-  it.each([204, 304])('a response with %i has no body', async (status) => {
+  it.each([
+    [204, undefined],
+    [205, '0'],
+    [304, undefined],
+  ])('has no body with the status %i', async (status, length) => {
     const { send } = await start(reply({ status, body: Buffer.from('body') }));
-    expect(await send()).toMatchObject({ status, body: Buffer.alloc(0) });
+    const response = await send();
+    expect(response).toMatchObject({ status, body: Buffer.alloc(0) });
+    expect(response.headers['content-length']).toBe(length);
   });
 });
 

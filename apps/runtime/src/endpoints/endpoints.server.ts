@@ -345,8 +345,9 @@ function forward(response: ServerResponse, { status, headers, body }: HttpReply,
     }
   }
   for (const [name, value] of Object.entries(SANDBOXED)) response.setHeader(name, value);
-  const isEmpty = response.statusCode === 204 || response.statusCode === 304;
-  // also sent in response to HEAD
-  if (!isEmpty) response.setHeader('content-length', body.length);
-  response.end(isEmpty ? undefined : body);
+  // RFC 9110, 15.3.6: 205 has no body, either, but a length
+  const sent = [204, 205, 304].includes(response.statusCode) ? Buffer.alloc(0) : body;
+  // also in response to HEAD
+  if (response.statusCode !== 204 && response.statusCode !== 304) response.setHeader('content-length', sent.length);
+  response.end(sent);
 }
