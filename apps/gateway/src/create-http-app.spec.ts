@@ -220,6 +220,14 @@ describe('the HTTP side of the gateway', () => {
         expect(JSON.parse(response.body)).toMatchObject({ status });
       });
 
+      it('a request with two API keys gets 401, even if both are valid', async () => {
+        const client = await connected();
+        client.end(get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key\r\nAuthorization: Bearer my-key'));
+        const response = await responseTo(client);
+        expect(response.headers['www-authenticate']).toMatch(/^bearer$/i);
+        expect(JSON.parse(response.body)).toMatchObject({ status: 401, detail: 'the header Authorization must be sent once' });
+      });
+
       it('a request with another transfer coding than chunks gets 501', async () => {
         const client = await connected();
         client.end(

@@ -55,14 +55,19 @@ export async function letClientsLeave(server: Server, delayMs: number): Promise<
   }
 }
 
-/** RFC 9112, 3.2: such a request is refused, because a proxy may have read another one of them than Node, which reads the first. */
-export function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
-  let hosts = 0;
+/**
+ * Whether a request has a header several times. Of one that may be sent once, Node reads the first, and a proxy may have read another one: such a request is
+ * refused (RFC 9112, 3.2, about `Host`).
+ *
+ * @param header in lower case
+ */
+export function isRepeated({ rawHeaders }: IncomingMessage, header: string): boolean {
+  let times = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    if (name.length === header.length && name.toLowerCase() === header) times++;
   }
-  return hosts > 1;
+  return times > 1;
 }
 
 /**

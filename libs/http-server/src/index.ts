@@ -9,7 +9,7 @@ export {
   deferContinue,
   dropUnreadBody,
   endConnectionsOnClose,
-  hasSeveralHosts,
+  isRepeated,
   HEADERS_MS,
   KEEP_ALIVE_MS,
   letClientsLeave,

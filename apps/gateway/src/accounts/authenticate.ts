@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { GuessDelay } from '#http-server';
+import { GuessDelay, isRepeated } from '#http-server';
 import type { AccountsService } from './accounts.service.js';
 import { sendProblem } from '../http/problem.js';
 
@@ -25,7 +25,9 @@ export function authentication(accounts: AccountsService): (request: FastifyRequ
   return async (request, reply) => {
     const { callerKnownUntil = 0 } = request;
     if (performance.now() < callerKnownUntil || !isBelowApi(request)) return;
-    const apiKey = BEARER.exec(request.headers.authorization ?? '')?.[1];
+    // a proxy may have checked another one of several
+    const isAmbiguous = isRepeated(request.raw, 'authorization');
+    const apiKey = isAmbiguous ? undefined : BEARER.exec(request.headers.authorization ?? '')?.[1];
     const account = apiKey === undefined ? undefined : await accounts.authenticate(apiKey);
     if (apiKey !== undefined && account) {
       if (account.suspended_at !== null) return sendProblem(reply, { status: 403, detail: 'this account is suspended' });
@@ -35,10 +37,10 @@ export function authentication(accounts: AccountsService): (request: FastifyRequ
     }
     await guesses.pass(request.raw.socket.remoteAddress);
     reply.header('www-authenticate', 'Bearer');
-    const why =
-      apiKey === undefined
-        ? 'an API key is required: send the header "Authorization: Bearer <API key>"'
-        : 'this API key is malformed, unknown or revoked';
+    const required = isAmbiguous
+      ? 'the header Authorization must be sent once'
+      : 'an API key is required: send the header "Authorization: Bearer <API key>"';
+    const why = apiKey === undefined ? required : 'this API key is malformed, unknown or revoked';
     return sendProblem(reply, { status: 401, detail: why });
   };
 }

@@ -6,7 +6,7 @@ import type { Log } from '#observability';
 import {
   CHECK_CONNECTIONS_MS,
   type ClientError,
-  hasSeveralHosts,
+  isRepeated,
   HEADERS_MS,
   KEEP_ALIVE_MS,
   requestTarget,
@@ -59,7 +59,7 @@ export class GatewayAdapter extends FastifyAdapter {
 
   /** RFC 9112, 3.2: a request by HTTP/1.1 names its host, and no request names several. */
   refuseWithoutOneHost(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
-    if (hasSeveralHosts(request.raw)) return sendProblem(reply, { status: 400, detail: 'the header Host must be sent once' });
+    if (isRepeated(request.raw, 'host')) return sendProblem(reply, { status: 400, detail: 'the header Host must be sent once' });
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return undefined;
     return sendProblem(reply, { status: 400, detail: 'the header Host is required' });
   }

@@ -3,10 +3,10 @@ import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestI
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { from, lastValueFrom, type Observable } from 'rxjs';
 import { SluiceError } from '#contracts';
+import { isRepeated } from '#http-server';
 import { withLateReplies } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { PROBLEM_TYPE, problemBody, problemOf, sendProblem } from '../http/problem.js';
-import { sentHeaders } from '../http/sent-headers.js';
 import { type FirstRequest, type HeldKey, IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
 
 declare module 'fastify' {
@@ -31,7 +31,7 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     const key = request.headers['idempotency-key'];
     if (request.method !== 'POST' || key === undefined || !request.caller) return;
     if (typeof key !== 'string' || !KEY.test(key)) {
-      const must = isRepeated(request) ? 'be sent once' : 'be 1 to 255 visible ASCII characters';
+      const must = isRepeated(request.raw, 'idempotency-key') ? 'be sent once' : 'be 1 to 255 visible ASCII characters';
       return sendProblem(reply, { status: 400, detail: `the header Idempotency-Key must ${must}` });
     }
     const claim = await requests.claim(request.caller.account.id, key, fingerprint(request));
@@ -74,9 +74,6 @@ export function idempotentPosts(fastify: FastifyInstance, requests: IdempotencyR
     return payload;
   });
 }
-
-const isRepeated = ({ raw }: FastifyRequest): boolean =>
-  sentHeaders(raw.rawHeaders).filter((name) => name === 'idempotency-key').length > 1;
 
 /** The client may use the key again: to correct an invalid request (400), to wait for its turn (429) and after a failure of the service. */
 const hadNoEffect = (status: number): boolean => status === 400 || status === 429 || status >= 500;

@@ -19,7 +19,7 @@ import {
   endConnectionsOnClose,
   GuessDelay,
   handleInOrder,
-  hasSeveralHosts,
+  isRepeated,
   HEADERS_MS,
   KEEP_ALIVE_MS,
   letClientsLeave,
@@ -143,7 +143,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (hasSeveralHosts(request)) return refuse(request, response, 400, 'the header Host must be sent once');
+    if (isRepeated(request, 'host')) return refuse(request, response, 400, 'the header Host must be sent once');
     const { path: target, host } = requestTarget(request);
     const [, key = '', path, search = ''] = /^\/+([^/?]*)([^?]*)\??(.*)$/.exec(target) ?? [];
     const wait = isEndpointKey(key) ? await this.tooMany(key) : null;
