@@ -113,7 +113,7 @@ describe('a server', () => {
   describe('that closes connections whose responses are not read', () => {
     const AFTER_MS = 200;
 
-    it('closes one whose client stops reading', async () => {
+    it('closes one whose client stops reading, and discards what it has not read', async () => {
       await listen(
         (_, response) => void response.end(Buffer.alloc(64 << 20)),
         (each) => closeUnreadConnections(each, AFTER_MS),
@@ -123,6 +123,9 @@ describe('a server', () => {
       const [, response] = (await once(server, 'request')) as [IncomingMessage, ServerResponse];
       await once(response, 'close');
       expect(response.writableFinished).toBe(false);
+      const failed = once(client, 'error');
+      client.resume();
+      expect(await failed).toMatchObject([{ code: 'ECONNRESET' }]);
     });
 
     it('keeps one whose client reads slowly, but reads', async () => {

@@ -153,7 +153,10 @@ export function closeUnreadConnections(server: Server, afterMs = UNREAD_MS): voi
   // nothing was sent or received for that long, also when an idle connection has reached its keep-alive time-out
   server.setTimeout(afterMs, (socket: ServerSocket) => {
     const isServiceAtWork = Boolean(socket._httpMessage) && socket.writableLength === 0;
-    if (!isServiceAtWork) socket.destroy();
+    if (isServiceAtWork) return;
+    // after an ordinary close, the kernel would keep what the client has not read, up to 4 MiB, for minutes
+    if (socket.writableLength > 0) socket.resetAndDestroy();
+    else socket.destroy();
   });
 }
 

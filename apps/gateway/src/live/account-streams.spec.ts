@@ -237,6 +237,16 @@ describe('the response of a live stream', () => {
     });
   });
 
+  it('discards what its client has not read when it is cut off', async () => {
+    const unread = await stream(new AccountStreams(64 * MIB), { reads: false });
+    unread.write(frameOf(16 * MIB));
+    const failed = once(clients[0]!, 'error');
+    unread.cutOff();
+    await unread.closed;
+    clients[0]!.resume();
+    expect(await failed).toMatchObject([{ code: 'ECONNRESET' }]);
+  });
+
   it('is cut off if its client receives nothing for a while of what waits, not if it disconnects', async () => {
     closeUnreadConnections(server, 200);
     const account = new AccountStreams(64 * MIB);

@@ -131,6 +131,8 @@ export class SseConnection implements Outlet, Stream {
 
   destroy(): void {
     this.drop();
+    // a reset, because the kernel would keep what the client has not read for minutes
+    this.response.socket?.resetAndDestroy();
     this.response.destroy();
   }
 

@@ -18,6 +18,8 @@ export interface EgressLimits {
   /** Time without a byte in either direction */
   idleMs: number;
   lifeMs: number;
+  /** Time in which the server can take the rest after the process has closed the connection */
+  lingerMs: number;
   bytesDown: number;
   bytesUp: number;
 }
@@ -32,6 +34,7 @@ export const defaultEgressLimits: EgressLimits = {
   connectMs: 10_000,
   idleMs: 60_000,
   lifeMs: 300_000,
+  lingerMs: 2_000,
   bytesDown: 64 << 20,
   bytesUp: 16 << 20,
 };
@@ -64,7 +67,7 @@ export class EgressBudget {
     this.chunks = new Turns(limits.chunksPerSecond);
   }
 
-  /** Waits for a free connection. @returns true: call `give` when the connection is closed; false: there are too many */
+  /** Waits for a free connection. @returns true: call `give` when the connection is closed at both ends; false: there are too many */
   async take(): Promise<boolean> {
     this.usedAt = performance.now();
     if (this.slots.waiting >= this.limits.waiting || !this.rate.allows()) return false;

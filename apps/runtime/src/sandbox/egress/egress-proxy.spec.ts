@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
-import { connect, createServer, type AddressInfo, type Server } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AddressGuard } from '#egress';
 import { cpuSeconds } from '#testing';
 import { defaultEgressLimits, EgressBudget, type EgressLimits } from './egress-budget.js';
@@ -13,6 +15,7 @@ describe('the proxy of one runner process', () => {
   let port: number;
   let path: string;
   let proxy: EgressProxy | undefined;
+  let budget: EgressBudget;
 
   beforeEach(async () => {
     path = join(tmpdir(), `sluice-proxy-${randomBytes(6).toString('hex')}`);
@@ -34,7 +37,8 @@ describe('the proxy of one runner process', () => {
     const all = { ...defaultEgressLimits, ...limits };
     proxy = await EgressProxy.listen(path, guard, all);
     charge.mockReset();
-    proxy.charge(new EgressBudget(all, charge));
+    budget = new EgressBudget(all, charge);
+    proxy.charge(budget);
     return proxy;
   };
   const charged = (): number => charge.mock.calls.reduce((sum, [ms]) => sum + ms, 0);
@@ -164,6 +168,49 @@ describe('the proxy of one runner process', () => {
     expect(sizes.flat().length).toBeLessThan(1000);
   });
 
+  /** Sends this much to a server that does not read it, and ends the process. @returns the server's end of the connection */
+  const abandon = async (bytes: number, serverEnds = false): Promise<Socket> => {
+    const accepted = new Promise<Socket>((resolve) =>
+      remote.once('connection', (socket) => resolve(socket.removeAllListeners('data').pause())),
+    );
+    const client = connect({ path, allowHalfOpen: true }, () => void client.write(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`));
+    await once(client, 'data');
+    const server = await accepted;
+    client.write(Buffer.alloc(bytes));
+    while (proxy!.counts.bytesUp < bytes) await sleep(10);
+    if (serverEnds) {
+      server.end();
+      await once(client.resume(), 'end');
+    }
+    proxy!.close();
+    return server;
+  };
+  /** Lets the server read again. @returns how much it receives, and how its connection ends */
+  const rest = (server: Socket) =>
+    new Promise<{ received: number; end: string }>((resolve) => {
+      let received = 0;
+      server.on('data', ({ length }: Buffer) => (received += length));
+      server.on('error', (error: NodeJS.ErrnoException) => resolve({ received, end: error.code! }));
+      server.on('end', () => resolve({ received, end: 'end' })).resume();
+    });
+
+  it.each([
+    ['keeps the connection open', false],
+    ['has ended the connection', true],
+  ])('discards what a server that %s has not read, and only then frees the slot', async (_, serverEnds) => {
+    await start({ connections: 1, lingerMs: 300 });
+    const server = await abandon(2 << 20, serverEnds);
+    expect(await budget.take()).toBe(true);
+    const { received, end } = await rest(server);
+    expect(end).toBe('ECONNRESET');
+    expect(received).toBeLessThan(2 << 20);
+  });
+
+  it('delivers what a process sent before it ended to a server that reads late', async () => {
+    await start();
+    expect(await rest(await abandon(2 << 20))).toEqual({ received: 2 << 20, end: 'end' });
+  });
+
   it('charges the account for its chunks', async () => {
     await start({ chunksPerSecond: 1e6 });
     await drip(2000);
@@ -189,7 +236,7 @@ describe('the proxy of one runner process', () => {
 
   it('forwards many megabytes with little CPU time', async () => {
     await start();
-    const size = 14 << 20;
+    const size = 12 << 20;
     let received = 0;
     const seconds = await cpuSeconds(
       () =>

@@ -73,8 +73,7 @@ export class EgressProxy {
     const tunnel = new Tunnel(client, this.guard, this.limits, this.counts);
     const { budget } = this;
     if (!budget || !(await budget.take())) return this.refuse(tunnel);
-    if (client.destroyed) return budget.give();
-    client.on('close', () => budget.give());
-    await tunnel.run(budget);
+    if (!client.destroyed) await tunnel.run(budget);
+    budget.give();
   }
 }

@@ -8,7 +8,10 @@ import type { EgressCounts } from './egress-proxy.js';
  */
 export const unbuffered = { highWaterMark: 1 };
 
-/** One connection of a guest to a server. */
+/**
+ * One connection of a guest to a server. The connection to the server always ends with a reset: after an ordinary close, the kernel would keep what the
+ * server has not taken, up to 4 MiB, for minutes, and no limit would count it. If the server has taken everything, the reset has no effect.
+ */
 export class Tunnel {
   private timer: NodeJS.Timeout | undefined;
 
@@ -19,17 +22,25 @@ export class Tunnel {
     private readonly counts: EgressCounts,
   ) {}
 
-  /** Resolves when the tunnel is connected or refused. Never rejects. */
+  /** Resolves when both connections are closed. Never rejects. */
   async run(budget: EgressBudget): Promise<void> {
-    this.client.once('close', () => clearTimeout(this.timer));
+    const { client } = this;
+    client.once('close', () => clearTimeout(this.timer));
+    const remote = await this.open(budget);
+    await closed(client);
+    if (remote) await closed(remote);
+  }
+
+  /** @returns the connection to the server, which may fail yet; absent: it was refused, or the client has gone */
+  private async open(budget: EgressBudget): Promise<Socket | undefined> {
     this.timer = setTimeout(() => this.client.destroy(), this.limits.headMs);
     const request = await this.request();
     clearTimeout(this.timer);
     if (this.client.destroyed) return;
-    if (request === null) return this.refuse('EPROTO', 'only CONNECT');
+    if (request === null) return void this.refuse('EPROTO', 'only CONNECT');
     try {
       const { all } = await this.guard.resolve(request.host, request.port);
-      if (!this.client.destroyed) this.dial(request, all, budget);
+      if (!this.client.destroyed) return this.dial(request, all, budget);
     } catch (error) {
       if (error instanceof EgressRefused) this.refuse(error.code, error.message);
       else this.refuse('EACCES', 'refused');
@@ -71,7 +82,7 @@ export class Tunnel {
     });
   }
 
-  private dial(request: ConnectRequest, addresses: ResolvedAddress[], budget: EgressBudget): void {
+  private dial(request: ConnectRequest, addresses: ResolvedAddress[], budget: EgressBudget): Socket {
     const { client, limits } = this;
     const host = request.host.replace(/^\[|\]$/g, '');
     // Connects only to addresses that were checked. It tries the next one soon after the first, because one of them may be unreachable from here
@@ -93,39 +104,56 @@ export class Tunnel {
       if (connected) client.destroy();
       else this.refuse(error.code ?? 'ECONNRESET', error === timedOut ? error.message : '');
     });
-    client.on('close', () => remote.destroy());
+    client.on('close', () => (connected ? this.hangUp(remote) : remote.destroy()));
     remote.on('connect', () => {
       connected = true;
       clearTimeout(this.timer);
       if (client.destroyed) remote.destroy();
       else this.join(remote, request.rest, budget);
     });
+    return remote;
   }
 
   private join(remote: Socket, first: Buffer, budget: EgressBudget): void {
     const { client, limits, counts } = this;
     counts.connections++;
-    const end = (): void => {
-      client.destroy();
-      remote.destroy();
-    };
+    const end = (): void => void client.destroy();
     this.timer = setTimeout(end, limits.lifeMs);
     for (const socket of [client, remote]) socket.setTimeout(limits.idleMs, end);
+    const cutOff = (): void => {
+      end();
+      remote.resetAndDestroy();
+    };
+    const finished = (): void => {
+      if (remote.readableEnded && remote.writableFinished) remote.resetAndDestroy();
+    };
+    remote.on('end', finished).on('finish', finished);
     remote.on('close', () => client.destroySoon());
     client.write('HTTP/1.1 200 OK\r\n\r\n');
     if (first.length > 0) client.unshift(first);
     const bytes = { up: 0, down: 0 };
     forward(client, remote, budget, (length) => {
       counts.bytesUp += length;
-      if ((bytes.up += length) > limits.bytesUp) end();
+      if ((bytes.up += length) > limits.bytesUp) cutOff();
     });
     forward(remote, client, budget, (length) => {
       counts.bytesDown += length;
-      if ((bytes.down += length) > limits.bytesDown) end();
+      if ((bytes.down += length) > limits.bytesDown) cutOff();
     });
     client.resume();
   }
+
+  /** Closes the connection to the server after the client's. Bytes that the server has not taken in time are discarded. */
+  private hangUp(remote: Socket): void {
+    if (remote.destroyed) return;
+    remote.end();
+    const timer = setTimeout(() => remote.resetAndDestroy(), this.limits.lingerMs);
+    remote.once('close', () => clearTimeout(timer));
+  }
 }
+
+const closed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => (socket.closed ? resolve() : socket.once('close', () => resolve())));
 
 /** Sends what arrives at one end to the other. While a chunk waits for the other end or for the account's turn, what arrives becomes the next one. */
 function forward(from: Socket, to: Socket, budget: EgressBudget, count: (bytes: number) => void): void {

@@ -34,6 +34,7 @@ export const installEgress = ({ wallMs, downloadedBytes }: InstallLimits): Egres
   connectMs: 8_000,
   idleMs: 20_000,
   lifeMs: wallMs,
+  lingerMs: 2_000,
   bytesDown: downloadedBytes,
   bytesUp: 8 << 20,
 });
