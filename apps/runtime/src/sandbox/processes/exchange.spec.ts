@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs';
+import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { ExchangeBase } from './exchange.js';
 
 it('folders of a killed process are removed, even if it had the same process id, and not those in use', async () => {
@@ -15,4 +15,14 @@ it('folders of a killed process are removed, even if it had the same process id,
   second.close();
   first.close();
   expect(existsSync(used)).toBe(false);
+});
+
+it('makes folders after the system has removed their parent', async () => {
+  const base = new ExchangeBase();
+  rmSync(dirname(await base.folder()), { recursive: true });
+  const [first, second] = await Promise.all([base.folder(), base.folder()]);
+  expect([first, second].map((folder) => existsSync(folder))).toEqual([true, true]);
+  expect(dirname(first)).toBe(dirname(second));
+  base.close();
+  expect(existsSync(dirname(first))).toBe(false);
 });

@@ -29,13 +29,11 @@ const parents = new Set<string>();
  * The folders' names cannot be guessed: without namespaces, nothing else protects a socket from other processes.
  */
 export class ExchangeBase {
-  private readonly dir: string;
+  private dir: string;
 
   constructor() {
     sweepLeftovers();
-    this.dir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
-    parents.add(basename(this.dir));
-    chmodSync(this.dir, 0o711);
+    this.dir = makeParent();
   }
 
   /** Creates the folder of one process, with its egress socket. */
@@ -65,7 +63,7 @@ export class ExchangeBase {
    * the jail mounts it read-only, or Landlock denies writing.
    */
   async folder(): Promise<string> {
-    const dir = join(this.dir, randomBytes(16).toString('hex'));
+    const dir = join(this.parent(), randomBytes(16).toString('hex'));
     await mkdir(dir);
     await chmod(dir, process.getuid?.() === 0 ? 0o755 : 0o700);
     return dir;
@@ -75,7 +73,23 @@ export class ExchangeBase {
     parents.delete(basename(this.dir));
     rmSync(this.dir, { recursive: true, force: true });
   }
+
+  /** Many systems remove folders from the temporary directory that have not changed for ten days. Its name is known by then, so the new one has another. */
+  private parent(): string {
+    if (isOwn(this.dir)) return this.dir;
+    parents.delete(basename(this.dir));
+    return (this.dir = makeParent());
+  }
 }
+
+function makeParent(): string {
+  const dir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
+  parents.add(basename(dir));
+  chmodSync(dir, 0o711);
+  return dir;
+}
+
+const isOwn = (dir: string): boolean => statSync(dir, { throwIfNoEntry: false })?.uid === process.getuid?.();
 
 /** Never rejects: it needs a file descriptor, and there may be none left for a while. What remains is removed with the parent. */
 async function removeFolder(dir: string): Promise<void> {
@@ -95,7 +109,7 @@ function sweepLeftovers(): void {
     if (!pid || parents.has(name) || (pid !== process.pid && isRunning(pid))) continue;
     try {
       const dir = join(tmpdir(), name);
-      if (statSync(dir).uid === process.getuid?.()) rmSync(dir, { recursive: true, force: true });
+      if (isOwn(dir)) rmSync(dir, { recursive: true, force: true });
     } catch {
       continue;
     }

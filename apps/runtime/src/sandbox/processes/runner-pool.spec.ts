@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { metrics } from '#observability';
 import { retired } from './runner-end.js';
 import { FakeRunnerProcess } from './fake-runner-process-for-tests.js';
 import { RunnerPool, type PoolSettings, type Purpose } from './runner-pool.js';
@@ -389,7 +390,9 @@ describe('the pool of runner processes', () => {
     expect(alive()).toEqual([false]);
   });
 
-  it('reports that no process can be started, and retries the next time', async () => {
+  it('reports and counts that no process can be started, and retries the next time', async () => {
+    const failures = async () => /^sluice_sandbox_start_failures_total (\d+)/m.exec(await metrics.metrics())?.[1];
+    const before = Number(await failures());
     let broken = true;
     pool = new RunnerPool(async () => {
       if (broken) throw new Error('no more processes');
@@ -397,6 +400,7 @@ describe('the pool of runner processes', () => {
       return started.at(-1)!;
     }, settings);
     await expect(run('a')).rejects.toMatchObject({ name: 'SandboxUnavailable', message: 'no more processes' });
+    expect(Number(await failures())).toBe(before + 1);
     broken = false;
     await runToEnd('a');
     expect(started[0]!.runs).toBe(1);

@@ -1,10 +1,13 @@
 import { eachSecond } from '#messaging';
+import { counter } from '#observability';
 import { FairSlots } from './fair-slots.js';
 import { closed, retired, type RunnerEnd, shortOfMemory } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
 import { type RunJob, SandboxUnavailable } from '../sandbox.js';
 import type { SandboxConfig, SandboxLimits } from '../sandbox-config.js';
 import { Slots } from '../egress/slots.js';
+
+const startFailures = counter('sandbox_start_failures_total', 'Processes for components that could not be started.');
 
 /** A process that a run waits for does not preload libraries, which its component may not need. */
 export type Purpose = 'to wait' | 'to run at once';
@@ -324,6 +327,9 @@ export class RunnerPool<P extends PooledProcess> {
       const process = await launch;
       await process.ready;
       return process;
+    } catch (error) {
+      if (!this.closed) startFailures.inc();
+      throw error;
     } finally {
       this.launches.delete(launch);
     }
