@@ -9,12 +9,11 @@ import {
   Invalid,
   TimedOut,
   TooManyRequests,
-  Unavailable,
   type UserId,
 } from '#contracts';
 import { AccountPace, RUN_UNITS } from '#fairness';
 import { Handles } from '#messaging';
-import { ComponentRejected, Sandbox, SandboxUnavailable } from '../sandbox/sandbox.js';
+import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { inspectComponent as inspect } from './inspect-component.js';
@@ -54,7 +53,6 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
   } catch (error) {
     if (error instanceof TooMuchWaiting || error instanceof TooMuchDownloaded) throw new TooManyRequests(error.message);
     if (error instanceof CallerGone) throw new TimedOut(error.message);
-    if (error instanceof SandboxUnavailable) throw new Unavailable(error.message);
     if (!(error instanceof ComponentRejected)) throw error;
     throw new Invalid([{ field, message: `the component is invalid: ${error.message}` }]);
   }

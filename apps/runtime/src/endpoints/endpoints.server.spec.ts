@@ -11,8 +11,8 @@ import { createLog } from '#observability';
 import { GuessDelay, ResponseDelay } from '#http-server';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
 import type { RuntimeConfig } from '../runtime.config.js';
-import type { HttpReply } from '../sandbox/sandbox.js';
 import type { SourceLocks } from '../runs/source-locks.js';
+import { type HttpReply, SandboxUnavailable } from '../sandbox/sandbox.js';
 import { EndpointsServer } from './endpoints.server.js';
 import type { Admission, EndpointResponse, EndpointsService, RequestEvent } from './endpoints.service.js';
 import type { HttpEvent } from './http-event.js';
@@ -149,6 +149,16 @@ describe('a request at an endpoint', () => {
       503,
       '5',
       { error: 'the request was not accepted, because the message log does not accept records; retry later' },
+    ]);
+  });
+
+  it('returns 503 when no process for its component can be started', async () => {
+    const { send } = await start(new SandboxUnavailable('no more processes'));
+    const { status, headers, body } = await send();
+    expect([status, headers['retry-after'], JSON.parse(body.toString())]).toEqual([
+      503,
+      '5',
+      { error: 'the request was not accepted, because components cannot run at the moment; retry later' },
     ]);
   });
 

@@ -1,4 +1,11 @@
-import type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition } from '#contracts';
+import {
+  type ComponentDescription,
+  type ComponentWarning,
+  type DedupeStrategy,
+  type Hook,
+  type PropDefinition,
+  Unavailable,
+} from '#contracts';
 
 export type { ComponentDescription, ComponentWarning, DedupeStrategy, Hook, PropDefinition };
 
@@ -218,8 +225,12 @@ export interface SandboxHealth {
 }
 
 /** The sandbox cannot start processes. The component is not the cause, and a retry may succeed. */
-export class SandboxUnavailable extends Error {
+export class SandboxUnavailable extends Unavailable {
   override readonly name = 'SandboxUnavailable';
+
+  constructor(message: string) {
+    super(message, 'components cannot run at the moment');
+  }
 }
 
 /** A mistake in a component. The message is written for its author and returned unchanged in a 400. */

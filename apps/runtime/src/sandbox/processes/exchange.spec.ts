@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { SandboxUnavailable } from '../sandbox.js';
 import { ExchangeBase } from './exchange.js';
 
 it('folders of a killed process are removed, even if it had the same process id, and not those in use', async () => {
@@ -25,4 +26,12 @@ it('makes folders after the system has removed their parent', async () => {
   expect(dirname(first)).toBe(dirname(second));
   base.close();
   expect(existsSync(dirname(first))).toBe(false);
+});
+
+it('reports that the sandbox is unavailable if a folder cannot be made', async () => {
+  const base = new ExchangeBase();
+  base.close();
+  // where nothing can be created
+  base['dir'] = `/proc/${process.pid}`;
+  await expect(base.folder()).rejects.toThrow(SandboxUnavailable);
 });

@@ -6,6 +6,7 @@ import { basename, join } from 'node:path';
 import type { AddressGuard } from '#egress';
 import type { EgressBudget, EgressLimits } from '../egress/egress-budget.js';
 import { EgressProxy, type EgressCounts } from '../egress/egress-proxy.js';
+import { SandboxUnavailable } from '../sandbox.js';
 
 /** The folder and the egress proxy that the runtime shares with one jailed process. */
 export interface Exchange {
@@ -36,13 +37,13 @@ export class ExchangeBase {
     this.dir = makeParent();
   }
 
-  /** Creates the folder of one process, with its egress socket. */
+  /** Creates the folder of one process, with its egress socket. @throws SandboxUnavailable */
   async open(uid: number, guard: Pick<AddressGuard, 'resolve'>, limits: EgressLimits): Promise<Exchange> {
     const dir = await this.folder();
     const socketName = 's';
     const proxy = await EgressProxy.listen(join(dir, socketName), guard, limits).catch((error: Error) => {
       void removeFolder(dir);
-      throw error;
+      throw unavailable(error);
     });
     await giveTo(uid, join(dir, socketName));
     return {
@@ -61,12 +62,17 @@ export class ExchangeBase {
   /**
    * Creates only the folder. The process must not be able to write to it, because it could fill the disk. If we are root, we own the folder; otherwise
    * the jail mounts it read-only, or Landlock denies writing.
+   * @throws SandboxUnavailable
    */
   async folder(): Promise<string> {
-    const dir = join(this.parent(), randomBytes(16).toString('hex'));
-    await mkdir(dir);
-    await chmod(dir, process.getuid?.() === 0 ? 0o755 : 0o700);
-    return dir;
+    try {
+      const dir = join(this.parent(), randomBytes(16).toString('hex'));
+      await mkdir(dir);
+      await chmod(dir, process.getuid?.() === 0 ? 0o755 : 0o700);
+      return dir;
+    } catch (error) {
+      throw unavailable(error as Error);
+    }
   }
 
   close(): void {
@@ -90,6 +96,9 @@ function makeParent(): string {
 }
 
 const isOwn = (dir: string): boolean => statSync(dir, { throwIfNoEntry: false })?.uid === process.getuid?.();
+
+/** Such as a full disk, or no file descriptor that is left. */
+const unavailable = ({ message }: Error) => new SandboxUnavailable(`The temporary directory cannot be used: ${message}`);
 
 /** Never rejects: it needs a file descriptor, and there may be none left for a while. What remains is removed with the parent. */
 async function removeFolder(dir: string): Promise<void> {
