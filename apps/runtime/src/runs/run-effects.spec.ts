@@ -183,6 +183,11 @@ it.each<[string, Partial<RunOutcome>, number]>([
     100,
   ],
   ['megabytes of logs', { logs: Array.from({ length: 500 }, () => ({ level: 'log', ts: 1, message: 'x'.repeat(16_000) })) }, 90],
+  [
+    'large errors',
+    { refused: Array.from({ length: 20 }, () => ({ name: 'Error', code: null, message: 'x'.repeat(100_000), stack: '' })) },
+    19,
+  ],
 ])('pauses while it prepares the events of a run with %s', (_, some, atLeast) => {
   const whole = { ...outcome([]), ...some };
   const { effects, pauses } = runEffectsInSlices(RUN, SOURCE, { dedupe: null }, whole, {}, { counted: true, schedule: [] });
@@ -190,7 +195,7 @@ it.each<[string, Partial<RunOutcome>, number]>([
   if (atLeast === 0) expect(pauses).toBe(0);
   const values = effects.records.filter(({ topic }) => topic === EVENTS_TOPIC).map(({ value }) => String(value));
   if (whole.emits.length > 0) expect(values).toEqual(whole.emits.map(({ event }) => event));
-  expect(values).toHaveLength(whole.emits.length + whole.logs.length);
+  expect(values).toHaveLength(whole.emits.length + whole.logs.length + (whole.refused ?? []).length);
 });
 
 it('reports a run over quota on the stream $errors of its source', () => {

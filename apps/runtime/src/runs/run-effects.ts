@@ -83,7 +83,7 @@ export function* runEffects(
     ...(yield* inSlices(emittedNow, (each) => emitRecord(sourceId, each.emit, idOf(each), passed), sizeOf)),
     ...waits.map(({ shown }) => shown),
     ...(yield* inSlices(outcome.logs, (line) => logRecord(sourceId, line, withLogs), sizeOf)),
-    ...errors.map((error) => errorRecord(run, error, { version, passed: withErrors, original })),
+    ...(yield* inSlices(errors, (error) => errorRecord(run, error, { version, passed: withErrors, original }), sizeOf)),
   ];
   const compute_ms = Math.ceil(outcome.wallMs);
   const finished = { run_id: run.run_id, owner_id: ownerId, source_id: sourceId, status: outcome.status, compute_ms, finished_at_ms: now };
