@@ -1,3 +1,4 @@
+import { ranOutOfMemory } from '../processes/runner-end.js';
 import type { InstallLimits } from './install-limits.js';
 
 /**
@@ -51,17 +52,14 @@ const unreachable = new Set([
   ],
 ]);
 
-/** V8 prints this before it ends a process whose heap is full. The signal differs between jails. */
-const outOfMemory = /<--- Last few GCs --->|JavaScript heap out of memory/;
-
 /** @param exit as `runInJail` returns it; output: npm's, with `--json` */
 export function npmFailure(exit: string, output: string, errors: string, limits: InstallLimits): NpmFailure {
   const limit = limitMessages(limits)[exit];
   if (limit) return { kind: 'rejected', message: limit };
-  if (outOfMemory.test(errors))
+  if (ranOutOfMemory(errors))
     return {
       kind: 'rejected',
-      message: `npm needs more than ${limits.heapMb} MB of memory for the packages: they have too many dependencies`,
+      message: `npm needs more than ${limits.heapMb} MB of memory for the packages: they have too many dependencies, or too large a package.json`,
     };
   const { code = '', summary = '', detail = '' } = reported(output);
   const subject = /'([^']+)'/.exec(`${summary} ${detail}`)?.[1];

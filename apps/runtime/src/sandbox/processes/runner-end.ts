@@ -29,9 +29,13 @@ export const blocked = (silenceCpuMs: number): RunnerEnd => ({
   message: `The code blocked the event loop (an endless loop?); it may compute for ${silenceCpuMs} ms without a pause`,
 });
 
+/** Whether V8, Node or the C++ library has reported on standard error that the process may have no more memory. The signal differs between jails. */
+export const ranOutOfMemory = (errors: string): boolean =>
+  /<--- Last few GCs --->|out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors);
+
 /** Why a process exited that nobody stopped. In the jail, the exit status of a process that V8 aborted is not special, so its error output decides. */
 export function endByItself(errors: string, exit: string): RunnerEnd {
-  if (/out of memory|allocation fail|ERR_MEMORY_ALLOCATION_FAILED|std::bad_alloc/i.test(errors))
+  if (ranOutOfMemory(errors))
     return {
       status: 'memory',
       code: 'MEMORY',
