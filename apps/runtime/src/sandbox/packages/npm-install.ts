@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AddressGuard, EgressRefused, type Resolution } from '#egress';
@@ -6,6 +6,7 @@ import { EgressBudget } from '../egress/egress-budget.js';
 import type { Jail } from '../jail/jail.js';
 import { runInJail, type WithMemory } from '../jail/run-in-jail.js';
 import type { ExchangeBase } from '../processes/exchange.js';
+import { ComponentRejected } from '../sandbox.js';
 import { folderSize } from './folder-size.js';
 import { installEgress, type InstallLimits } from './install-limits.js';
 import { npmFailure, type NpmFailure } from './npm-failure.js';
@@ -126,9 +127,22 @@ export interface InstalledPackage {
   hasInstallScript: boolean;
 }
 
-/** The packages that npm has installed, according to its lock file. */
+/** Usual ones have some hundred KB. Packages decide how long it is, and parsing it blocks the main thread. */
+const lockFileBytes = 4 << 20;
+
+/**
+ * The packages that npm has installed, according to its lock file.
+ * @throws ComponentRejected if the file is too large, also for npm, which then leaves it out
+ */
 export async function installedPackages(work: string): Promise<InstalledPackage[]> {
-  const record = JSON.parse(await readFile(join(work, 'node_modules', '.package-lock.json'), 'utf8')) as {
+  const file = join(work, 'node_modules', '.package-lock.json');
+  const { size } = await stat(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return { size: Infinity };
+    throw error;
+  });
+  if (size > lockFileBytes)
+    throw new ComponentRejected(`The packages have too much metadata: npm needs more than ${lockFileBytes >> 20} MB to list them`);
+  const record = JSON.parse(await readFile(file, 'utf8')) as {
     packages: Record<string, { name?: string; version?: string; hasInstallScript?: boolean }>;
   };
   return Object.entries(record.packages).map(([path, { name, version = '', hasInstallScript = false }]) => ({
