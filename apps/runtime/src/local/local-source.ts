@@ -72,10 +72,9 @@ export class LocalSource {
     const db = Object.fromEntries(
       Object.entries(outcome.db).map(([key, text]) => [key, text === null ? undefined : (JSON.parse(text) as unknown)]),
     );
-    for (const [key, value] of Object.entries(db)) {
-      if (value === undefined) delete state.db[key];
-      else state.db[key] = value;
-    }
+    // a key can be `__proto__`, which an assignment would lose
+    const values = new Map([...Object.entries(state.db), ...Object.entries(db)]);
+    state.db = Object.fromEntries([...values].filter(([, value]) => value !== undefined));
     const sent = reply as HttpReply | null;
     const duplicates = outcome.emits.filter((emit) => !emits.includes(emit) && !refused.some((each) => each.emit === emit));
     return {
