@@ -13,7 +13,7 @@ it.each([
 ])('rejects packages for which npm needs too much memory, whichever way it ends: %s %j', (exit, errors) => {
   expect(npmFailure(exit, '', errors, defaultInstallLimits)).toEqual({
     kind: 'rejected',
-    message: 'npm needs more than 256 MB of memory for the packages: they have too many dependencies, or too large a package.json',
+    message: 'npm needs more than 256 MB of memory for the packages: they have too many dependencies, or a package.json that is too large',
   });
 });
 

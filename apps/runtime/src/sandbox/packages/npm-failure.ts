@@ -59,7 +59,7 @@ export function npmFailure(exit: string, output: string, errors: string, limits:
   if (ranOutOfMemory(errors))
     return {
       kind: 'rejected',
-      message: `npm needs more than ${limits.heapMb} MB of memory for the packages: they have too many dependencies, or too large a package.json`,
+      message: `npm needs more than ${limits.heapMb} MB of memory for the packages: they have too many dependencies, or a package.json that is too large`,
     };
   const { code = '', summary = '', detail = '' } = reported(output);
   const subject = /'([^']+)'/.exec(`${summary} ${detail}`)?.[1];
