@@ -6,8 +6,8 @@ import type { Log } from '#observability';
 import {
   CHECK_CONNECTIONS_MS,
   type ClientError,
-  isRepeated,
   HEADERS_MS,
+  isRepeated,
   KEEP_ALIVE_MS,
   requestTarget,
   respondToClientError,

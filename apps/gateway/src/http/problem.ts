@@ -81,8 +81,8 @@ export function sendProblem(reply: FastifyReply, shown: Shown): FastifyReply {
 const RETRY_S = 5;
 
 /**
- * Sends 429 because too much work is in progress, or a daily quota is used up, which is another policy than the limit of requests per key: nothing of it is left until the client
- * may retry. The headers are those of draft-ietf-httpapi-ratelimit-headers.
+ * Sends 429 because too much work is in progress, or because a daily quota is used up. This is another policy than the limit of requests per key: nothing of
+ * it is left until the client may retry. The headers are those of draft-ietf-httpapi-ratelimit-headers.
  */
 export function sendBusy(reply: FastifyReply, detail: string, seconds = RETRY_S): FastifyReply {
   addTo(reply, 'ratelimit-policy', `"busy";q=0;w=${seconds}`);
