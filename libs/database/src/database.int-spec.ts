@@ -200,6 +200,27 @@ describe('the database', () => {
     });
   });
 
+  it('ends the session of a statement that waits for a lock when its connection is closed, and does not run the statement later', async () => {
+    const { database, url } = db;
+    const { rows } = await database.query<{ name: string }>('SELECT current_database() AS name');
+    const name = rows[0]!.name;
+    const setInterval = (interval: string) =>
+      database.query(`ALTER DATABASE "${name}" SET client_connection_check_interval = '${interval}'`);
+    await setInterval('100ms');
+    const impatient = await Database.of(schema, { serverUrl: url, name, max: 4, log: createLog('test', 'silent'), responseMs: 300 }).open();
+    await database.transaction(async (transaction) => {
+      await transaction.query('LOCK TABLE note');
+      const waiting = [1, 2, 3, 4].map((n) => impatient.query('INSERT INTO note (id) VALUES ($1)', [`orphan ${n}`]));
+      const errors = await Promise.all(waiting.map((each) => each.catch((error: unknown) => error)));
+      expect(errors.map(isTransient)).toEqual([true, true, true, true]);
+      const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      while ((await transaction.query(waits)).rows.length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    });
+    expect(await ids()).toEqual(['a', 'b']);
+    await impatient.close();
+    await setInterval('10s');
+  });
+
   it('ends a session with locks whose process runs no statement, but not one that runs some while it waits', async () => {
     const lost = new Set<string>();
     const hold = async (name: string) => {
@@ -227,6 +248,7 @@ describe('the database', () => {
        WHERE datname = current_database() ORDER BY 1`,
     );
     expect(rows.map(({ setting }) => setting)).toEqual([
+      'client_connection_check_interval=10s',
       'idle_in_transaction_session_timeout=20s',
       'tcp_keepalives_count=3',
       'tcp_keepalives_idle=10',

@@ -84,6 +84,17 @@ class LimitLostSessions1795910400000 extends Migration {
     END $$;`;
 }
 
+class EndClosedSessions1799164800000 extends Migration {
+  readonly sql = `
+    DO $$
+    BEGIN
+      -- A statement that waits for a lock does not notice that its service has closed the connection: its session would stay, and the statement would run later.
+      EXECUTE format('ALTER DATABASE %I SET client_connection_check_interval = ''10s''', current_database());
+    EXCEPTION WHEN invalid_parameter_value THEN
+      -- the operating system of the server does not report closed connections
+    END $$;`;
+}
+
 type Entity = abstract new (...args: never[]) => object;
 
 /** The part of a database that a library or an app owns: its tables as entities, and the migrations that create them. */
@@ -116,8 +127,8 @@ export interface Schema extends SchemaPart {
 /** Tables with which a service recognises that its database was restored. */
 const restores: SchemaPart = { entities: [DatabasePeriod, ConsumerPosition], migrations: [CreateRestores1795305600008] };
 
-/** How long the server keeps a session whose process is gone. A pooler may refuse such settings as parameters of the connection. */
-const sessions: SchemaPart = { entities: [], migrations: [LimitLostSessions1795910400000] };
+/** How long the server keeps a session whose process or connection is gone. A pooler may refuse such settings as parameters of the connection. */
+const sessions: SchemaPart = { entities: [], migrations: [LimitLostSessions1795910400000, EndClosedSessions1799164800000] };
 
 /** The schema of an app: its own tables and those of the libraries that it uses. */
 export function schemaOf(app: string, ...own: SchemaPart[]): Schema {

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { newId } from '#contracts';
-import { type Database, schemaOf } from '#database';
+import { Database, schemaOf, type Transaction } from '#database';
 import { createLog } from '#observability';
-import { type FreshDatabase, freshDatabase } from '#testing';
+import { type FreshDatabase, freshDatabase, untilLocked } from '#testing';
 import { deleteStatsOf, StatsRepository, statsSchema } from './stats.repository.js';
 import { Stats } from './stats.js';
 
@@ -10,7 +10,7 @@ const HOUR_S = 3600;
 /** A full hour. */
 const START = 1_800_000_000;
 let fresh: FreshDatabase;
-let statements: number;
+let writes: number;
 let databaseIsDown: boolean;
 let now: number;
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => fresh?.drop());
 beforeEach(() => {
-  [statements, databaseIsDown, now] = [0, false, START];
+  [writes, databaseIsDown, now] = [0, false, START];
   jest.spyOn(Date, 'now').mockImplementation(() => now * 1000);
 });
 afterEach(() => {
@@ -27,13 +27,19 @@ afterEach(() => {
 });
 
 const replica = (): Stats => {
+  const { database } = fresh;
   const query = async (...statement: Parameters<Database['query']>) => {
-    statements += 1;
     if (databaseIsDown) throw new Error('PostgreSQL is down');
-    return fresh.database.query(...statement);
+    return database.query(...statement);
   };
-  return new Stats(new StatsRepository({ query } as unknown as Database), createLog('test', 'silent'));
+  const transaction = async <T>(work: (transaction: Transaction) => Promise<T>): Promise<T> => {
+    writes += 1;
+    if (databaseIsDown) throw new Error('PostgreSQL is down');
+    return database.transaction(work);
+  };
+  return statsOn({ query, transaction } as unknown as Database);
 };
+const statsOn = (database: Database): Stats => new Stats(new StatsRepository(database), createLog('test', 'silent'));
 const bucket = (start: number, counts: object) => ({ start, events: 0, ended: 0, failed: 0, p50_ms: null, p99_ms: null, ...counts });
 
 describe('statistics', () => {
@@ -41,10 +47,10 @@ describe('statistics', () => {
     const stats = replica();
     const sources = Array.from({ length: 50 }, () => newId('source'));
     for (const id of sources) for (let n = 0; n < 10; n++) stats.countEvent(id, now * 1000);
-    expect(statements).toBe(0);
+    expect(writes).toBe(0);
     await stats.flush();
     await stats.flush();
-    expect(statements).toBe(1);
+    expect(writes).toBe(1);
     expect(await stats.list(sources[7]!, START, 60)).toEqual([bucket(START, { events: 10 })]);
   });
 
@@ -122,6 +128,23 @@ describe('statistics', () => {
     stats.countEvent(id, now * 1000);
     databaseIsDown = false;
     expect(await stats.list(id, START, 60)).toEqual([bucket(START, { events: 2 })]);
+  });
+
+  it('count once when they are written again after a statement that has waited too long for a lock', async () => {
+    const { rows } = await fresh.database.query<{ name: string }>('SELECT current_database() AS name');
+    const connection = { serverUrl: fresh.url, name: rows[0]!.name, max: 2, log: createLog('test', 'silent'), responseMs: 300 };
+    const impatient = await Database.of(schemaOf('stats', statsSchema), connection).open();
+    const [stats, id] = [statsOn(impatient), newId('source')];
+    stats.countEvent(id, now * 1000);
+    await fresh.database.transaction(async (transaction) => {
+      await transaction.query('LOCK TABLE stat');
+      await stats.flush();
+      await untilLocked(fresh);
+    });
+    // behind the statement that was given up
+    await fresh.database.transaction((transaction) => transaction.query('LOCK TABLE stat'));
+    expect(await stats.list(id, START, 60)).toEqual([bucket(START, { events: 1 })]);
+    await impatient.close();
   });
 
   it('are written when the process stops', async () => {

@@ -62,9 +62,12 @@ export async function deleteStatsOf(transaction: Transaction, subjectIds: string
 export class StatsRepository {
   constructor(private readonly database: Database) {}
 
-  /** Adds to the rows; each key occurs once. */
+  /**
+   * Adds to the rows; each key occurs once. In a transaction: the server may still run a statement that has waited too long for a lock, after the caller has
+   * repeated it. Without a commit, it adds nothing.
+   */
   async add(rows: Stat[]): Promise<void> {
-    await this.database.query({
+    const statement = {
       name: 'stats-add',
       // ordered, so that two replicas do not wait for each other in a circle
       text: `INSERT INTO stat AS kept (subject_id, width_s, start, events, ended, failed, durations)
@@ -88,7 +91,8 @@ export class StatsRepository {
         rows.map(({ failed }) => failed),
         rows.map(({ durations }) => `{${durations.join()}}`),
       ],
-    });
+    };
+    await this.database.transaction((transaction) => transaction.query(statement));
   }
 
   async list(subjectId: string, widthS: number, fromS: number): Promise<Stat[]> {
