@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { IHeaders, KafkaMessage } from 'kafkajs';
 import { createLog } from '#observability';
 import { Fenced, LogIntake } from './log-intake.js';
@@ -216,6 +216,63 @@ describe('a log intake', () => {
     ends.shift()?.();
     await settle();
     expect(batches).toEqual([1, 63]);
+  });
+
+  describe('with many partitions', () => {
+    const MIB = 1024 * 1024;
+    const all = Array.from({ length: 64 }, (_, partition) => partition);
+    let ends: Map<number, () => void>;
+    let intake: LogIntake;
+    beforeEach(async () => {
+      ends = new Map();
+      const handle = (partition: number) => new Promise<void>((resolve) => ends.set(partition, resolve));
+      const positions = async () => new Map<number, Position>();
+      intake = new LogIntake(createLog('test', 'silent'), { topic: 'events', positions, handle }, () => {});
+      await intake.assign(all);
+    });
+    /** Offers the partition fetches of 1 MiB, as many as it accepts. Returns their number. */
+    const fill = (partition: number, most = 100): number => {
+      let taken = 0;
+      for (; taken < most && intake.hasCapacity(partition); taken++) {
+        const offset = intake.next(partition)!;
+        const one = [{ ...message(offset), value: Buffer.alloc(MIB) }];
+        intake.take({ partition, messages: one, records: one, fetchedOffset: offset, highWatermark: 1000, logStart: 0 });
+      }
+      return taken;
+    };
+
+    it('accepts 32 MiB of all of them together, and a first fetch of others up to 96 MiB', () => {
+      expect(all.slice(0, 5).map((partition) => fill(partition))).toEqual([8, 8, 8, 8, 1]);
+      const others = all.slice(5).map((partition) => fill(partition));
+      expect(others).toEqual(others.map(() => 1));
+      expect([33, 34, 35, 36, 37].map((partition) => fill(partition))).toEqual([0, 0, 0, 0, 0]);
+    });
+
+    it('accepts more of a partition when the batch of another one has been handled', async () => {
+      expect(all.slice(0, 5).map((partition) => fill(partition))).toEqual([8, 8, 8, 8, 1]);
+      const capacity = intake.waitForCapacity();
+      ends.get(0)?.();
+      ends.get(1)?.();
+      await capacity;
+      await settle();
+      expect(fill(4)).toBe(1);
+    });
+
+    it('continues with a partition while the batches of others never end', async () => {
+      for (const partition of [0, 1, 2, 3]) fill(partition);
+      for (let n = 0; n < 10; n++) {
+        expect(fill(9)).toBe(1);
+        ends.get(9)?.();
+        await settle();
+      }
+      expect(intake.next(9)).toBe(10);
+    });
+
+    it('does not count what a lost partition had', async () => {
+      for (const partition of [0, 1, 2, 3]) fill(partition);
+      await Promise.all([intake.assign(all), ...[0, 1, 2, 3].map(async (partition) => ends.get(partition)?.())]);
+      expect([fill(5), fill(6)]).toEqual([8, 8]);
+    });
   });
 
   it('reads a partition again when another process has advanced it', async () => {

@@ -165,6 +165,25 @@ describe('the store', () => {
     expect((await kept()).length).toBe(1 + 1 + 10 + 50 + 1);
   });
 
+  it('stores batches with many bytes in separate transactions, of which four are open at a time', async () => {
+    const partitions = [2, 3, 4, 5, 6, 7, 8, 9];
+    await new AppendRepository(db.database).positions(partitions);
+    let [open, most, all] = [0, 0, 0];
+    const transaction = repository.transaction.bind(repository);
+    jest.spyOn(repository, 'transaction').mockImplementation(async (work) => {
+      most = Math.max(most, (open += 1));
+      all += 1;
+      return transaction(work).finally(() => (open -= 1));
+    });
+    const json = Buffer.from(JSON.stringify('x'.repeat(300_000)));
+    const append = (partition: number) => {
+      const emitted = event('a', { place: eventPlace({ clock: 2000, offset: 0, partition }), emitterId: `dc_${partition}`, json });
+      return service.append(partition, [emitted], { offset: 0, clock: 0 }, { offset: 1, clock: 2000 });
+    };
+    expect(await Promise.all(partitions.map(append))).toMatchObject(partitions.map(() => ({ stored: 1 })));
+    expect([all, most]).toEqual([8, 4]);
+  });
+
   it('stores the batches of other partitions while a frozen process has locked one', async () => {
     const partitions = [2, 3, 4];
     await new AppendRepository(db.database).positions(partitions);

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EmitterId } from '#contracts';
 import { type EmittedEvent, eventPlace, type EventPlace, logPlaceOf, type Stream, WAITING_STREAM } from '#events';
 import { JointWrites, LOCK_NOT_AVAILABLE, type Transaction, UNIQUE_VIOLATION } from '#database';
-import { AHEAD_MS, Fenced, type Position } from '#messaging';
+import { AHEAD_MS, Fenced, Lanes, type Position } from '#messaging';
 import { AppendRepository, type StreamKey, type WithdrawnEmit } from './append.repository.js';
 import { type Operation, replay, splitBatch, streamKey } from './replay.js';
 import { StreamCounter, TrimCounter } from './stream-counters.js';
@@ -29,10 +29,12 @@ interface PlainBatch extends PartitionBatch {
   plain: EmittedEvent[];
 }
 
-/** With fewer events, a transaction costs more than its events. */
-const FEW_EVENTS = 250;
+/** With fewer events, or fewer bytes of JSON, a transaction costs more than its events. */
+const SMALL = { events: 250, bytes: 256 * 1024 };
 /** The most partitions that share a transaction. */
 const PARTITIONS_TOGETHER = 16;
+/** The most transactions of single partitions at a time. Readers need connections, too. */
+const ALONE_AT_A_TIME = 4;
 
 /** How many batches of a partition are looked through for repeats after the last one that had some: a producer that repeats emits will do it again. */
 const WATCHED_BATCHES = 50;
@@ -54,6 +56,7 @@ export class AppendService {
   /** The number of streams whose stored events are in memory at a time, for each partition. */
   protected readonly replayedTogether: number = 200;
   private readonly together = new JointWrites<PlainBatch, Appended>((batches) => this.appendTogether(batches), PARTITIONS_TOGETHER);
+  private readonly alone = new Lanes({ concurrency: ALONE_AT_A_TIME });
   /** Partitions that may be locked: they do not share a transaction until a batch is stored. */
   private readonly locked = new Set<number>();
   /** Partitions with repeats, and how many more batches are looked through. They do not share a transaction: a repeat makes it fail for all. */
@@ -68,7 +71,7 @@ export class AppendService {
   /** Throws Fenced if the position of the partition is not `before`, because another process has moved it. */
   async append(partition: number, operations: Operation[], before: Position, after: Position): Promise<Appended> {
     const batch = { partition, operations, before, after };
-    const mayShare = operations.length <= FEW_EVENTS && !this.locked.has(partition) && !this.watched.has(partition);
+    const mayShare = isSmall(operations) && !this.locked.has(partition) && !this.watched.has(partition);
     const plain = mayShare ? plainBatch(batch) : undefined;
     if (plain) {
       try {
@@ -79,7 +82,7 @@ export class AppendService {
       }
     }
     try {
-      const appended = await this.appendAlone(batch);
+      const appended = await this.alone.execute(String(partition), () => this.appendAlone(batch));
       this.locked.delete(partition);
       return appended;
     } catch (error) {
@@ -204,6 +207,13 @@ export class AppendService {
 
 /** Whether another process holds a partition. */
 const isLocked = (error: unknown): boolean => (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE;
+
+function isSmall(operations: Operation[]): boolean {
+  if (operations.length > SMALL.events) return false;
+  let bytes = 0;
+  for (const operation of operations) if (operation.kind === 'event') bytes += operation.json.length;
+  return bytes <= SMALL.bytes;
+}
 
 /** Undefined if the batch has more than new events to append. */
 function plainBatch(batch: PartitionBatch): PlainBatch | undefined {
