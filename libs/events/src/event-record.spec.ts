@@ -2,9 +2,15 @@ import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { SecretBox } from '#secrets';
 import { deletionRecord } from './deletions.js';
-import { type EmittedEvent, eventRecord, type EventToProduce, readEventRecord } from './event-record.js';
+import { type EmittedEvent, eventRecord, readEventRecord } from './event-record.js';
 
-const record = ({ key, value, headers = {} }: { key: string | null; value: Buffer | string | null; headers?: Record<string, string> }) => ({
+interface Produced {
+  key: string | null;
+  value: Buffer | string | null;
+  headers?: Record<string, string>;
+  hasTooManyHeaders?: boolean;
+}
+const record = ({ key, value, headers = {}, hasTooManyHeaders }: Produced) => ({
   partition: 3,
   offset: 7,
   clock: 1_700_000_000_000,
@@ -12,6 +18,7 @@ const record = ({ key, value, headers = {} }: { key: string | null; value: Buffe
   value: value === null ? null : Buffer.from(value),
   header: (name: string) => headers[name],
   headerNames: () => Object.keys(headers),
+  hasTooManyHeaders,
 });
 const read = (produced: Parameters<typeof record>[0], options?: Parameters<typeof readEventRecord>[1]) =>
   readEventRecord(record(produced), options);
@@ -264,7 +271,7 @@ describe('a record of the topic events', () => {
   });
 
   const deep = Buffer.from('['.repeat(400_000) + ']'.repeat(400_000));
-  const malformed: [string, Pick<Partial<EventToProduce>, 'headers'> & { key: string | null; value: Buffer | null }][] = [
+  const malformed: [string, Pick<Partial<Produced>, 'headers' | 'hasTooManyHeaders'> & { key: string | null; value: Buffer | null }][] = [
     ['no emitter', { key: null, value: Buffer.from('1') }],
     ['a key that is not an emitter id', { key: 'wh_1', value: Buffer.from('1') }],
     ['no value', { key: 'dc_1', value: null }],
@@ -286,6 +293,7 @@ describe('a record of the topic events', () => {
       'an item id that is too long',
       { key: 'dc_1', value: Buffer.from('1'), headers: { ce_sluicemade: 'all', ce_itemid: 'x'.repeat(4097) } },
     ],
+    ['more than 1000 headers', { key: 'dc_1', value: Buffer.from('1'), headers: { h: 'x' }, hasTooManyHeaders: true }],
     ['a time with a NUL character', { key: 'dc_1', value: Buffer.from('1'), headers: { ce_time: 'a\0' } }],
     ['more levels than can be written', { key: 'dc_1', value: deep }],
     [

@@ -27,6 +27,8 @@ export interface EventLogRecord {
   value: Buffer | null;
   header(name: string): string | undefined;
   headerNames(): readonly string[];
+  /** Whether it has more headers than these functions know. Absent: no. */
+  hasTooManyHeaders?: boolean;
 }
 
 /** An event that has been written to the topic. */
@@ -161,6 +163,7 @@ export function readEventRecord(
       place,
       reason: `${record.key ? 'the key is' : 'the record has no key, and its source is'} not the id of a source or workflow`,
     };
+  if (record.hasTooManyHeaders) return { kind: 'malformed', place, reason: 'the record has more than 1000 headers', emitterId };
   if (signer && isDeletion(record) && !isSigned(record, emitterId, signer))
     return {
       kind: 'malformed',

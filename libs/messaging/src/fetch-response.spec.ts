@@ -100,6 +100,8 @@ const { decode: kafkajsDecode } = createRequire(import.meta.url)('kafkajs/src/pr
 /** The same response in version 8, which has no preferred replica. */
 const inVersion8 = (response: Buffer): Buffer => Buffer.concat([response.subarray(0, 56), response.subarray(60)]);
 
+const entriesOf = (headers: RecordHeaders) => headers.names.map((name) => [name, headers.get(name)]);
+
 describe('a response to a fetch', () => {
   it('has the state of each partition', async () => {
     expect(await decodeFetchResponse(respond(Buffer.alloc(0), [[77, 100]]))).toEqual({
@@ -149,8 +151,8 @@ describe('a response to a fetch', () => {
     expect(messages).toHaveLength(3);
     for (const [index, { texts, ...message }] of messages.entries()) {
       expect(theirs[index]).toMatchObject(message);
-      expect(RecordHeaders.of(theirs[index]!.headers)).toEqual(texts);
-      expect(RecordHeaders.of(messages[index]!.headers)).toEqual(texts);
+      expect(entriesOf(RecordHeaders.of(theirs[index]!.headers))).toEqual(entriesOf(texts));
+      expect(entriesOf(RecordHeaders.of(messages[index]!.headers))).toEqual(entriesOf(texts));
     }
   });
 
@@ -271,6 +273,29 @@ describe('a batch of a producer that breaks the rules', () => {
     expect(await cpuSeconds(() => decodeFetchResponse(batch))).toBeLessThan(5);
   });
 
+  it('has the first 1000 headers of a record, counted with what they take once they are decoded, at a small cost', async () => {
+    const headers = Array.from({ length: 300_000 }, (_, index): [string, null] => [index.toString(36), null]);
+    const batch = respond(
+      await encodeBatch({
+        records: [
+          { delta: 0, headers },
+          { delta: 1, headers: headers.slice(0, 1000) },
+        ],
+      }),
+    );
+    let decoded: RecordHeaders[] = [];
+    const seconds = await cpuSeconds(async () => {
+      decoded = (await decodeFetchResponse(batch)).responses[0]!.partitions[0]!.messages.map(({ texts }) => texts);
+      decoded[0]?.get('none');
+    });
+    expect(decoded.map(({ names, areTooMany }) => [names.length, areTooMany])).toEqual([
+      [1000, true],
+      [1000, false],
+    ]);
+    expect(decoded.map(({ bytes }) => Math.round(bytes / 1000))).toEqual([1852, 104]);
+    expect(seconds).toBeLessThan(0.1);
+  });
+
   it('may have headers with the names of properties that objects have', async () => {
     const [message] = await messagesOf({
       records: [
@@ -284,8 +309,7 @@ describe('a batch of a producer that breaks the rules', () => {
         },
       ],
     });
-    const { names } = message!.texts;
-    expect(names.map((name) => [name, message!.texts.get(name)])).toEqual([
+    expect(entriesOf(message!.texts)).toEqual([
       ['__proto__', 'a'],
       ['constructor', 'b'],
     ]);

@@ -1,6 +1,6 @@
 import kafkajs, { type IHeaders, type KafkaMessage } from 'kafkajs';
+import { ProtocolReader } from './protocol-reader.js';
 import { RecordHeaders } from './record-headers.js';
-import { RepeatedTexts } from './repeated-texts.js';
 
 /** The parts of kafkajs' decoded responses to fetches that its consumer uses. Offsets and ids are decimal strings there. */
 export interface FetchResponse {
@@ -69,7 +69,7 @@ const CONTROL = 0x20;
  * batch would stop all readers of its topic, or let them skip the records of others.
  */
 export async function decodeFetchResponse(response: Buffer): Promise<FetchResponse> {
-  const reader = new Reader(response);
+  const reader = new ProtocolReader(response);
   const [clientSideThrottleTime, errorCode, sessionId] = [reader.int32(), reader.int16(), reader.int32()];
   const responses: FetchResponse['responses'] = [];
   for (let topics = reader.int32(); topics > 0; topics--) {
@@ -82,7 +82,7 @@ export async function decodeFetchResponse(response: Buffer): Promise<FetchRespon
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }
 
-async function decodePartition(reader: Reader): Promise<FetchedPartition> {
+async function decodePartition(reader: ProtocolReader): Promise<FetchedPartition> {
   const header = {
     partition: reader.int32(),
     errorCode: reader.int16(),
@@ -95,7 +95,7 @@ async function decodePartition(reader: Reader): Promise<FetchedPartition> {
   for (let left = reader.int32(); left > 0; left--)
     aborted.push({ producerId: String(reader.int64()), firstOffset: Number(reader.int64()) });
   const preferredReadReplica = reader.int32();
-  const messages = await decodeBatches(new Reader(reader.bytes(Math.max(reader.int32(), 0))), new Aborted(aborted));
+  const messages = await decodeBatches(new ProtocolReader(reader.bytes(Math.max(reader.int32(), 0))), new Aborted(aborted));
   logStarts.set(messages, Number(header.lastStartOffset));
   return { ...header, preferredReadReplica, messages };
 }
@@ -115,7 +115,7 @@ interface Batch {
   producerId: string;
   count: number;
   /** Of the records, which may be compressed. */
-  rest: Reader;
+  rest: ProtocolReader;
 }
 
 const isMarker = ({ attributes }: Batch): boolean => (attributes & CONTROL) !== 0;
@@ -153,12 +153,12 @@ class Aborted {
 }
 
 /** The last batch may be cut off. */
-async function decodeBatches(reader: Reader, aborted: Aborted): Promise<FetchedMessage[]> {
+async function decodeBatches(reader: ProtocolReader, aborted: Aborted): Promise<FetchedMessage[]> {
   const messages: FetchedMessage[] = [];
   for (let unpacked = 0; reader.left >= 12 && unpacked < MAX_UNPACKED_BYTES;) {
     const [firstOffset, length] = [Number(reader.int64()), reader.int32()];
     if (reader.left < length) break;
-    const batch = readBatch(new Reader(reader.bytes(length)), firstOffset);
+    const batch = readBatch(new ProtocolReader(reader.bytes(length)), firstOffset);
     if (aborted.includes(batch)) {
       messages.push(hiddenEnd(batch, batch.maxTimestamp));
       continue;
@@ -173,7 +173,7 @@ async function decodeBatches(reader: Reader, aborted: Aborted): Promise<FetchedM
   return messages;
 }
 
-function readBatch(reader: Reader, firstOffset: number): Batch {
+function readBatch(reader: ProtocolReader, firstOffset: number): Batch {
   reader.int32(); // the epoch of the partition's leader
   const magic = reader.int8();
   if (magic !== MAGIC) throw new Error(`a batch of Kafka has format ${magic}; supported is ${MAGIC}`);
@@ -192,7 +192,7 @@ export const NO_TIMESTAMP = -1;
 
 /** The end of a batch whose last records no reader receives: the next fetch begins behind it. Without it, each further fetch would return this batch. */
 function hiddenEnd({ firstOffset, lastDelta }: Batch, timestamp: number): FetchedMessage {
-  return new FetchedMessage(String(firstOffset + lastDelta), String(timestamp), null, null, new RecordHeaders(), 0, true);
+  return new FetchedMessage(String(firstOffset + lastDelta), String(timestamp), null, null, RecordHeaders.of(), 0, true);
 }
 
 /** Adds the messages of the batch; returns its unpacked bytes. */
@@ -216,7 +216,7 @@ async function decodeRecords(batch: Batch, messages: FetchedMessage[]): Promise<
         String(isStamped ? maxTimestamp : firstTimestamp + timestampDelta),
         records.nullable(),
         records.nullable(),
-        decodeHeaders(records),
+        RecordHeaders.encoded(records),
         recordAttributes,
         isControlRecord,
       ),
@@ -226,102 +226,10 @@ async function decodeRecords(batch: Batch, messages: FetchedMessage[]): Promise<
   return unpacked;
 }
 
-async function decompressed(codec: number, reader: Reader): Promise<Reader> {
+async function decompressed(codec: number, reader: ProtocolReader): Promise<ProtocolReader> {
   if (codec === 0) return reader;
   const { decompress } = kafkajs.CompressionCodecs[codec as keyof typeof kafkajs.CompressionCodecs]() as {
     decompress(bytes: Buffer): Promise<Buffer>;
   };
-  return new Reader(await decompress(reader.bytes(reader.left)));
-}
-
-/** Most records of a topic have headers with the same names, and many with the same values. */
-const names = new RepeatedTexts();
-const values = new RepeatedTexts();
-
-function decodeHeaders(record: Reader): RecordHeaders {
-  const headers = new RecordHeaders();
-  for (let left = record.varint(); left > 0; left--) {
-    const nameLength = record.varint();
-    const name = record.text(nameLength, names);
-    const length = record.varint();
-    headers.add(name, length < 0 ? undefined : record.text(length, values), nameLength + Math.max(length, 0));
-  }
-  return headers;
-}
-
-/** Reads values of Kafka's protocol one after another. Throws a RangeError at the end of its bytes. */
-class Reader {
-  private at = 0;
-  private end: number;
-
-  constructor(private readonly buffer: Buffer) {
-    this.end = buffer.length;
-  }
-
-  get left(): number {
-    return this.end - this.at;
-  }
-
-  /** Lets nothing be read behind the next `length` bytes. Returns the end until now, for `leave`. */
-  enter(length: number): number {
-    const { at, end } = this;
-    this.advance(length);
-    [this.at, this.end] = [at, at + length];
-    return end;
-  }
-
-  /** Continues behind the bytes that were entered. */
-  leave(end: number): void {
-    this.at = this.end;
-    this.end = end;
-  }
-
-  int8(): number {
-    return this.buffer.readInt8(this.advance(1));
-  }
-
-  int16(): number {
-    return this.buffer.readInt16BE(this.advance(2));
-  }
-
-  int32(): number {
-    return this.buffer.readInt32BE(this.advance(4));
-  }
-
-  int64(): bigint {
-    return this.buffer.readBigInt64BE(this.advance(8));
-  }
-
-  /** Of up to 64 bits, zigzag-encoded. Above 2^53, it is rounded. */
-  varint(): number {
-    let value = 0;
-    for (let factor = 1; ; factor *= 128) {
-      const byte = this.buffer[this.advance(1)] as number;
-      value += (byte & 127) * factor;
-      if (byte < 128) return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
-    }
-  }
-
-  /** Bytes after their length; null if the length is negative. */
-  nullable(): Buffer | null {
-    const length = this.varint();
-    return length < 0 ? null : this.bytes(length);
-  }
-
-  text(length: number, repeated: RepeatedTexts): string {
-    const from = this.advance(length);
-    return repeated.decode(this.buffer, from, from + length);
-  }
-
-  bytes(length: number): Buffer {
-    const from = this.advance(length);
-    return this.buffer.subarray(from, from + length);
-  }
-
-  private advance(length: number): number {
-    const from = this.at;
-    if (length < 0 || length > this.end - from) throw new RangeError('a record of Kafka ends too early');
-    this.at = from + length;
-    return from;
-  }
+  return new ProtocolReader(await decompress(reader.bytes(reader.left)));
 }

@@ -16,8 +16,8 @@ it.each([
   expect(record({ x: value }).headerEntries()).toEqual({ x: expected ?? '' });
 });
 
-it('counts the bytes of its key, its value and its headers', () => {
+it('counts the bytes of its key, its value and its headers, and what the headers take in addition', () => {
   const headers = { é: Buffer.from('中'), none: undefined };
   const message = { offset: '1', timestamp: '2', key: Buffer.from('k'), value: Buffer.from('ab'), headers } as unknown as KafkaMessage;
-  expect(new LogRecord('t', 0, message, 2).bytes).toBe(1 + 2 + 2 + 3 + 4);
+  expect(new LogRecord('t', 0, message, 2).bytes).toBe(1 + 2 + (2 + 3 + 100) + (4 + 100));
 });

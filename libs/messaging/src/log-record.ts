@@ -14,7 +14,7 @@ export class LogRecord {
   readonly key: string | null;
   readonly value: Buffer | null;
   private readonly headers: RecordHeaders;
-  /** Of the key, the value and the headers: what it takes in memory. */
+  /** Of the key, the value and the decoded headers: what it takes in memory. */
   readonly bytes: number;
 
   constructor(
@@ -35,6 +35,11 @@ export class LogRecord {
   /** The text of a header; the first one, if the header occurs twice. One without a value, which Kafka allows, counts as absent. */
   header(name: string): string | undefined {
     return this.headers.get(name);
+  }
+
+  /** Whether it has more headers than `header` and `headerNames` know. */
+  get hasTooManyHeaders(): boolean {
+    return this.headers.areTooMany;
   }
 
   headerNames(): readonly string[] {
