@@ -17,6 +17,14 @@ describe('a dead letter', () => {
     });
   });
 
+  it('has the headers that fit, also behind one that does not', () => {
+    const headers = { first: Buffer.from('1'), long: Buffer.alloc(70_000, 'x'), ce_id: Buffer.from('2') };
+    expect(copyOf({ offset: '7', key: null, value: null, headers }).headers).toEqual({
+      ...{ first: '1', ce_id: '2', 'dead-letter-reason': 'no good', 'dead-letter-topic': 'events' },
+      ...{ 'dead-letter-partition': '0', 'dead-letter-offset': '7' },
+    });
+  });
+
   // 2 MiB, the largest record of `events`: as text, these bytes would not fit into the dead-letter topic
   const bytes = Buffer.alloc(2 * 1024 * 1024, 0xff);
 

@@ -33,9 +33,14 @@ function copyOf(
 }
 
 function copiedHeaders(headers: Record<string, string>): Record<string, string> {
-  let bytes = 0;
-  const fits = ([name, value]: [string, string]) => (bytes += Buffer.byteLength(name) + Buffer.byteLength(value)) <= MOST_COPIED.headers;
-  return Object.fromEntries(Object.entries(headers).filter(fits));
+  let left = MOST_COPIED.headers;
+  const fitting = Object.entries(headers).filter(([name, value]) => {
+    const bytes = Buffer.byteLength(name) + Buffer.byteLength(value);
+    if (bytes > left) return false;
+    left -= bytes;
+    return true;
+  });
+  return Object.fromEntries(fitting);
 }
 
 /** The sender of the records of a service. */
