@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { PoolClient } from 'pg';
-import { schemaOf } from '#database';
+import { type Database, schemaOf } from '#database';
 import type { OutgoingRecord, Publisher } from '#messaging';
 import { createLog, type Log, metrics } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
@@ -154,18 +154,61 @@ it('finds the refused records at a start without reading the others', async () =
   expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('outbox_refused');
 });
 
-it('leaves the refused records to the active relay', async () => {
-  await db.database.query(`TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, refused) VALUES ('facts', 'large', '{}', true)`);
-  const active = await db.database.connect();
-  await active.query("SELECT pg_advisory_lock(hashtext('sluice.outbox'))");
-  const connect = jest.spyOn(db.database, 'connect');
-  const relay = new OutboxRelay(db.database, {} as Publisher, createLog('test', 'silent'));
-  relay.onApplicationBootstrap();
-  while (connect.mock.calls.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
-  await relay.beforeApplicationShutdown();
-  expect((await active.query<{ refused: boolean }>('SELECT refused FROM outbox')).rows).toEqual([{ refused: true }]);
-  connect.mockRestore();
-  active.release(true);
+describe('a relay while another one is active', () => {
+  let active: PoolClient;
+  let connect: jest.SpiedFunction<Database['connect']>;
+  let sent: string[];
+  let relay: OutboxRelay;
+  beforeEach(async () => {
+    await db.database.query(`TRUNCATE outbox; INSERT INTO outbox (topic, key, headers, refused) VALUES ('facts', 'large', '{}', true)`);
+    active = await db.database.connect();
+    await active.query("SELECT pg_advisory_lock(hashtext('sluice.outbox'))");
+    connect = jest.spyOn(db.database, 'connect');
+    sent = [];
+    const publisher = { send: async (records: OutgoingRecord[]) => void sent.push(...records.map(({ key }) => key)) };
+    relay = new OutboxRelay(db.database, publisher as unknown as Publisher, createLog('test', 'silent'));
+    relay.onApplicationBootstrap();
+    await asked(1);
+  });
+  afterEach(async () => {
+    await relay.beforeApplicationShutdown();
+    connect.mockRestore();
+    active.release(true);
+  });
+
+  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+  const session = async () => (await connect.mock.results.at(-1)!.value) as PoolClient & { processID: number };
+  /** Waits until its newest session has requested the lock some more times. */
+  const asked = async (times: number) => {
+    while (connect.mock.calls.length === 0) await sleep(5);
+    const query = jest.spyOn(await session(), 'query');
+    while (query.mock.calls.length < times) await sleep(5);
+    query.mockRestore();
+  };
+
+  it('leaves the refused records to that one', async () => {
+    await relay.beforeApplicationShutdown();
+    expect((await active.query<{ refused: boolean }>('SELECT refused FROM outbox')).rows).toEqual([{ refused: true }]);
+  });
+
+  it('keeps its session, and takes over within seconds', async () => {
+    expect(connect).toHaveBeenCalledTimes(1);
+    await active.query("SELECT pg_advisory_unlock(hashtext('sluice.outbox'))");
+    const start = performance.now();
+    while (sent.length === 0) await sleep(5);
+    expect(performance.now() - start).toBeLessThan(3000);
+    expect(sent).toEqual(['large']);
+    expect(connect).toHaveBeenCalledTimes(1);
+  });
+
+  it('opens another session when it loses that one', async () => {
+    await active.query('SELECT pg_terminate_backend($1)', [(await session()).processID]);
+    while (connect.mock.calls.length < 2) await sleep(5);
+    await asked(1);
+    await active.query("SELECT pg_advisory_unlock(hashtext('sluice.outbox'))");
+    while (sent.length === 0) await sleep(5);
+    expect(sent).toEqual(['large']);
+  });
 });
 
 it('loses its lock when its process is frozen, and keeps it while Kafka takes long', async () => {

@@ -177,7 +177,7 @@ const GATHER_MS = 5;
 /** The token for another time: an app whose records are not urgent needs fewer batches. */
 export const OUTBOX_GATHER_MS = Symbol('OUTBOX_GATHER_MS');
 
-/** The relay holds the lock while it is active. Its polls keep the session. */
+/** The relay holds the lock while it is active. Its polls keep the session, also while it waits for the lock. */
 const TAKE_TURN = `SELECT pg_try_advisory_lock(hashtext('sluice.outbox')) AS locked, ${END_WHEN_IDLE}`;
 
 /** How often a replica looks for records that are not sent, whether or not its relay is the active one. */
@@ -269,11 +269,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         client = await this.database.connect();
         client.on('error', () => this.wake());
         client.on('notification', () => this.wake());
-        const { rows } = await client.query<{ locked: boolean }>(TAKE_TURN);
-        if (!rows[0]?.locked) {
-          await this.sleep(LOCK_RETRY_MS);
-          continue;
-        }
+        if (!(await this.takeTurn(client))) continue;
         // the limits of the topics may have been raised
         if (isFirst) await client.query(SEND_REFUSED_AGAIN);
         isFirst = false;
@@ -287,6 +283,16 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         client?.release(true);
       }
     }
+  }
+
+  /** Waits until no other relay is active. Returns false if the service stops before. */
+  private async takeTurn(client: PoolClient): Promise<boolean> {
+    while (!this.stopping) {
+      const { rows } = await client.query<{ locked: boolean }>(TAKE_TURN);
+      if (rows[0]?.locked) return true;
+      await this.sleep(LOCK_RETRY_MS);
+    }
+    return false;
   }
 
   private async relay(client: PoolClient): Promise<void> {
