@@ -17,7 +17,7 @@ export { LogReader, type LogRange, type LogRanges } from './log-reader.js';
 export { LogRecord } from './log-record.js';
 export { currentLateHandler, LATE_MS, Messages, recordOf, withLateReplies } from './messages.js';
 export { fieldsOf, payloadOf, PayloadPipe } from './payload.js';
-export { isOutage } from './outcomes.js';
+export { isOutage, laneFailures } from './outcomes.js';
 export { type OutgoingRecord, Publisher, SEND_WITHIN_MS, shares, sizeOf } from './publisher.js';
 export { deadlineOf } from './requests.js';
 export type { GroupPosition, Restores } from './restores.js';

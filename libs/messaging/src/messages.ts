@@ -206,7 +206,7 @@ export class Messages {
       let onLate = currentLateHandler();
       let isAccepted = false;
       const late = () => {
-        const error = isAccepted ? new TimedOut(`no reply to ${message} within ${timeoutMs} ms`) : notAccepted();
+        const error = isAccepted ? new TimedOut(`no reply to ${message} within ${Math.round(timeoutMs)} ms`) : notAccepted();
         if (!onLate) return fail(error);
         onLate(error);
         onLate = undefined;

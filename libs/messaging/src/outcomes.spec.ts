@@ -4,7 +4,7 @@ import { Invalid, TimedOut } from '#contracts';
 import { createLog } from '#observability';
 import { ignored, type Outcome, rejected, retry } from './handlers.js';
 import { LogRecord } from './log-record.js';
-import { Outcomes, Repeat } from './outcomes.js';
+import { laneFailures, Outcomes, Repeat } from './outcomes.js';
 import { BadRecord } from './payload.js';
 import type { OutgoingRecord } from './publisher.js';
 import type { TransportOptions } from './transport.js';
@@ -78,4 +78,30 @@ it('retries a record a few times when the handler throws any other error, then r
   const { tries, deadLetters } = await settle(fail(new TypeError('a bug')));
   expect(tries).toBe(4);
   expect(deadLetters.map(reasonOf)).toEqual(['a bug']);
+});
+
+it('logs a hundred retries of a topic in a minute, however many records and attempts there are', async () => {
+  const lines: string[] = [];
+  const log = { warn: (_: object, message: string) => lines.push(message) };
+  const outcomes = new Outcomes({ log, isTransient: () => true } as unknown as TransportOptions);
+  for (let n = 0; n < 60; n++) {
+    const work = outcomes.work(record, async () => retry('away'));
+    for (let attempt = 0; attempt < 2; attempt++) await expect(work()).rejects.toThrow(Repeat);
+  }
+  expect(lines).toEqual(Array(100).fill('record.retried'));
+});
+
+it('logs a hundred failures of lanes of a group in a minute as an outage, and as many that are none', () => {
+  const lines: [string, object][] = [];
+  const line = (level: string) => (fields: object) => lines.push([level, fields]);
+  const log = { warn: line('warn'), error: line('error') } as unknown as TransportOptions['log'];
+  const failed = laneFailures(log, { group: 'g', isTransient: (error) => error instanceof Away });
+  const [away, bug] = [new Away(), new Error('bug')];
+  for (let n = 0; n < 150; n++) failed(away, `lane ${n}`);
+  for (let n = 0; n < 150; n++) failed(bug, `lane ${n}`);
+  expect([lines.length, lines[0], lines[199]]).toEqual([
+    200,
+    ['warn', { group: 'g', lane: 'lane 0', err: away }],
+    ['error', { group: 'g', lane: 'lane 99', err: bug }],
+  ]);
 });

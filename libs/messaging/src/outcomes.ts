@@ -1,5 +1,5 @@
 import { isInvalid, SluiceError } from '#contracts';
-import { counter } from '#observability';
+import { counter, LimitedWarnings, type Log } from '#observability';
 import { deadLetterRecord, sendOrSetAside } from './dead-letters.js';
 import { type Outcome, rejected, retry } from './handlers.js';
 import type { Task } from './lanes.js';
@@ -21,6 +21,9 @@ export class Repeat extends Error {}
  *   handler ─► done, ignored │ retry: its lane repeats it after a pause, until it succeeds │ rejected: the dead-letter topic
  */
 export class Outcomes {
+  /** By topic. */
+  private readonly retried = new Map<string, LimitedWarnings>();
+
   constructor(private readonly options: TransportOptions) {}
 
   /**
@@ -40,7 +43,7 @@ export class Outcomes {
         case 'rejected':
           return this.reject(record, outcome.reason);
         case 'retry':
-          this.options.log.warn({ ...whereOf(record), tries, reason: outcome.reason }, 'record.retried');
+          this.retriedOf(record.topic).warn({ ...whereOf(record), tries, reason: outcome.reason });
           if (isFailure) tries += 1;
           throw new Repeat(outcome.reason);
       }
@@ -50,6 +53,12 @@ export class Outcomes {
   /** A task that copies a record that does not belong on its topic. The lane repeats it until Kafka has acknowledged the copy. */
   deadLetterTask(record: LogRecord, reason: string): Task {
     return { lane: `dead letters ${record.topic} ${record.partition}`, run: () => this.reject(record, reason) };
+  }
+
+  private retriedOf(topic: string): LimitedWarnings {
+    let retried = this.retried.get(topic);
+    if (!retried) this.retried.set(topic, (retried = new LimitedWarnings(this.options.log, 'record.retried', { topic })));
+    return retried;
   }
 
   private async reject(record: LogRecord, reason: string): Promise<void> {
@@ -77,5 +86,15 @@ export class Outcomes {
 /** Whether work fails because a store or another service is down, so that it succeeds later. isTransient: of `TransportOptions` */
 export const isOutage = (error: unknown, { isTransient }: Pick<TransportOptions, 'isTransient'>): boolean =>
   isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
+
+/** Returns what logs the failures of a group's lanes: each lane repeats its task every few seconds, and an outage can concern thousands of lanes. */
+export function laneFailures(
+  log: Log,
+  { group, isTransient }: { group: string } & Pick<TransportOptions, 'isTransient'>,
+): (error: unknown, lane: string) => void {
+  const outages = new LimitedWarnings(log, 'lane.task-failed', { group });
+  const others = new LimitedWarnings(log, 'lane.task-failed', { group }, 'error');
+  return (err, lane) => (isOutage(err, { isTransient }) ? outages : others).warn({ lane, err });
+}
 
 const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition, offset });

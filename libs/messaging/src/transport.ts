@@ -11,7 +11,7 @@ import { LaneConsumer } from './lane-consumer.js';
 import type { Task } from './lanes.js';
 import { LogConsumer } from './log-consumer.js';
 import type { LogRecord } from './log-record.js';
-import { isOutage, Outcomes, Repeat } from './outcomes.js';
+import { laneFailures, Outcomes, Repeat } from './outcomes.js';
 import { BadRecord, payloadOf } from './payload.js';
 import type { Publisher } from './publisher.js';
 import { RequestLanes } from './request-lanes.js';
@@ -178,6 +178,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   ): LaneConsumer {
     const { service, kafka, log, consumers, restores } = this.options;
     const name = `${service}.${group}`;
+    const logFailure = laneFailures(log, { group: name, isTransient: this.options.isTransient });
     const consumer = new LaneConsumer(kafka, log, {
       maxOutstanding: concurrency * WAITING,
       // a request is not repeated: its caller has given up
@@ -187,7 +188,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       topics: [...topics.keys()],
       concurrency,
       onFailure: (err, lane) => {
-        if (!(err instanceof Repeat)) log[isOutage(err, this.options) ? 'warn' : 'error']({ group: name, lane, err }, 'lane.task-failed');
+        if (!(err instanceof Repeat)) logFailure(err, lane);
       },
       onMissed: (missed) => consumers.missedTask(group, missed),
       onAssigned,

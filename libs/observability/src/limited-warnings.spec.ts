@@ -26,3 +26,16 @@ it('logs a hundred lines of a minute, and then how many others there were', () =
   expect(lines).toEqual([{ n: 1 }]);
   expect(jest.getTimerCount()).toBe(0);
 });
+
+it('logs errors, too, and fields that all lines have', () => {
+  const lines: object[] = [];
+  const log = { error: (fields: object) => lines.push(fields) } as unknown as Log;
+  const errors = new LimitedWarnings(log, 'lane.task-failed', { group: 'g' }, 'error');
+  for (let n = 1; n <= 101; n++) errors.warn({ n });
+  jest.advanceTimersByTime(60_000);
+  expect(lines).toHaveLength(101);
+  expect([lines[0], lines[100]]).toEqual([
+    { group: 'g', n: 1 },
+    { group: 'g', left_out: 1 },
+  ]);
+});

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { EVENTS_TOPIC, isId, type UserId } from '#contracts';
 import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
-import { deadLetterRecord, isOutage, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
+import { deadLetterRecord, laneFailures, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
 import { isTransient } from '#database';
 import { counter, LimitedWarnings, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
@@ -64,7 +64,7 @@ export class Router {
     this.malformedReports = new SendLane(this.sender, { lane: 'malformed-reports' });
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
-      onFailure: (err, lane) => log[isOutage(err, { isTransient }) ? 'warn' : 'error']({ lane, err }, 'lane.task-failed'),
+      onFailure: laneFailures(log, { group: 'unknown emitters', isTransient }),
     });
   }
 

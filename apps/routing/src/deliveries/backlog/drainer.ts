@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { UserId, WebhookId } from '#contracts';
 import { eventIdOf } from '#events';
 import { Lanes } from '#messaging';
-import { LOG, type Log } from '#observability';
+import { LimitedWarnings, LOG, type Log } from '#observability';
 import { accountShareOf, RoutingConfig } from '../../routing.config.js';
 import { Attempts, type RetryStep } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
@@ -64,12 +64,13 @@ export class Drainer {
     @Inject(RANDOM) private readonly random: Random,
   ) {
     this.memory = new DeliveryMemory(config.maxEventBytes);
+    const failures = new LimitedWarnings(log, 'drainer.task-failed', {}, 'error');
     // separate lanes: a new delivery never waits behind a backlog
     this.lanes = new Lanes({
       concurrency: config.concurrency,
       groupConcurrency: config.webhookConcurrency,
       tenantConcurrency: accountShareOf(config.concurrency),
-      onFailure: (error, lane) => log.error({ lane, err: error }, 'drainer.task-failed'),
+      onFailure: (err, lane) => failures.warn({ lane, err }),
     });
   }
 
