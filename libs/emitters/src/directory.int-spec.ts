@@ -6,6 +6,7 @@ import {
   findEmitters,
   findNewEmitters,
   isId,
+  SluiceError,
   type SourceId,
   Unavailable,
 } from '#contracts';
@@ -322,6 +323,18 @@ describe('the directory of emitters', () => {
     expect(Math.max(...asked.map(({ length }) => length))).toBe(20);
     expect(asked.flat().sort()).toEqual(ids.slice(1).sort());
     expect((await directory.known(ids)).size).toBe(1200);
+  });
+
+  it('looks up emitters whose states are too large for one reply in smaller parts', async () => {
+    const ids = Array.from({ length: 11 }, (_, n): EmitterId => `dc_${n}`);
+    catalog = ids.slice(1).map((id) => state(id));
+    messages.replyTo(findEmitters, (query) => {
+      if (query.ids.length > 3) throw new SluiceError('unprocessable', 'the response would be larger than 16777216 bytes');
+      return catalog.filter(({ emitter_id }) => query.ids.includes(emitter_id));
+    });
+    expect([...(await directory.find(ids)).keys()].sort()).toEqual(ids.slice(1).sort());
+    catalog = ids.slice(1).map((id) => state(id, 2));
+    expect(await directory.learnAll()).toBe(10);
   });
 
   it.each([true, false])('asks for deployments only if the app needs them: %p', async (needsConfigured) => {

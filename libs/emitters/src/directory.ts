@@ -23,7 +23,7 @@ import {
   type Session,
   type Transaction,
 } from '#database';
-import { Lanes, Messages } from '#messaging';
+import { inHalves, Lanes, Messages } from '#messaging';
 import { within } from '#service';
 
 /** An app's copy of an emitter. */
@@ -128,7 +128,8 @@ const HELD_WITHIN_MS = 1000;
 /** More than the caller of any announcement waits. */
 const ANNOUNCED_WITHIN_MS = 30_000;
 
-type AskOptions = Pick<FindEmitters, 'up_to_date'> & { timeoutMs?: number };
+/** `until`: when to give up, as from performance.now(). */
+type AskOptions = Pick<FindEmitters, 'up_to_date'> & { until?: number };
 
 /** Emitters that are being looked up. */
 interface Awaited {
@@ -203,11 +204,11 @@ export class EmitterDirectory {
     }
   }
 
-  private async lookUp(ids: string[], options: Pick<FindEmitters, 'up_to_date'> = {}): Promise<void> {
+  private async lookUp(ids: string[], options: Pick<AskOptions, 'up_to_date'> = {}): Promise<void> {
     const until = performance.now() + ASK_TIMEOUT_MS;
     for (let start = 0; start < ids.length; start += this.askedTogether) {
       const some = ids.slice(start, start + this.askedTogether);
-      const states = await this.ask(some, { ...options, timeoutMs: Math.max(1, until - performance.now()) });
+      const states = await this.ask(some, { ...options, until });
       await Promise.all(states.map((state) => this.learn(state)));
       const existing = new Set(states.map((state) => state.emitter_id as string));
       for (const id of some) if (!existing.has(id) && !isId('workflow', id)) this.unknown.set(id, true);
@@ -309,9 +310,11 @@ export class EmitterDirectory {
     return this.handler?.needsConfigured ? ASKED_WITH_DEPLOYMENTS : ASKED_TOGETHER;
   }
 
-  private ask(ids: string[], { timeoutMs = ASK_TIMEOUT_MS, ...options }: AskOptions = {}): Promise<EmitterState[]> {
-    const query = { ids, ...options, ...(!this.handler?.needsConfigured && { without_deployments: true }) };
-    return this.messages.request(findEmitters, query, { key: ids[0] ?? '', timeoutMs });
+  private ask(ids: string[], { until = performance.now() + ASK_TIMEOUT_MS, ...options }: AskOptions = {}): Promise<EmitterState[]> {
+    return inHalves(ids, (some) => {
+      const query = { ids: some, ...options, ...(!this.handler?.needsConfigured && { without_deployments: true }) };
+      return this.messages.request(findEmitters, query, { key: some[0] ?? '', timeoutMs: Math.max(1, until - performance.now()) });
+    });
   }
 
   private async storeNewer(state: EmitterState): Promise<boolean> {

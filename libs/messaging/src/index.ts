@@ -6,6 +6,7 @@ export { Consumers } from './consumers.js';
 export { deadLetterRecord, refusedOf, type Sender, sendOrSetAside } from './dead-letters.js';
 export { eachSecond } from './each-second.js';
 export { Batch, Consumes, ConsumesBatch, Follows, Handles, ignored, type Outcome, PositionsOf, rejected, retry } from './handlers.js';
+export { inHalves } from './in-halves.js';
 export { explainKafkaError, isOfKafka, reasonOf } from './kafka-errors.js';
 export { KafkaClient, METADATA_MAX_AGE_MS, partitionOf } from './kafka.js';
 export { KafkaConfig } from './kafka.config.js';

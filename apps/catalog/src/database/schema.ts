@@ -18,6 +18,7 @@ import { NoteRemovalsOfWorkflows1798473600001 } from './migrations/0009-note-rem
 import { IndexComponentsOfOwner1798732800001 } from './migrations/0010-index-components-of-owner.js';
 import { MarkShippedComponents1798732800002 } from './migrations/0011-mark-shipped-components.js';
 import { NoteDeletedSources1798905600001 } from './migrations/0012-note-deleted-sources.js';
+import { ShortenNamesOfWorkflows1799164800001 } from './migrations/0013-shorten-names-of-workflows.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, DeletedSourceRow, SourceRow, SuspendedAccountRow, WorkflowRow],
@@ -38,5 +39,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     IndexComponentsOfOwner1798732800001,
     MarkShippedComponents1798732800002,
     NoteDeletedSources1798905600001,
+    ShortenNamesOfWorkflows1799164800001,
   ],
 });

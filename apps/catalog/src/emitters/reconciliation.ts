@@ -106,7 +106,7 @@ export class Reconciliation implements OnModuleInit, OnApplicationBootstrap, OnA
         if (version <= known) continue;
         // nothing to publish; those of all emitters that were ever deleted do not fit into memory
         if (state.deleted && stored === undefined) lost.delete(emitter_id);
-        else lost.set(emitter_id, withoutSecrets(state));
+        else lost.set(emitter_id, inShort(state));
       }
       return true;
     };
@@ -121,5 +121,9 @@ async function statesOf(records: LogRecord[]): Promise<EmitterState[]> {
   return states.filter((state) => state !== undefined);
 }
 
-const withoutSecrets = (state: EmitterState): EmitterState =>
-  state.deployment ? { ...state, deployment: { ...state.deployment, configured_props: {}, credentials: null } } : state;
+/** Without secrets, and without the name of a workflow: earlier versions published names of up to a megabyte. */
+const inShort = ({ deployment, ...state }: EmitterState): EmitterState => ({
+  ...state,
+  ...(state.kind === 'workflow' && { name: '' }),
+  ...(deployment && { deployment: { ...deployment, configured_props: {}, credentials: null } }),
+});

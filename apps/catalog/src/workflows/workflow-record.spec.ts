@@ -14,6 +14,12 @@ describe('a record of the registry of workflows', () => {
     });
     expect(read('p_1', { owner_id: 'u_1' })).toEqual({ id: 'p_1', ownerId: 'u_1', name: '', active: true });
   });
+  it('registers a workflow whose name is too long under the beginning of the name', () => {
+    const nameOf = (name: string) => read('p_1', { owner_id: 'u_1', name });
+    expect(nameOf('x'.repeat(1024))).toMatchObject({ name: 'x'.repeat(1024) });
+    expect(nameOf('x'.repeat(1_000_000))).toMatchObject({ name: 'x'.repeat(1024) });
+    expect(nameOf('🙂'.repeat(2000))).toMatchObject({ name: '🙂'.repeat(1024) });
+  });
   it('removes one without a value', () => expect(read('p_1', null)).toEqual({ id: 'p_1', removed: true }));
   it.each([
     ['dc_1', { owner_id: 'u_1' }, 'key'],

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Controller, Inject } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { isId, type UserId, type WorkflowId, WORKFLOWS_TOPIC } from '#contracts';
+import { isId, SOURCE_NAME_LENGTH, type UserId, type WorkflowId, WORKFLOWS_TOPIC } from '#contracts';
 import { isTransient } from '#database';
 import { Consumes, LogRecord, type Outcome, rejected } from '#messaging';
 import { LOG, type Log } from '#observability';
@@ -56,5 +56,9 @@ export function readWorkflowRecord(key: string | null, value: Buffer | null): Wo
   if (!isId('user', owner_id)) return 'owner_id is not the id of an account';
   if (name !== undefined && name !== null && typeof name !== 'string') return 'name is not a string';
   if (active !== undefined && typeof active !== 'boolean') return 'active is not true or false';
-  return { id: key, ownerId: owner_id, name: name ?? '', active: active ?? true };
+  return { id: key, ownerId: owner_id, name: cut(name ?? ''), active: active ?? true };
 }
+
+/** A workflow whose name is a whole description is registered, but the states of hundreds must fit into a message. */
+const cut = (name: string): string =>
+  name.length <= SOURCE_NAME_LENGTH ? name : [...name.slice(0, 2 * SOURCE_NAME_LENGTH)].slice(0, SOURCE_NAME_LENGTH).join('');

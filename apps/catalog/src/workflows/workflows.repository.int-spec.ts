@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { newId } from '#contracts';
 import { OutboxRecord } from '#outbox';
 import { type FreshDatabase, freshDatabase } from '#testing';
+import { ShortenNamesOfWorkflows1799164800001 } from '../database/migrations/0013-shorten-names-of-workflows.js';
 import { schema } from '../database/schema.js';
 import { SuspendedAccountRow } from '../sources/source.entity.js';
 import { WorkflowRow, WorkflowsRepository } from './workflows.repository.js';
@@ -20,15 +21,28 @@ it('a workflow keeps its owner, grows its version with each change, and publishe
   expect(created).toMatchObject({ emitter_id: id, owner_id: owner, name: 'Mail', active: true, deleted: false, removed_at_ms: undefined });
   await workflows.remove(id, 5);
   await workflows.remove(id, 6);
-  expect(await workflows.states([id])).toMatchObject([{ emitter_id: id, deleted: true, active: false }]);
+  expect(await workflows.states([id])).toMatchObject([{ emitter_id: id, deleted: true, active: false, name: '' }]);
   await workflows.put(id, owner, 'Mail', false);
   const [returned] = await workflows.states([id]);
-  expect(returned).toMatchObject({ active: false, deleted: false, removed_at_ms: 5 });
+  expect(returned).toMatchObject({ name: 'Mail', active: false, deleted: false, removed_at_ms: 5 });
   expect(returned!.created_at_ms).toBeGreaterThanOrEqual(created!.created_at_ms);
   const facts = await db.database.rows(OutboxRecord).find({ order: { id: 'ASC' } });
   const versions = facts.map(({ value }) => (JSON.parse(String(value)) as { version: number }).version);
   expect(versions).toEqual([created!.version, expect.any(Number), returned!.version]);
   expect([...new Set(versions)].sort()).toEqual(versions);
+});
+
+it('long names that earlier versions stored are shortened by a migration, those of removed workflows to nothing', async () => {
+  const workflows = new WorkflowsRepository(db.database, db.database.rows(WorkflowRow));
+  const [long, short, removed, owner] = [newId('workflow'), newId('workflow'), newId('workflow'), newId('user')];
+  await workflows.put(long, owner, '🙂'.repeat(2000), true);
+  await workflows.put(short, owner, 'Mail', true);
+  await workflows.put(removed, owner, 'Gone', true);
+  await workflows.remove(removed, 5);
+  await db.database.query("UPDATE workflow SET name = 'Gone' WHERE id = $1", [removed]);
+  await db.database.query(new ShortenNamesOfWorkflows1799164800001().sql);
+  const names = new Map((await workflows.states([long, short, removed])).map(({ emitter_id, name }) => [emitter_id, name]));
+  expect([names.get(long), names.get(short), names.get(removed)]).toEqual(['🙂'.repeat(1024), 'Mail', '']);
 });
 
 it('the workflows of an account are suspended, resumed and removed together', async () => {

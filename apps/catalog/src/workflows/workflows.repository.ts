@@ -17,6 +17,7 @@ export class WorkflowRow {
   @Column(BYTEWISE_TEXT)
   owner_id!: UserId;
 
+  /** Empty when the workflow is removed. */
   @Column('text')
   name!: string;
 
@@ -89,7 +90,7 @@ export class WorkflowsRepository {
         .rows(WorkflowRow)
         .createQueryBuilder()
         .update()
-        .set({ deleted: true, active: false, removed_at_ms: atMs, version: () => nextVersion('workflow') })
+        .set({ deleted: true, active: false, name: '', removed_at_ms: atMs, version: () => nextVersion('workflow') })
         .where('id = :id AND NOT deleted', { id })
         .returning('*')
         .execute();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import { type EmitterState, executeRun, findEndpoints, NotFound, type RunRequest, Unavailable, type UserId } from '#contracts';
+import { type EmitterState, executeRun, findEndpoints, NotFound, type RunRequest, SluiceError, Unavailable, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Messages } from '#messaging';
 import { FakeMessages } from '#testing';
@@ -173,6 +173,18 @@ describe('the endpoints of sources', () => {
     });
     for (let n = 0; n < 2; n++) await expect(service.find(KEY)).rejects.toMatchObject({ code: 'unavailable' });
     expect(messages.requests).toHaveLength(2);
+  });
+
+  it('are found although the states of all the sources that requests wait for are too large for one reply', async () => {
+    const keys = Array.from({ length: 5 }, (_, n) => `${KEY.slice(0, -1)}${n}`);
+    for (const key of keys) catalog.set(key, DEPLOYMENT);
+    messages.replyTo(findEndpoints, ({ endpoint_keys }) => {
+      if (endpoint_keys.length > 2) throw new SluiceError('unprocessable', 'the response would be larger than 16777216 bytes');
+      return endpoint_keys.map(
+        (key) => ({ emitter_id: key, owner_id: 'u_1', deployment: { endpoint_key: key } }) as unknown as EmitterState,
+      );
+    });
+    expect(await Promise.all(keys.map((key) => service.find(key)))).toEqual(Array(5).fill(DEPLOYMENT));
   });
 
   it('are found although that of another request cannot be stored', async () => {

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import { type EmitterState, executeRun, findEndpoints, isNotFound, TooManyRequests, Unavailable, type UserId } from '#contracts';
 import { Lookups } from '#database';
 import { EmitterDirectory } from '#emitters';
-import { Messages } from '#messaging';
+import { inHalves, Messages } from '#messaging';
 import { within } from '#service';
 import { CodeCache } from '../components/code-cache.js';
 import type { DeploymentRow } from '../deployments/deployment.entity.js';
@@ -114,7 +114,12 @@ export class EndpointsService {
   private async query(keys: string[]): Promise<ReadonlyMap<string, EmitterState>> {
     await sleep(Math.max(0, this.nextQueryAt - performance.now()));
     this.nextQueryAt = performance.now() + MS_PER_QUERY;
-    const states = await this.messages.request(findEndpoints, { endpoint_keys: keys }, { key: keys[0] ?? '', timeoutMs: QUERY_MS });
+    const until = performance.now() + QUERY_MS;
+    // a deployment may have half a megabyte
+    const states = await inHalves(keys, (some) => {
+      const timeoutMs = Math.max(1, until - performance.now());
+      return this.messages.request(findEndpoints, { endpoint_keys: some }, { key: some[0] ?? '', timeoutMs });
+    });
     const found = new Map(states.map((state) => [state.deployment?.endpoint_key ?? '', state]));
     for (const key of keys) if (!found.has(key)) this.unknown.set(key, true);
     return found;
