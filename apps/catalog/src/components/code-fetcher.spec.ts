@@ -36,6 +36,17 @@ it('refuses the code at a URL if it has a NUL character', async () => {
 });
 
 it.each([
+  [2000, 'component_url is not UTF-8'],
+  [2048, 'component_url redirects to a URL of more than 2048 characters'],
+])('follows a redirect to a path of %i characters only if the URL is short enough', async (length, message) => {
+  const responses = [
+    `HTTP/1.1 302 Found\r\nconnection: close\r\nlocation: /${'a'.repeat(length - 1)}\r\n\r\n`,
+    Buffer.from('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n// \xe9', 'latin1'),
+  ];
+  await expect(fetchFrom((socket) => socket.once('data', () => socket.end(responses.shift()!)))).rejects.toThrow(message);
+});
+
+it.each([
   ['does not respond', ''],
   ['does not send all of it', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1'],
 ])('refuses the code at a URL after 10 s if its server %s', async (_, response) => {

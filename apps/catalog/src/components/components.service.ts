@@ -18,10 +18,7 @@ import { CatalogConfig } from '../catalog.config.js';
 import { codeHash, componentOf, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
 import { inspectCode, inspectUntil } from './inspect-code.js';
-import { RemoteCode } from './remote-code.js';
-
-/** Of the URL from which code is fetched, or which is stored beside code. */
-const MAX_URL_LENGTH = 2048;
+import { MAX_URL_LENGTH, RemoteCode } from './remote-code.js';
 
 @Injectable()
 export class ComponentsService {

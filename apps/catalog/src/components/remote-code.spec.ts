@@ -119,6 +119,12 @@ describe('code from a URL', () => {
     expect(answer).toBe(`${code}\n`);
   });
 
+  it('is read in linear time, however long a part of its path is', async () => {
+    const path = `/${'a'.repeat(100_000)}/b.mjs`;
+    Object.assign(web, { [path]: 'import "./c.mjs";', [path.replace('b.mjs', 'c.mjs')]: '' });
+    expect(await cpuSeconds(() => read(path))).toBeLessThan(2);
+  });
+
   it.each([
     ['./my file.mjs', '/my%20file.mjs', 'my file.mjs'],
     ['./gr%C3%B6%C3%9Fe.mjs', '/gr%C3%B6%C3%9Fe.mjs', 'größe.mjs'],

@@ -8,6 +8,8 @@ import { candidates, relativeImports } from '#relative-imports';
 import { LimitPerKey } from '#limits';
 import { CatalogConfig } from '../catalog.config.js';
 
+/** Of a URL from which code is fetched, also after redirects, or which is stored beside code. */
+export const MAX_URL_LENGTH = 2048;
 const TIMEOUT_MS = 10_000;
 const MAX_REDIRECTS = 5;
 const HEADER_BYTES = 64 * 1024;
@@ -72,6 +74,10 @@ export class CodeFetcher implements OnApplicationShutdown {
     try {
       for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
         if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refuse('must be an http or https URL');
+        if (url.href.length > MAX_URL_LENGTH) {
+          const limit = `more than ${MAX_URL_LENGTH} characters`;
+          throw refuse(redirects === 0 ? `has ${limit}` : `redirects to a URL of ${limit}`);
+        }
         const { statusCode, headers, body } = await request(url, { dispatcher: this.agent, signal, onInfo });
         if (REDIRECTS.has(statusCode) && typeof headers.location === 'string' && URL.canParse(headers.location, url.href)) {
           await body.dump();
@@ -168,12 +174,13 @@ export class RemoteCode {
 const msUntil = (time: number): number => Math.max(time - Date.now(), 0);
 
 /** A name of more than 255 bytes cannot be a file's. */
-const LONG_NAME = /[^/]{201,}$/;
+const MAX_NAME_LENGTH = 200;
 
 /** The entry as a file that the bundler can read, in the same folder: the path of its URL may be a folder, lack an ending or be too long. */
 function entryPath(pathname: string, files: ReadonlyMap<string, string>): string {
   const path = candidates(pathname).find((each) => each === pathname || !files.has(each)) ?? pathname;
-  return path.replace(LONG_NAME, (name) => name.slice(-200));
+  const folder = path.slice(0, path.lastIndexOf('/') + 1);
+  return folder + path.slice(folder.length).slice(-MAX_NAME_LENGTH);
 }
 
 /** The path of a URL as imports may write it: with its escapes and without. */
