@@ -8,11 +8,14 @@ import {
   admitRun,
   createReplay,
   createWebhook,
+  cursorOf,
   deleteSource,
   getSource,
   Invalid,
+  listSources,
   listWebhooks,
   NotFound,
+  pageOf,
   SluiceError,
   type Source,
   TimedOut,
@@ -91,6 +94,13 @@ describe('the HTTP side of the gateway', () => {
       http.messages.replyTo(getSource, () => source as Source);
       await http.send('GET', `/v1/sources/${SOURCE}`);
       expect(http.spent).toEqual([[ME, JSON.stringify(source).length / BYTES_PER_UNIT]]);
+    });
+
+    it('costs its account eight times as much for a list of sources, which the catalog decrypts', async () => {
+      const page = pageOf([{ id: SOURCE, name: 'x'.repeat(1000) } as unknown as Source], 1, ({ id }) => cursorOf(id));
+      http.messages.replyTo(listSources, () => page);
+      await http.send('GET', '/v1/users/me/sources');
+      expect(http.spent).toEqual([[ME, (8 * JSON.stringify(page).length) / BYTES_PER_UNIT]]);
     });
 
     it('reads a refused body to its end, so that the client can finish sending and use the connection again', async () => {

@@ -21,6 +21,7 @@ import { EventsController } from './events/events.controller.js';
 import { EventsModule } from './events/events.module.js';
 import { GatewayConfigModule } from './gateway-config.module.js';
 import { FieldsInterceptor } from './http/fields.js';
+import { LargePages } from './http/large-pages.js';
 import { Housekeeping } from './housekeeping.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { LateResponses } from './idempotency/idempotent-posts.js';
@@ -73,6 +74,7 @@ import { WebhooksController } from './webhooks/webhooks.controller.js';
     // in this order, so that a late response, too, contains only the selected fields
     { provide: APP_INTERCEPTOR, useClass: LateResponses },
     { provide: APP_INTERCEPTOR, useClass: FieldsInterceptor },
+    LargePages,
     IdempotencyRepository,
     UsageRepository,
     ErrorNoticesRepository,

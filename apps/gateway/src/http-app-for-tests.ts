@@ -26,6 +26,7 @@ import { KeysController } from './accounts/keys.controller.js';
 import { ComponentsController } from './components/components.controller.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { createHttpApp } from './create-http-app.js';
+import { LargePages } from './http/large-pages.js';
 import { FieldsInterceptor } from './http/fields.js';
 import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyInMemory } from './idempotency/idempotency-in-memory-for-tests.js';
@@ -146,6 +147,7 @@ export class HttpAppForTests {
         { provide: LOG, useValue: silent },
         { provide: AccountPace, useValue: pace },
         { provide: GatewayConfig, useFactory: () => GatewayConfig.read() },
+        LargePages,
         { provide: FullAccounts, useValue: { refuseFull: (id: string) => this.refuseFull(id) } },
       ],
     })

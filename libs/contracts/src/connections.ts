@@ -2,7 +2,7 @@ import { IsArray, IsObject, IsOptional } from 'class-validator';
 import type { PropDefinition } from './components.js';
 import { command, query } from './contract.js';
 import { type Id, IsId, type UserId } from './ids.js';
-import { type Page, PageRequest } from './page.js';
+import { type LargePage, LargePageRequest } from './page.js';
 import { IsText, MayBeAbsent, NAME_LENGTH } from './values.js';
 
 export type ConnectionId = Id<'connection'>;
@@ -78,10 +78,10 @@ export const getConnection = query<Connection>()('catalog.connection.get', Conne
 /** Rejected with `conflict` while a source uses it. */
 export const deleteConnection = command<void>()('catalog.connection.delete', ConnectionReference);
 
-export class ListConnections extends PageRequest {
+export class ListConnections extends LargePageRequest {
   @IsId('user') owner_id!: UserId;
 }
-export const listConnections = query<Page<Connection>>()('catalog.connection.list', ListConnections);
+export const listConnections = query<LargePage<Connection>>()('catalog.connection.list', ListConnections);
 
 export class FindCredentials {
   @IsId('user') owner_id!: UserId;

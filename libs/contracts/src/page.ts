@@ -1,4 +1,4 @@
-import { IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
 import { Invalid } from './errors.js';
 import { type IdKind, isId } from './ids.js';
 import { MayBeDigits } from './values.js';
@@ -21,6 +21,12 @@ export class PageRequest {
   before?: string;
 }
 
+/** The requested part of a list with large items. */
+export class LargePageRequest extends PageRequest {
+  /** The page may be cut. */
+  @IsOptional() @IsBoolean() may_cut?: boolean;
+}
+
 /** Cursors are null if the page is empty. */
 export interface PageInfo {
   /** Of the whole collection, regardless of the cursors. */
@@ -33,6 +39,11 @@ export interface PageInfo {
 export interface Page<T> {
   page_info: PageInfo;
   data: T[];
+}
+
+export interface LargePage<T> extends Page<T> {
+  /** There are fewer items than requested only because more would occupy the services for too long: continue from the cursor. */
+  cut?: boolean;
 }
 
 /** A page of a list as the API returns it. cursor: returns the cursor of an item. */

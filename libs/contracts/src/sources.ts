@@ -3,7 +3,7 @@ import { CodeSource } from './components.js';
 import { command, query } from './contract.js';
 import { Invalid } from './errors.js';
 import { type ComponentId, IsId, type SourceId, type UserId } from './ids.js';
-import { type Page, PageRequest } from './page.js';
+import { type LargePage, LargePageRequest } from './page.js';
 import { ChoosesComponent, IsExternalId, IsText, MayBeAbsent, SelectsExternalId, SOURCE_NAME_LENGTH } from './values.js';
 
 /** A source as the API returns it. Times are Unix seconds. */
@@ -145,13 +145,13 @@ export class GetSource extends SourceReference {
 export const getSource = query<Source>()('catalog.source.get', GetSource, { secret: true });
 export const deleteSource = command<void>()('catalog.source.delete', SourceReference);
 
-export class ListSources extends PageRequest {
+export class ListSources extends LargePageRequest {
   @IsId('user') owner_id!: UserId;
   @SelectsExternalId() external_id?: string;
   /** As of `GetSource`. */
   @IsOptional() @IsBoolean() without_endpoints?: boolean;
 }
-export const listSources = query<Page<Source>>()('catalog.source.list', ListSources, { secret: true });
+export const listSources = query<LargePage<Source>>()('catalog.source.list', ListSources, { secret: true });
 
 export class SwitchOffSource extends SourceReference {
   /** That of its deployment: what its owner has changed since then stays as it is. */

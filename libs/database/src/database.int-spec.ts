@@ -269,4 +269,21 @@ describe('the database', () => {
     expect(await page({ before: 'n2' })).toEqual([['n4', 'n3'], 5]);
     expect(await page({ after: 'n4', before: 'n1' })).toEqual([['n3', 'n2'], 5]);
   });
+
+  it('cuts a page to the rows that have few enough bytes together, but at least one', async () => {
+    const { database } = db;
+    await database.query("INSERT INTO note (id) SELECT 'long' || repeat('x', n) FROM generate_series(1, 4) AS n");
+    const part = async (maxBytes: number, window: { limit: number; after?: string; before?: string }) => {
+      const collection = database.rows(Note).createQueryBuilder('note').where('note.id LIKE :like', { like: 'long%' });
+      const { rows, total, cut } = await readKeysetPage(collection, window, { part: { size: 'length(note.id)', maxBytes } });
+      return [rows.map(({ id }) => id.length), total, cut];
+    };
+    expect(await part(26, { limit: 9 })).toEqual([[8, 7, 6, 5], 4, false]);
+    expect(await part(25, { limit: 9 })).toEqual([[8, 7, 6], 4, true]);
+    expect(await part(1, { limit: 9 })).toEqual([[8], 4, true]);
+    expect(await part(1, { limit: 1 })).toEqual([[8], 4, false]);
+    expect(await part(14, { limit: 9, after: 'longxxx' })).toEqual([[6, 5], 4, false]);
+    expect(await part(14, { limit: 9, before: 'longx' })).toEqual([[7, 6], 4, true]);
+    expect(await part(1, { limit: 9, after: 'long' })).toEqual([[], 4, false]);
+  });
 });

@@ -8,25 +8,46 @@ export interface KeysetPage {
   before?: string;
 }
 
+interface PageOptions<Row extends ObjectLiteral> {
+  /** Joins relations of one row each; applied to the page only, because the count does not need them. */
+  join?: (query: SelectQueryBuilder<Row>) => SelectQueryBuilder<Row>;
+  /** Cuts the page to the rows that have at most this many bytes together, but at least one. `size`: SQL, the bytes of a row. */
+  part?: { size: string; maxBytes: number };
+}
+
 /**
  * One page of a collection by id, newest first, and the number of rows in the collection. Ids sort by creation time, so an id is a position whether or
  * not its row still exists.
  *
  * @param collection a query with the conditions of the collection; the entity has an `id`
- * @param withRelations joins relations of one row each; applied to the page only, because the count does not need them
+ * @returns cut: whether the page has more rows than `part` allows
  */
 export async function readKeysetPage<Row extends ObjectLiteral>(
   collection: SelectQueryBuilder<Row>,
   { limit, after, before }: KeysetPage,
-  withRelations: (query: SelectQueryBuilder<Row>) => SelectQueryBuilder<Row> = (query) => query,
-): Promise<{ rows: Row[]; total: number }> {
+  { join = (query) => query, part }: PageOptions<Row> = {},
+): Promise<{ rows: Row[]; total: number; cut: boolean }> {
   const id = `${collection.alias}.id`;
   const backwards = before !== undefined && after === undefined;
-  const page = withRelations(collection.clone())
+  const page = collection
+    .clone()
     .orderBy(id, backwards ? 'ASC' : 'DESC')
     .limit(limit);
   if (after !== undefined) page.andWhere(`${id} < :after`, { after });
   if (before !== undefined) page.andWhere(`${id} > :before`, { before });
-  const [rows, total] = await Promise.all([page.getMany(), collection.getCount()]);
-  return { rows: backwards ? rows.reverse() : rows, total };
+  const fitting = part ? await countFitting(page, part, limit) : limit;
+  const [rows, total] = await Promise.all([join(page).limit(fitting).getMany(), collection.getCount()]);
+  return { rows: backwards ? rows.reverse() : rows, total, cut: fitting < limit };
+}
+
+/** How many rows of the page fit, at least one; `limit` if all do. */
+async function countFitting<Row extends ObjectLiteral>(
+  page: SelectQueryBuilder<Row>,
+  { size, maxBytes }: { size: string; maxBytes: number },
+  limit: number,
+): Promise<number> {
+  const sizes = await page.clone().select(`(${size})::int`, 'bytes').getRawMany<{ bytes: number }>();
+  let sum = 0;
+  const first = sizes.findIndex(({ bytes }, n) => (sum += bytes) > maxBytes && n > 0);
+  return first < 0 ? limit : first;
 }

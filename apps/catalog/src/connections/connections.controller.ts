@@ -10,9 +10,9 @@ import {
   FindCredentials,
   findCredentials,
   getConnection,
+  type LargePage,
   ListConnections,
   listConnections,
-  type Page,
   PatchConnection,
   patchConnection,
 } from '#contracts';
@@ -34,7 +34,7 @@ export class ConnectionsController {
   }
 
   @Handles(listConnections)
-  list(@Payload() request: ListConnections): Promise<Page<Connection>> {
+  list(@Payload() request: ListConnections): Promise<LargePage<Connection>> {
     return this.connections.list(request);
   }
 

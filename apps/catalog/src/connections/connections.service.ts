@@ -10,9 +10,9 @@ import {
   cursorOf,
   idOfCursor,
   Invalid,
+  type LargePage,
   type ListConnections,
   NotFound,
-  type Page,
   pageOf,
   type PatchConnection,
   SluiceError,
@@ -27,7 +27,7 @@ import { announceChanges } from '../announcements/announce-changes.js';
 import { keptCredentials, maskedCredentials, onlyMasked } from '../sources/secret-props.js';
 import { AccountTurns } from '../sources/account-turns.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
-import { ConnectionsRepository } from '../sources/connections.repository.js';
+import { ConnectionsRepository, LISTED_BYTES } from '../sources/connections.repository.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
 
 const MAX_BYTES = 64 * 1024;
@@ -64,14 +64,11 @@ export class ConnectionsService {
     return this.toConnection(row);
   }
 
-  async list({ owner_id, limit, after, before }: ListConnections): Promise<Page<Connection>> {
+  async list({ owner_id, limit, after, before, may_cut }: ListConnections): Promise<LargePage<Connection>> {
     const page = { limit, after: idOfCursor('connection', 'after', after), before: idOfCursor('connection', 'before', before) };
-    const { rows, total } = await this.connections.list(owner_id, page);
-    return pageOf(
-      rows.map((row) => this.toConnection(row)),
-      total,
-      ({ id }) => cursorOf(id),
-    );
+    const { rows, total, cut } = await this.connections.list(owner_id, page, may_cut ? LISTED_BYTES : undefined);
+    const connections = rows.map((row) => this.toConnection(row));
+    return { ...pageOf(connections, total, ({ id }) => cursorOf(id)), cut };
   }
 
   async patch(command: PatchConnection): Promise<Connection> {

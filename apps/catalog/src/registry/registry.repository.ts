@@ -39,7 +39,9 @@ export class RegistryRepository {
   /** A page of the registry, the newest registration first. */
   async page(page: KeysetPage): Promise<{ rows: RegistryRow[]; total: number }> {
     const registered = this.rows.createQueryBuilder('component').where('component.registered');
-    const { rows, total } = await readKeysetPage(registered, page, (query) => query.innerJoinAndSelect('component.inspected', 'code'));
+    const { rows, total } = await readKeysetPage(registered, page, {
+      join: (query) => query.innerJoinAndSelect('component.inspected', 'code'),
+    });
     return {
       rows: rows.map(({ key, id, name, version, inspected }) => ({
         key: key ?? '',

@@ -8,6 +8,8 @@ import type { InlineConnection, UsedCredentials } from './source-connections.js'
 
 /** Less than a caller waits. */
 const LOCK_TIMEOUT_MS = 5000;
+/** Of a list of sources or connections, in the database: what is decrypted and masked at a time. Meanwhile, all other requests wait. */
+export const LISTED_BYTES = 256 * 1024;
 
 /** The only writer of the table `connection`. Each source has copies of the credentials that it uses, which the same transaction changes. */
 @Injectable()
@@ -32,8 +34,10 @@ export class ConnectionsRepository {
     return ids.length === 0 ? [] : session.rows(ConnectionRow).findBy({ owner_id: ownerId, id: In(ids) });
   }
 
-  list(ownerId: UserId, page: KeysetPage): Promise<{ rows: ConnectionRow[]; total: number }> {
-    return readKeysetPage(this.connections.createQueryBuilder('connection').where('connection.owner_id = :ownerId', { ownerId }), page);
+  list(ownerId: UserId, page: KeysetPage, maxBytes?: number): Promise<{ rows: ConnectionRow[]; total: number; cut: boolean }> {
+    const owned = this.connections.createQueryBuilder('connection').where('connection.owner_id = :ownerId', { ownerId });
+    const size = 'pg_column_size(connection.credentials)';
+    return readKeysetPage(owned, page, { part: maxBytes === undefined ? undefined : { size, maxBytes } });
   }
 
   /** Until the transaction ends, no other transaction changes the account's connections, or which of them its sources use. */

@@ -31,10 +31,11 @@ export class SourcesInMemory implements Pick<
     return row?.owner_id === ownerId ? row : undefined;
   }
 
-  async list(ownerId: UserId, { limit, after, before }: KeysetPage): Promise<{ rows: SourceRow[]; total: number }> {
+  async list(ownerId: UserId, { limit, after, before }: KeysetPage): Promise<{ rows: SourceRow[]; total: number; cut: boolean }> {
     const own = [...this.rows.values()].filter((row) => row.owner_id === ownerId).sort((a, b) => (a.id < b.id ? 1 : -1));
     const within = own.filter(({ id }) => (after === undefined || id < after) && (before === undefined || id > before));
-    return { rows: before !== undefined && after === undefined ? within.slice(-limit) : within.slice(0, limit), total: own.length };
+    const rows = before !== undefined && after === undefined ? within.slice(-limit) : within.slice(0, limit);
+    return { rows, total: own.length, cut: false };
   }
 
   async requireFewer(ownerId: UserId, id: SourceId, most: number): Promise<void> {

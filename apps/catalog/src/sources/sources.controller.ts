@@ -6,9 +6,9 @@ import {
   deleteSource,
   GetSource,
   getSource,
+  type LargePage,
   ListSources,
   listSources,
-  type Page,
   PatchSource,
   patchSource,
   type Source,
@@ -56,7 +56,7 @@ export class SourcesController {
   }
 
   @Handles(listSources)
-  list(@Payload() request: ListSources): Promise<Page<Source>> {
+  list(@Payload() request: ListSources): Promise<LargePage<Source>> {
     return this.sources.list(request);
   }
 }

@@ -241,7 +241,7 @@ describe('the sources', () => {
     expect(await sources.update(otherAccount, id, () => change())).toBeUndefined();
     expect(await sources.switchOff(otherAccount, id, version)).toBeUndefined();
     expect(await sources.delete(otherAccount, id)).toBeUndefined();
-    expect(await sources.list(otherAccount, { limit: 10 })).toEqual({ rows: [], total: 0 });
+    expect(await sources.list(otherAccount, { limit: 10 })).toEqual({ rows: [], total: 0, cut: false });
   });
 
   it('are created once however often the command arrives, with one fact', async () => {
@@ -584,5 +584,23 @@ describe('the sources', () => {
       { name: 'a', type: 'string', secret: true },
     ]);
     expect((await sources.list(owner, { limit: 2, after: ids[1] })).rows.map(({ id }) => id)).toEqual([ids[2]]);
+  });
+
+  it('are listed in parts if their values, or the credentials of their inline connections, are large', async () => {
+    const large = randomBytes(3000).toString('base64');
+    const inline = { id: newId('connection'), app: 'chat', name: 'chat', credentials: large };
+    await create({ configured_props: large });
+    await create({ uses: [inline.id], inline: [inline] });
+    await create();
+    const part = async (maxBytes: number) => {
+      const { rows, total, cut } = await sources.list(owner, { limit: 9 }, { maxBytes });
+      return [rows.length, total, cut];
+    };
+    expect([await part(9000), await part(7000), await part(3000), await part(0)]).toEqual([
+      [3, 3, false],
+      [2, 3, true],
+      [1, 3, true],
+      [1, 3, true],
+    ]);
   });
 });

@@ -53,6 +53,9 @@ const OLDEST_NEW_ID_MS = 25 * 3_600_000;
 /** The most sources that are changed together. Each may have half a megabyte, because of its props and credentials. */
 export const CHANGED_TOGETHER = 50;
 
+/** SQL: of what a list shows of a source. `pg_column_size` reads no value that is stored out of line. */
+const SHOWN_BYTES = `pg_column_size(source.configured_props) + coalesce((SELECT sum(pg_column_size(credentials)) FROM connection WHERE source_id = source.id), 0)`;
+
 /** Returns the new state of a source, or null if nothing changes; may throw. It reads in the session what it needs beside the row. */
 export type Decide = (row: SourceRow, session: Session) => SourceChange | null | Promise<SourceChange | null>;
 
@@ -89,14 +92,21 @@ export class SourcesRepository {
   }
 
   /** A page of sources. Of the description of a component, a row has only what a list shows: names, types and secrecy of the props. */
-  async list(ownerId: UserId, page: KeysetPage, externalId?: string): Promise<{ rows: SourceRow[]; total: number }> {
+  async list(
+    ownerId: UserId,
+    page: KeysetPage,
+    { externalId, maxBytes }: { externalId?: string; maxBytes?: number } = {},
+  ): Promise<{ rows: SourceRow[]; total: number; cut: boolean }> {
     const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
     if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
-    const { rows, total } = await readKeysetPage(owned, page, withComponent);
+    const { rows, ...found } = await readKeysetPage(owned, page, {
+      join: withComponent,
+      part: maxBytes === undefined ? undefined : { size: SHOWN_BYTES, maxBytes },
+    });
     // the credentials of shared connections are large, and lists do not show them
     const [inline] = await Promise.all([this.connections.inlineOf(rows.map(({ id }) => id)), this.described(rows)]);
     for (const row of rows) row.credentials = inline.get(row.id) ?? null;
-    return { rows, total };
+    return { rows, ...found };
   }
 
   /**

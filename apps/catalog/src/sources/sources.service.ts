@@ -11,9 +11,9 @@ import {
   Invalid,
   givesComponent,
   type GetSource,
+  type LargePage,
   type ListSources,
   NotFound,
-  type Page,
   pageOf,
   type PatchSource,
   propsContext,
@@ -38,7 +38,7 @@ import type { DescribedComponent, NewComponent } from '../components/component.e
 import { ComponentsService } from '../components/components.service.js';
 import { announceChanges } from '../announcements/announce-changes.js';
 import type { ConnectionRow } from './connection.entity.js';
-import { ConnectionsRepository } from './connections.repository.js';
+import { ConnectionsRepository, LISTED_BYTES } from './connections.repository.js';
 import { checkPropValues, configured } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
@@ -150,12 +150,13 @@ export class SourcesService {
     return true;
   }
 
-  async list({ owner_id, limit, after, before, external_id, without_endpoints }: ListSources): Promise<Page<Source>> {
+  async list({ owner_id, limit, after, before, external_id, may_cut, without_endpoints }: ListSources): Promise<LargePage<Source>> {
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
-    const { rows, total } = await this.sources.list(owner_id, page, external_id || undefined);
+    const part = { externalId: external_id || undefined, maxBytes: may_cut ? LISTED_BYTES : undefined };
+    const { rows, total, cut } = await this.sources.list(owner_id, page, part);
     const endpointsUrl = this.endpointsUrl(without_endpoints);
     const sources = rows.map((row) => sourceOf(row, this.values(row), endpointsUrl, { inList: true }));
-    return pageOf(sources, total, ({ id }) => cursorOf(id));
+    return { ...pageOf(sources, total, ({ id }) => cursorOf(id)), cut };
   }
 
   async delete({ owner_id, id }: SourceReference): Promise<void> {

@@ -13,6 +13,7 @@ import {
 import { Messages } from '#messaging';
 import { OwnerId } from '../accounts/account.decorator.js';
 import { RespondsNoContent, RespondsWith, RespondsWithPage, Documented, Problems, Takes, MayTake } from '../http/api-docs.js';
+import { LargePages } from '../http/large-pages.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId } from '../idempotency/new-ids.js';
 import { MERGE_PATCH_TYPES } from '../http/content-types.js';
@@ -29,7 +30,10 @@ const CHANGE_EXAMPLES = {
 @Documented('connections')
 @Controller('v1/connections')
 export class ConnectionsController {
-  constructor(private readonly messages: Messages) {}
+  constructor(
+    private readonly messages: Messages,
+    private readonly pages: LargePages,
+  ) {}
 
   @Post()
   @HttpCode(200)
@@ -55,7 +59,7 @@ export class ConnectionsController {
   @RespondsWithPage(Connection)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Connection>> {
-    return this.messages.request(listConnections, { ...page, owner_id }, { key: owner_id });
+    return this.pages.read(owner_id, page, (part) => this.messages.request(listConnections, { ...part, owner_id }, { key: owner_id }));
   }
 
   @Get(':id')

@@ -36,6 +36,7 @@ import {
   MayTake,
 } from '../http/api-docs.js';
 import { ExternalIdQuery } from '../http/page.dto.js';
+import { LargePages } from '../http/large-pages.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { MERGE_PATCH_TYPES } from '../http/content-types.js';
 import { CODE_TIMEOUT_MS } from '../http/longest-request.js';
@@ -74,6 +75,7 @@ const RUN_EXAMPLES = {
 export class SourcesController {
   constructor(
     private readonly messages: Messages,
+    private readonly pages: LargePages,
     private readonly full: FullAccounts,
     private readonly config: GatewayConfig,
   ) {}
@@ -82,8 +84,9 @@ export class SourcesController {
   @ApiOperation({ operationId: 'listSources', summary: 'List your sources' })
   @RespondsWithPage(Source)
   @Problems(400)
-  list(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Query() page: ExternalIdQuery): Promise<Page<Source>> {
-    return this.messages.request(listSources, { ...page, owner_id, without_endpoints: !mayReadSecrets(caller) }, { key: owner_id });
+  list(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Query() { external_id, ...page }: ExternalIdQuery): Promise<Page<Source>> {
+    const query = { owner_id, external_id, without_endpoints: !mayReadSecrets(caller) };
+    return this.pages.read(owner_id, page, (part) => this.messages.request(listSources, { ...query, ...part }, { key: owner_id }));
   }
 
   @Post('sources')

@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import type { LargePage, LargePageRequest, Page, PageRequest, UserId } from '#contracts';
+import { AccountPace } from '#fairness';
+import { QueuePerKey } from '#limits';
+
+/** Pages of lists with large items. A service returns them in parts, and handles requests of other accounts between two parts. */
+@Injectable()
+export class LargePages {
+  /** Only the first parts of an account's pages are read at the same time. */
+  private readonly furtherParts = new QueuePerKey<UserId>(() => 1, Infinity);
+
+  constructor(private readonly pace: AccountPace) {}
+
+  /** @param ask returns a part of the page */
+  async read<T>(
+    ownerId: UserId,
+    { limit, after, before }: PageRequest,
+    ask: (window: LargePageRequest) => Promise<LargePage<T>>,
+  ): Promise<Page<T>> {
+    // an empty cursor counts as absent
+    const isTowardsNewer = Boolean(before) && !after;
+    const { cut, ...first } = await ask({ limit, after, before, may_cut: true });
+    let page: Page<T> = first;
+    for (let isCut = cut; isCut;) {
+      // the parts before it have cost the account something
+      await this.pace.delayRequest(ownerId, 0);
+      const { start_cursor, end_cursor } = page.page_info;
+      const cursors = isTowardsNewer ? { before: start_cursor ?? '' } : { before, after: end_cursor ?? '' };
+      const rest = { limit: limit - page.data.length, ...cursors, may_cut: true };
+      const part = await this.furtherParts.run(ownerId, 'too many lists of this account are being read', () => ask(rest));
+      if (part.data.length === 0) return page;
+      page = isTowardsNewer ? joined(part, page) : joined(page, part);
+      isCut = part.cut;
+    }
+    return page;
+  }
+}
+
+/** Joins two adjacent pages, neither of them empty. */
+const joined = <T>(newer: Page<T>, older: Page<T>): Page<T> => ({
+  page_info: {
+    total_count: newer.page_info.total_count,
+    count: newer.data.length + older.data.length,
+    start_cursor: newer.page_info.start_cursor,
+    end_cursor: older.page_info.end_cursor,
+  },
+  data: [...newer.data, ...older.data],
+});
