@@ -454,6 +454,19 @@ describe('the sources of an account', () => {
       expect(sources.rows.get(ID)?.version).toBe(version);
     });
 
+    it('does not depend on the connection that the source had before another request replaced it', async () => {
+      described = describedAs({ configurable_props: [TIMER, { name: 'url', type: 'string' }, { name: 'chat', type: 'app', app: 'chat' }] });
+      await patch({ component_code: 'with an app', configured_props: { chat: { $auth: { key: 'secret' } } } });
+      const before = sources.rows.get(ID)!;
+      connections = [{ id: 'apn_000000000000000001', app: 'chat', credentials: '' }];
+      await patch({ configured_props: { chat: { authProvisionId: 'apn_000000000000000001' } } });
+      jest.spyOn(sources, 'find').mockResolvedValueOnce(before);
+      expect(await patch({ active: false })).toMatchObject({
+        active: false,
+        configured_props: { chat: { authProvisionId: 'apn_000000000000000001' } },
+      });
+    });
+
     it('rejects an external id that another source has, and keeps no component', async () => {
       await create({ id: 'dc_000000000000000002', component_code: 'code', external_id: 'taken' });
       const kept = components.rows.length;

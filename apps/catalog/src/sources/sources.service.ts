@@ -42,7 +42,7 @@ import { ConnectionsRepository, LISTED_BYTES } from './connections.repository.js
 import { checkPropValues, configured } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
-import { NEW_MS, propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState, usesConnections } from './source.entity.js';
+import { NEW_MS, propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState } from './source.entity.js';
 import { SourcesRepository } from './sources.repository.js';
 
 /** 143 bits, so that an endpoint cannot be guessed. */
@@ -191,19 +191,21 @@ export class SourcesService {
     const { owner_id, id } = found;
     // other requests may have changed it while the code was fetched and inspected
     const current = fresh ? await this.found(owner_id, id) : found;
-    // refused before anything is written: otherwise the component of a refused update would be the newest one of its key
-    const probable = await decide(current);
-    await this.sources.requireFree(owner_id, probable?.external_id, id);
-    if (fresh) await this.components.keep(fresh);
+    if (fresh) {
+      // refused before the component is stored: otherwise that of a refused update would be the newest one of its key
+      const probable = await decide(current);
+      await this.sources.requireFree(owner_id, probable?.external_id, id);
+      await this.components.keep(fresh);
+    }
     let kind: EmitterChangeKind = 'switched';
-    const decideAgain = async (before: SourceRow, session?: Session) => {
+    // with the locked row, whose connections no other request changes meanwhile
+    const decideLocked = async (before: SourceRow, session?: Session) => {
       const change = await decide(before, session);
       // without a change, it may be a repeated request whose first one was cut off before it announced its change
       kind = change?.active === before.active ? 'configured' : 'switched';
       return change;
     };
-    const connected = current.credentials !== null || (probable !== null && usesConnections(probable));
-    const row = await this.sources.update(owner_id, id, decideAgain, connected);
+    const row = await this.sources.update(owner_id, id, decideLocked, current.credentials !== null);
     if (!row) throw new NotFound('source', id);
     await this.introduce(current);
     return this.announced(row, kind);
