@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Batch, ConsumerRunConfig } from 'kafkajs';
-import { createWebhook, executeRun, getWebhook, repliesTopic, Unavailable } from '#contracts';
+import { createWebhook, emitterChanged, executeRun, getWebhook, repliesTopic, requestsTopic, Unavailable } from '#contracts';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import type { KafkaClient } from './kafka.js';
@@ -100,6 +100,25 @@ it.each<[string, () => Promise<void>, string]>([
   const publisher = { send } as unknown as Publisher;
   const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
   await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 10 })).rejects.toMatchObject({ code });
+});
+
+it('returns whether all services have applied an announced fact in time', async () => {
+  const consumer = new FakeConsumer();
+  const kafka = { watchedConsumer: () => consumer, withAdmin: async () => [] } as unknown as KafkaClient;
+  let late = '';
+  const publisher = {
+    send: async ([{ topic, headers }]: [{ topic: string; headers: Record<string, string> }]) => {
+      if (topic === late) throw new Error('refused');
+      const reply = { headers: { [HEADER.correlationId]: headers[HEADER.correlationId] }, value: Buffer.alloc(0) };
+      setImmediate(() => void consumer.receive(0, '0', [reply]));
+    },
+  } as unknown as Publisher;
+  const messages = new Messages('gateway', kafka, publisher, createLog('test', 'silent'), new SecretBox([]));
+  await messages.connect();
+  const announce = () => messages.announce(emitterChanged, {} as never, 'k', ['routing', 'runtime']);
+  expect(await announce()).toBe(true);
+  late = requestsTopic('runtime');
+  expect(await announce()).toBe(false);
 });
 
 it('reports the size of each reply with its request', async () => {

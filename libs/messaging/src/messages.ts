@@ -168,21 +168,24 @@ export class Messages {
   }
 
   /**
-   * Hands a fact directly to the services that act on it, and resolves when all of them have applied it, so the caller's next request sees it. The
-   * fact must also go through the outbox: a service that is down receives it from there. The announcement waits at most two seconds. The handlers of these
+   * Hands a fact directly to the services that act on it, and resolves when all of them have applied it, so the caller's next request sees it; with false
+   * if one of them is late. The fact must also go through the outbox: a service that is down receives it from there. The announcement waits at most two seconds. The handlers of these
    * services accept facts in any order, and twice.
    */
-  async announce<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<void> {
-    await Promise.all(
+  async announce<Payload extends object>(contract: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<boolean> {
+    const applied = await Promise.all(
       to.map(async (service) => {
         try {
           await this.send(service, contract.topic, payload, { key, timeoutMs: ANNOUNCE_MS });
+          return true;
         } catch (error) {
           lateAnnouncements.inc({ service });
           this.log.warn({ fact: contract.name, key, service, err: error }, 'fact.announced-late');
+          return false;
         }
       }),
     );
+    return !applied.includes(false);
   }
 
   private send<Reply>(

@@ -64,8 +64,9 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
     }
   }
 
-  async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<void> {
+  async announce<Payload extends object>({ name }: Fact<Payload>, payload: Payload, key: string, to: readonly Service[]): Promise<boolean> {
     this.announced.push({ name, payload, key, to });
+    return true;
   }
 
   async publish<Payload extends object>({ name }: Fact<Payload> | QueuedCommand<Payload>, payload: Payload, key: string): Promise<void> {

@@ -21,6 +21,7 @@ it('the workflows of an account are suspended and removed in parts that are anno
     most = Math.max(most, ++announcing);
     await new Promise(setImmediate);
     announcing--;
+    return true;
   };
   const controller = new AccountsController(
     { transaction: (work: () => unknown) => work() } as unknown as Database,

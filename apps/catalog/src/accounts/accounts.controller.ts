@@ -54,12 +54,12 @@ export class AccountsController {
     return { components, workflows };
   }
 
-  /** Announces a part at a time: an account may have very many. Returns their number. */
+  /** Announces a part at a time, until one is late: an account may have very many, and their facts follow. Returns their number. */
   private async removeWorkflows(ownerId: UserId): Promise<number> {
-    for (let removed = 0; ;) {
+    for (let [removed, inTime] = [0, true]; ;) {
       const states = await this.workflows.removeNext(ownerId, CHANGED_TOGETHER);
       if (states.length === 0) return removed;
-      await announceChanges(this.messages, states, 'deleted');
+      inTime &&= await announceChanges(this.messages, states, 'deleted');
       removed += states.length;
     }
   }

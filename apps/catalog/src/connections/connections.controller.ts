@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { Payload } from '@nestjs/microservices';
+import { Ctx, Payload } from '@nestjs/microservices';
 import {
   type Connection,
   type ConnectionCredentials,
@@ -16,7 +16,7 @@ import {
   PatchConnection,
   patchConnection,
 } from '#contracts';
-import { Handles } from '#messaging';
+import { deadlineOf, Handles, LogRecord } from '#messaging';
 import { ConnectionsService } from './connections.service.js';
 
 @Controller()
@@ -39,8 +39,8 @@ export class ConnectionsController {
   }
 
   @Handles(patchConnection)
-  patch(@Payload() command: PatchConnection): Promise<Connection> {
-    return this.connections.patch(command);
+  patch(@Payload() command: PatchConnection, @Ctx() record: LogRecord): Promise<Connection> {
+    return this.connections.patch(command, deadlineOf(record));
   }
 
   @Handles(deleteConnection)

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { connectionContext, type EmitterState, type UserId } from '#contracts';
 import { Database } from '#database';
@@ -20,13 +20,15 @@ describe('a connection', () => {
   let row: ConnectionRow;
   let copied: unknown[];
   let searched: string[];
+  /** The sources that use it. */
+  let users: string[];
   let messages: FakeMessages;
   let service: ConnectionsService;
 
   beforeEach(async () => {
     const credentials = box.seal(JSON.stringify({ key: 'a', nested: { deep: 'b' } }), connectionContext(ID));
     row = { id: ID, owner_id: OWNER, app: 'chat', name: 'chat', credentials, source_id: null, created_at: new Date(0) };
-    [copied, searched, messages] = [[], [], new FakeMessages()];
+    [copied, searched, users, messages] = [[], [], ['dc_1'], new FakeMessages()];
     const connections: Partial<ConnectionsRepository> = {
       lock: async () => {},
       find: async (_, id) => (id === ID ? row : undefined),
@@ -41,10 +43,10 @@ describe('a connection', () => {
     const sources = {
       setCredentials: async (_: unknown, __: UserId, id: string, sealed: string) => {
         copied.push(JSON.parse(box.open(sealed, connectionContext(id))));
-        return ['dc_1'];
+        return users;
       },
       async *statesInParts(ids: string[]) {
-        if (ids.length > 0) yield ids.map((emitter_id) => ({ emitter_id }) as EmitterState);
+        for (const emitter_id of ids) yield [{ emitter_id } as EmitterState];
       },
       findUser: async (_: unknown, __: UserId, id: string) => void searched.push(id),
     };
@@ -68,6 +70,18 @@ describe('a connection', () => {
     await patch({ key: 'new' });
     expect(copied).toEqual([{ key: 'new', nested: { deep: 'b' } }]);
     expect(messages.announced).toMatchObject([{ key: 'dc_1' }]);
+  });
+
+  it.each([
+    ['in parts, all of them if each part is applied in time', true, 10_000, 3],
+    ['until a part is late', false, 10_000, 1],
+    ['while its caller waits', true, 2000, 0],
+  ])('announces the states of its sources %s', async (_, applied, ms, parts) => {
+    const announce = jest.spyOn(messages, 'announce').mockResolvedValue(applied);
+    users = ['dc_1', 'dc_2', 'dc_3'];
+    const command = { owner_id: OWNER, id: ID, credentials: { key: 'new' } } as const;
+    expect(await service.patch(command, Date.now() + ms)).toMatchObject({ id: ID });
+    expect(announce).toHaveBeenCalledTimes(parts);
   });
 
   it.each<[string, Record<string, unknown>]>([

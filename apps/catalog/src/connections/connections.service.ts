@@ -33,6 +33,8 @@ import { SourcesRepository } from '../sources/sources.repository.js';
 const MAX_BYTES = 64 * 1024;
 /** A list shows each name with a mask, and has up to a hundred connections. */
 const MAX_NAMES = 1000;
+/** More than an announcement, and then the reply, take. */
+const ANNOUNCED_WITHIN_MS = 3000;
 
 type Credentials = Record<string, unknown>;
 
@@ -71,10 +73,18 @@ export class ConnectionsService {
     return { ...pageOf(connections, total, ({ id }) => cursorOf(id)), cut };
   }
 
-  async patch(command: PatchConnection): Promise<Connection> {
+  /**
+   * Announces the changes of the sources in parts, until one is late or the caller would not wait for the next one: the facts of all of them follow.
+   *
+   * @param deadline when the caller stops waiting, in ms since the epoch
+   */
+  async patch(command: PatchConnection, deadline = Infinity): Promise<Connection> {
     const { owner_id } = command;
     const { row, users } = await this.turns.takeAlone(owner_id, () => this.change(command));
-    for await (const states of this.sources.statesInParts(users)) await announceChanges(this.messages, states, 'configured');
+    for await (const states of this.sources.statesInParts(users)) {
+      const isInTime = Date.now() < deadline - ANNOUNCED_WITHIN_MS;
+      if (!isInTime || !(await announceChanges(this.messages, states, 'configured'))) break;
+    }
     return this.toConnection(row);
   }
 

@@ -285,8 +285,8 @@ export class SourcesService {
   }
 
   /** Before the request returns, the services concerned apply the change to runs, endpoints, matching and stored events. */
-  private announce(state: EmitterState, kind: EmitterChangeKind): Promise<void> {
-    return announceChanges(this.messages, [state], kind);
+  private async announce(state: EmitterState, kind: EmitterChangeKind): Promise<void> {
+    await announceChanges(this.messages, [state], kind);
   }
 
   private isAsBefore(change: Decided, before: SourceRow): boolean {
