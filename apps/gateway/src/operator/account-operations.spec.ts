@@ -143,6 +143,13 @@ describe('the commands for whole accounts', () => {
     expect(names.at(-1)).toBe(removeFromCatalog.name);
   });
 
+  it('look twice for what an account without sources and workflows was creating', async () => {
+    let calls = 0;
+    messages.replyTo(suspendEmitters, () => ({ sources: calls++, workflows: 0, more: calls === 2 }));
+    expect(await operations.suspend(ID, true)).toEqual({ sources: 3, workflows: 0, webhooks: 1 });
+    expect(calls).toBe(3);
+  });
+
   it('can be repeated after a failure, which leaves the account suspended', async () => {
     messages.replyTo(removeFromCatalog, () => {
       throw new Unavailable('the catalog has stopped');

@@ -76,7 +76,8 @@ export class AccountOperations {
         : 'not everything of the account continues yet: repeat the command';
       const { webhooks } = await this.request(suspendWebhooks, { owner_id: id, suspended });
       const counts: Counts = { sources: 0, workflows: 0, webhooks };
-      for (let more = true; more;) {
+      // at least two: what was being created during the first one is found by the second
+      for (let [more, rounds] = [true, 0]; more || rounds < 2; rounds++) {
         const changed = await this.request(suspendEmitters, { owner_id: id, suspended });
         counts.sources += changed.sources;
         counts.workflows += changed.workflows;
