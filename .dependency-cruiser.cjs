@@ -73,6 +73,13 @@ module.exports = {
       to: { path: 'node_modules/(typeorm|@nestjs/typeorm)/', dependencyTypesNot: ['type-only'] },
     },
     {
+      name: 'jail-root-needs-no-libs',
+      comment: 'The layer of the image that has the root of the jail is built from the sandbox alone: other changes do not replace it.',
+      severity: 'error',
+      from: { path: '^apps/runtime/src/sandbox/(jail/jail-root|curated-modules)\\.ts$' },
+      to: { path: '^libs/', reachable: true },
+    },
+    {
       name: 'product-knows-no-tests',
       comment: 'Production code must not import test code or development dependencies.',
       severity: 'error',

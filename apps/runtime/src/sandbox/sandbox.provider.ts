@@ -5,6 +5,7 @@ import { AccountPace, MS_PER_UNIT } from '#fairness';
 import { LOG, type Log } from '#observability';
 import { CannotStart } from '#service';
 import type { Spend } from './egress/egress-budget.js';
+import { NoJailRoot } from './jail/jail-root.js';
 import { ProcessSandbox } from './process-sandbox.js';
 import { PackagesConfig } from './packages/packages.config.js';
 import { RunnerConfig } from './runner.config.js';
@@ -26,7 +27,7 @@ export function readSandboxConfig(): SandboxConfig {
 /** @throws CannotStart when this machine cannot run a sandbox */
 export function startSandbox(config: SandboxConfig, spend?: Spend): Promise<ProcessSandbox> {
   return ProcessSandbox.start(config, spend).catch((error: unknown) => {
-    throw error instanceof SandboxUnavailable ? new CannotStart(error.message) : error;
+    throw error instanceof SandboxUnavailable || error instanceof NoJailRoot ? new CannotStart(error.message) : error;
   });
 }
 

@@ -89,7 +89,7 @@ describe('the root of the jail', () => {
   it('explains why it cannot be built, such as a file system that is full or read-only', async () => {
     await expect(buildJailRoot('/sys', ['lodash.get'])).rejects.toThrow(
       expect.objectContaining({
-        name: 'SandboxUnavailable',
+        name: 'NoJailRoot',
         message: expect.stringMatching(/^The root of the jail cannot be built: E\w+: /),
       }),
     );

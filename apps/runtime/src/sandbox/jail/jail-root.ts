@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { SandboxUnavailable } from '../sandbox.js';
 import { assembleJailRoot } from './assemble-jail-root.js';
 import { collectJailRootParts, exists, fingerprint, type JailRootParts } from './jail-root-parts.js';
 
@@ -10,6 +9,11 @@ const unusedMs = 24 * 3600 * 1000;
 const touchMs = 3600 * 1000;
 /** Not in the temporary folder, from which many systems remove files that have not been read for ten days. Only root can create it. */
 const rootsParent = '/var/lib/sluice-jail';
+
+/** This machine cannot have a root for jails. It extends no error of a library: the image builds the root with the files of the sandbox alone. */
+export class NoJailRoot extends Error {
+  override readonly name = 'NoJailRoot';
+}
 
 /** The only directory that a jailed process can see, and the seccomp filter beside it. */
 export interface JailRoot {
@@ -45,7 +49,7 @@ export async function buildJailRoot(parent: string, modules: string[]): Promise<
 
 async function partsForThisNode(modules: string[]): Promise<JailRootParts> {
   if (Number(process.versions.node.split('.')[0]) < oldestNode)
-    throw new SandboxUnavailable(`Components need Node ${oldestNode}; this is ${process.version}`);
+    throw new NoJailRoot(`Components need Node ${oldestNode}; this is ${process.version}`);
   return collectJailRootParts(modules);
 }
 
@@ -67,7 +71,7 @@ async function buildUnlessThere(parent: string, name: string, parts: JailRootPar
     } catch (error) {
       await rm(building, { recursive: true, force: true });
       if (!(await isTrusted(dir)))
-        throw isSystemError(error) ? new SandboxUnavailable(`The root of the jail cannot be built: ${error.message}`) : error;
+        throw isSystemError(error) ? new NoJailRoot(`The root of the jail cannot be built: ${error.message}`) : error;
     }
   }
   await touch(dir);
@@ -112,7 +116,7 @@ async function isTrusted(dir: string): Promise<boolean> {
 /**
  * Returns the folder for the jail's root: in the data folder, unless a folder above it (`/root`, a home) is closed to other users. If we are root, jailed
  * processes run as other users, so the root is then in a folder of the system.
- * @throws SandboxUnavailable when the folder cannot be created
+ * @throws NoJailRoot when the folder cannot be created
  */
 export async function jailRootParent(dataDir: string): Promise<string> {
   const wanted = resolve(dataDir, 'sandbox');
@@ -122,8 +126,7 @@ export async function jailRootParent(dataDir: string): Promise<string> {
   if (await isOpenToAll(wanted)) return wanted;
   await makeFolder(rootsParent);
   const info = await lstat(rootsParent);
-  if (!info.isDirectory() || info.uid !== 0 || (info.mode & 0o022) !== 0)
-    throw new SandboxUnavailable(`${rootsParent} belongs to another user`);
+  if (!info.isDirectory() || info.uid !== 0 || (info.mode & 0o022) !== 0) throw new NoJailRoot(`${rootsParent} belongs to another user`);
   await openToAll(rootsParent);
   return rootsParent;
 }
@@ -140,6 +143,6 @@ async function isOpenToAll(dir: string): Promise<boolean> {
 
 async function makeFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true }).catch((error: Error) => {
-    throw new SandboxUnavailable(`The jail needs a writable folder (SLUICE_DATA_DIR): ${error.message}`);
+    throw new NoJailRoot(`The jail needs a writable folder (SLUICE_DATA_DIR): ${error.message}`);
   });
 }
