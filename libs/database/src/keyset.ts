@@ -35,9 +35,12 @@ export async function readKeysetPage<Row extends ObjectLiteral>(
     .limit(limit);
   if (after !== undefined) page.andWhere(`${id} < :after`, { after });
   if (before !== undefined) page.andWhere(`${id} > :before`, { before });
-  const fitting = part ? await countFitting(page, part, limit) : limit;
-  const [rows, total] = await Promise.all([join(page).limit(fitting).getMany(), collection.getCount()]);
-  return { rows: backwards ? rows.reverse() : rows, total, cut: fitting < limit };
+  for (;;) {
+    const fitting = part ? await countFitting(page, part, limit) : limit;
+    const [rows, total] = await Promise.all([join(page.clone()).limit(fitting).getMany(), collection.getCount()]);
+    // a part without rows has no cursor to continue from: those that fit were deleted meanwhile
+    if (rows.length > 0 || fitting === limit) return { rows: backwards ? rows.reverse() : rows, total, cut: fitting < limit };
+  }
 }
 
 /** How many rows of the page fit, at least one; `limit` if all do. */

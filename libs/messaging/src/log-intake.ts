@@ -37,11 +37,8 @@ export interface FetchedBatch extends Fetched {
 const BATCH = { records: 4000, bytes: 4 * 1024 * 1024 };
 /** How much of a partition may wait while a batch is handled, so that the next batch is ready. */
 const WAITING = { records: 2 * BATCH.records, bytes: 2 * BATCH.bytes };
-/**
- * The bytes of all partitions that may wait, however many there are: a service has 512 MiB. Up to the larger number, a partition that has none waiting takes a
- * fetch, also if partitions whose batches fail leave nothing else.
- */
-const WAITING_IN_ALL = { bytes: 32 * 1024 * 1024, withFirst: 96 * 1024 * 1024 };
+/** The bytes of all partitions that may wait, however many there are: a service has 512 MiB. */
+const WAITING_BYTES_IN_ALL = 32 * 1024 * 1024;
 /** How long a rebalance waits for batches in progress. A longer batch is stopped by the fence. */
 const SETTLE_MS = 5000;
 const FIRST_PAUSE_MS = 100;
@@ -131,9 +128,7 @@ export class LogIntake {
 
   /** Whether records of the partition are accepted; false, too, while its position is being read. */
   hasCapacity(partition: number): boolean {
-    const assigned = this.partitions.get(partition);
-    const most = assigned?.waiting.length === 0 ? WAITING_IN_ALL.withFirst : WAITING_IN_ALL.bytes;
-    return assigned !== undefined && assigned.hasCapacity && this.waitingBytes < most;
+    return (this.partitions.get(partition)?.hasCapacity ?? false) && this.waitingBytes < WAITING_BYTES_IN_ALL;
   }
 
   private get waitingBytes(): number {

@@ -70,7 +70,8 @@ export class ConnectionsService {
     const page = { limit, after: idOfCursor('connection', 'after', after), before: idOfCursor('connection', 'before', before) };
     const { rows, total, cut } = await this.connections.list(owner_id, page, may_cut ? LISTED_BYTES : undefined);
     const connections = rows.map((row) => this.toConnection(row));
-    return { ...pageOf(connections, total, ({ id }) => cursorOf(id)), cut };
+    // a gateway of an earlier version shows all members
+    return { ...pageOf(connections, total, ({ id }) => cursorOf(id)), ...(may_cut && { cut }) };
   }
 
   /**

@@ -156,7 +156,8 @@ export class SourcesService {
     const { rows, total, cut } = await this.sources.list(owner_id, page, part);
     const endpointsUrl = this.endpointsUrl(without_endpoints);
     const sources = rows.map((row) => sourceOf(row, this.values(row), endpointsUrl, { inList: true }));
-    return { ...pageOf(sources, total, ({ id }) => cursorOf(id)), cut };
+    // a gateway of an earlier version shows all members
+    return { ...pageOf(sources, total, ({ id }) => cursorOf(id)), ...(may_cut && { cut }) };
   }
 
   async delete({ owner_id, id }: SourceReference): Promise<void> {

@@ -82,7 +82,9 @@ export class AppendService {
       }
     }
     try {
-      const appended = await this.alone.execute(String(partition), () => this.appendAlone(batch));
+      const alone = () => this.appendAlone(batch);
+      // one that may be locked waits for the lock, and must not hold up others
+      const appended = await (this.locked.has(partition) ? alone() : this.alone.execute(String(partition), alone));
       this.locked.delete(partition);
       return appended;
     } catch (error) {

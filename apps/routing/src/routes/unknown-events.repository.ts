@@ -71,7 +71,7 @@ export class UnknownEventsRepository {
       name: 'unknown-next',
       text: `SELECT ms::float8 AS ms, seq::float8 AS seq, emitter_id, octet_length(value) + octet_length(headers) AS bytes FROM unknown_event
              WHERE (emitter_id, ms, seq) > ($1, $2::bigint, $3::bigint) AND emitter_id < $4 AND seq % ${PARTITIONS} = ANY ($5::bigint[])
-             ORDER BY emitter_id, ms, seq LIMIT $6`,
+             ORDER BY emitter_id, unknown_event.ms, unknown_event.seq LIMIT $6`,
       values: [after.emitterId, after.place.ms, after.place.seq, end, partitions, limit],
     });
     return rows.map(({ ms, seq, emitter_id, bytes }) => ({ emitterId: emitter_id, place: { ms, seq }, bytes }));

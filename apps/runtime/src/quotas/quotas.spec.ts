@@ -105,11 +105,18 @@ describe('the daily quota of an account', () => {
       expect(await limited.admit('u_1', 'eleventh')).toBe(false);
     });
 
-    it('counts an admitted run for a minute if it was dropped with its source', async () => {
+    it('admits a repeated request for a run once', async () => {
+      used = { compute_ms: 0, invocations: 9 };
+      const limited = await quotas();
+      expect([await limited.admit('u_1', 'tenth'), await limited.admit('u_1', 'tenth')]).toEqual([true, true]);
+      expect(await limited.admit('u_1', 'eleventh')).toBe(false);
+    });
+
+    it('counts an admitted run for a quarter of an hour if it was dropped with its source', async () => {
       used = { compute_ms: 0, invocations: 9 };
       const limited = await quotas();
       expect(await limited.admit('u_1', 'dropped')).toBe(true);
-      await pass(59_000);
+      await pass(899_000);
       expect(await limited.admit('u_1', 'next')).toBe(false);
       await pass(2000);
       expect(await limited.admit('u_1', 'next')).toBe(true);

@@ -8,7 +8,7 @@ import { QuotasRepository, type UsedAndWaiting } from './quotas.repository.js';
 /** How long what an account has used is known, for requests. */
 const RECENT_MS = 1000;
 /** An admitted run is stored within this time: it waits in the queue, or has ended. One that was dropped with its source never is. */
-const STORED_WITHIN_MS = 60_000;
+const STORED_WITHIN_MS = 15 * 60_000;
 
 /** The runs that count when another one is admitted. */
 interface Admissions extends Pick<UsedAndWaiting, 'compute_ms' | 'runs'> {
@@ -51,6 +51,8 @@ export class Quotas {
     const { quotas } = this.config;
     if (!quotas) return true;
     const { compute_ms, runs, admitted } = (await this.recent.fetch(accountId))!;
+    // a repeated request
+    if (admitted.has(runId)) return true;
     if (compute_ms >= quotas.computeMs || runs + admitted.size >= quotas.invocations) return false;
     admitted.set(runId, performance.now());
     return true;

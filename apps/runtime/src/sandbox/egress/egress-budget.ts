@@ -34,7 +34,7 @@ export const defaultEgressLimits: EgressLimits = {
   connectMs: 10_000,
   idleMs: 60_000,
   lifeMs: 300_000,
-  lingerMs: 2_000,
+  lingerMs: 10_000,
   bytesDown: 64 << 20,
   bytesUp: 16 << 20,
 };

@@ -168,14 +168,18 @@ describe('the proxy of one runner process', () => {
     expect(sizes.flat().length).toBeLessThan(1000);
   });
 
-  /** Sends this much to a server that does not read it, and ends the process. @returns the server's end of the connection */
-  const abandon = async (bytes: number, serverEnds = false): Promise<Socket> => {
+  /** A connection of a process, and the server's end of it, which does not read. */
+  const connected = async (): Promise<{ client: Socket; server: Socket }> => {
     const accepted = new Promise<Socket>((resolve) =>
       remote.once('connection', (socket) => resolve(socket.removeAllListeners('data').pause())),
     );
     const client = connect({ path, allowHalfOpen: true }, () => void client.write(`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`));
     await once(client, 'data');
-    const server = await accepted;
+    return { client, server: await accepted };
+  };
+  /** Sends this much to a server that does not read it, and ends the process. @returns the server's end of the connection */
+  const abandon = async (bytes: number, serverEnds = false): Promise<Socket> => {
+    const { client, server } = await connected();
     client.write(Buffer.alloc(bytes));
     while (proxy!.counts.bytesUp < bytes) await sleep(10);
     if (serverEnds) {
@@ -211,6 +215,43 @@ describe('the proxy of one runner process', () => {
     expect(await rest(await abandon(2 << 20))).toEqual({ received: 2 << 20, end: 'end' });
   });
 
+  it('delivers what a process sends to a server that has ended the connection before, and reads slowly', async () => {
+    await start({ lingerMs: 1000 });
+    const { client, server } = await connected();
+    server.end();
+    await once(client.resume(), 'end');
+    client.end(Buffer.alloc(2 << 20));
+    server.on('data', () => {
+      server.pause();
+      setTimeout(() => server.resume(), 3);
+    });
+    expect(await rest(server)).toEqual({ received: 2 << 20, end: 'end' });
+  });
+
+  it('ends a connection on which little was sent at once, also if the server has ended it before', async () => {
+    await start();
+    const { client, server } = await connected();
+    server.end();
+    await once(client.resume(), 'end');
+    const ended = rest(server);
+    client.end('x');
+    expect(await ended).toEqual({ received: 1, end: 'end' });
+    expect(await budget.take()).toBe(true);
+  });
+
+  it('resets the connection to a server that still sends when the process has closed it', async () => {
+    await start();
+    const { client, server } = await connected();
+    const send = (): void => void server.write(Buffer.alloc(65_536), (error) => (error ? undefined : send()));
+    const closed = new Promise((resolve) => server.on('error', () => {}).once('close', resolve));
+    send();
+    await once(client, 'data');
+    client.destroy();
+    const before = proxy!.counts.bytesDown;
+    await closed;
+    expect(proxy!.counts.bytesDown - before).toBeLessThan(1 << 20);
+  });
+
   it('charges the account for its chunks', async () => {
     await start({ chunksPerSecond: 1e6 });
     await drip(2000);
@@ -219,18 +260,22 @@ describe('the proxy of one runner process', () => {
 
   it('refuses a request that arrives in single bytes', async () => {
     await start();
-    const response = await new Promise<string>((resolve) => {
-      const head = [...`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`];
-      const next = (): void => {
-        const byte = head.shift();
-        if (byte === undefined || socket.destroyed) return;
-        socket.write(byte);
-        setTimeout(next, 2);
-      };
-      const socket = connect(path, next);
-      socket.on('error', () => {});
-      socket.once('data', (data) => resolve(data.toString()));
-    });
+    const refused = () =>
+      new Promise<string>((resolve) => {
+        const head = [...`CONNECT api.test:${port} HTTP/1.1\r\n\r\n`];
+        const next = (): void => {
+          const byte = head.shift();
+          if (byte === undefined || socket.destroyed) return;
+          socket.write(byte);
+          setTimeout(next, 2);
+        };
+        const socket = connect(path, next);
+        socket.once('data', (data) => resolve(data.toString()));
+        socket.on('error', () => {}).once('close', () => resolve(''));
+      });
+    // a byte that is written after the refusal may end the connection before the response is read
+    let response = '';
+    while (response === '') response = await refused();
     expect(response).toContain('403 EPROTO');
   });
 

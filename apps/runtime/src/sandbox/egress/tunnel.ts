@@ -8,12 +8,17 @@ import type { EgressCounts } from './egress-proxy.js';
  */
 export const unbuffered = { highWaterMark: 1 };
 
+/** So few bytes may stay in the kernel. */
+const fewBytes = 16 * 1024;
+
 /**
- * One connection of a guest to a server. The connection to the server always ends with a reset: after an ordinary close, the kernel would keep what the
- * server has not taken, up to 4 MiB, for minutes, and no limit would count it. If the server has taken everything, the reset has no effect.
+ * One connection of a guest to a server. If it has sent more than a few bytes, the connection to the server ends with a reset: after an ordinary close, the
+ * kernel would keep what the server has not taken, up to 4 MiB, for minutes, and no limit would count it. If the server has taken everything, the reset has no
+ * effect.
  */
 export class Tunnel {
   private timer: NodeJS.Timeout | undefined;
+  private readonly bytes = { up: 0, down: 0 };
 
   constructor(
     private readonly client: Socket,
@@ -104,7 +109,7 @@ export class Tunnel {
       if (connected) client.destroy();
       else this.refuse(error.code ?? 'ECONNRESET', error === timedOut ? error.message : '');
     });
-    client.on('close', () => (connected ? this.hangUp(remote) : remote.destroy()));
+    client.on('close', () => (connected ? this.leave(remote) : remote.destroy()));
     remote.on('connect', () => {
       connected = true;
       clearTimeout(this.timer);
@@ -115,7 +120,7 @@ export class Tunnel {
   }
 
   private join(remote: Socket, first: Buffer, budget: EgressBudget): void {
-    const { client, limits, counts } = this;
+    const { client, limits, counts, bytes } = this;
     counts.connections++;
     const end = (): void => void client.destroy();
     this.timer = setTimeout(end, limits.lifeMs);
@@ -125,29 +130,41 @@ export class Tunnel {
       remote.resetAndDestroy();
     };
     const finished = (): void => {
-      if (remote.readableEnded && remote.writableFinished) remote.resetAndDestroy();
+      if (remote.readableEnded && remote.writableFinished && bytes.up > fewBytes) remote.resetAndDestroy();
     };
     remote.on('end', finished).on('finish', finished);
     remote.on('close', () => client.destroySoon());
     client.write('HTTP/1.1 200 OK\r\n\r\n');
     if (first.length > 0) client.unshift(first);
-    const bytes = { up: 0, down: 0 };
     forward(client, remote, budget, (length) => {
       counts.bytesUp += length;
       if ((bytes.up += length) > limits.bytesUp) cutOff();
     });
+    client.on('end', () => (remote.readableEnded ? this.hangUp(remote) : remote.end()));
     forward(remote, client, budget, (length) => {
       counts.bytesDown += length;
       if ((bytes.down += length) > limits.bytesDown) cutOff();
     });
+    remote.on('end', () => client.end());
     client.resume();
   }
 
-  /** Closes the connection to the server after the client's. Bytes that the server has not taken in time are discarded. */
-  private hangUp(remote: Socket): void {
+  /** The client has gone: what the server still sends resets its connection, as if the process had been connected to it. */
+  private leave(remote: Socket): void {
     if (remote.destroyed) return;
-    remote.end();
-    const timer = setTimeout(() => remote.resetAndDestroy(), this.limits.lingerMs);
+    remote.removeAllListeners('data');
+    remote.on('data', () => remote.resetAndDestroy()).resume();
+    this.hangUp(remote);
+  }
+
+  /**
+   * Ends the connection to the server. Bytes that the server has not taken in time are discarded. If the server has ended it first, our end comes when that time
+   * is over, because Node then closes it.
+   */
+  private hangUp(remote: Socket): void {
+    if (!remote.readableEnded || this.bytes.up <= fewBytes) remote.end();
+    const isOver = (): void => void (remote.writableEnded || remote.writableLength > 0 ? remote.resetAndDestroy() : remote.end());
+    const timer = setTimeout(isOver, this.limits.lingerMs);
     remote.once('close', () => clearTimeout(timer));
   }
 }
@@ -155,7 +172,7 @@ export class Tunnel {
 const closed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => (socket.closed ? resolve() : socket.once('close', () => resolve())));
 
-/** Sends what arrives at one end to the other. While a chunk waits for the other end or for the account's turn, what arrives becomes the next one. */
+/** Sends the bytes that arrive at one end to the other. While a chunk waits for the other end or for the account's turn, what arrives becomes the next one. */
 function forward(from: Socket, to: Socket, budget: EgressBudget, count: (bytes: number) => void): void {
   const read = (): void => void from.resume();
   const sent = (): void => budget.nextChunk(read);
@@ -165,7 +182,6 @@ function forward(from: Socket, to: Socket, budget: EgressBudget, count: (bytes: 
     from.pause();
     to.write(chunk, sent);
   });
-  from.on('end', () => to.end());
 }
 
 interface ConnectRequest {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -95,7 +95,11 @@ function makeParent(): string {
   return dir;
 }
 
-const isOwn = (dir: string): boolean => statSync(dir, { throwIfNoEntry: false })?.uid === process.getuid?.();
+/** A link to another folder is not: anyone can make one in the temporary directory. */
+function isOwn(dir: string): boolean {
+  const found = lstatSync(dir, { throwIfNoEntry: false });
+  return found !== undefined && found.isDirectory() && found.uid === process.getuid?.();
+}
 
 /** Such as a full disk, or no file descriptor that is left. */
 const unavailable = ({ message }: Error) => new SandboxUnavailable(`The temporary directory cannot be used: ${message}`);
