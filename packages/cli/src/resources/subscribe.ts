@@ -2,6 +2,7 @@ import type { SluiceClient, Subscription, Webhook } from '@sluice/client';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
 import { ambiguous, findEmitterOrAccount, findListener, type FindOptions, type Named } from './find.js';
+import { emptyStreamNote, streamText } from './stream-hints.js';
 import { WEBHOOKS } from './kinds.js';
 
 interface SubscriptionOptions {
@@ -37,6 +38,8 @@ export async function subscribe(
       `created webhook ${created.name} (${created.id}); sluice secret ${created.id} prints the secret that signs its deliveries`,
     );
   session.note(`${found.name} gets ${eventsOf(emitterName, stream)}`);
+  const note = await emptyStreamNote(sluice, emitter_id, stream);
+  if (note) session.note(note);
   if (session.format !== 'table') session.item(data[0]);
 }
 
@@ -51,7 +54,7 @@ export async function unsubscribe(session: Session, emitter: string, listener: s
 }
 
 const eventsOf = (emitter: string, stream: string | undefined): string =>
-  `the events of ${emitter}${stream === undefined ? '' : ` on the stream ${stream}`}`;
+  `the events of ${emitter}${stream === undefined ? '' : ` on ${streamText(stream)}`}`;
 
 const emitterOf = async (sluice: SluiceClient, text: string, options: FindOptions): Promise<Named> =>
   GLOB.test(text) ? { id: text, name: text } : findEmitterOrAccount(sluice, text, options);

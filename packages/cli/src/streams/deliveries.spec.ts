@@ -56,7 +56,7 @@ it('events and errors without a result say so', async () => {
   await events(session, 'orders', {});
   await events(session, 'orders', { stream: 'paid' });
   await errors(session, 'orders', {});
-  expect(notes).toEqual(['no events yet', 'no events in the stream paid yet', 'no errors yet']);
+  expect(notes).toEqual(['no events yet', 'no events on the stream paid yet', 'no errors yet']);
 });
 
 it('events that follow are read only as fast as their reader takes them', async () => {

@@ -5,6 +5,7 @@ import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
 import { numberOption, timeOption } from '../session/option-values.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { otherStreams, streamText } from '../resources/stream-hints.js';
 
 const lastStatus = ({ attempts }: { attempts: WebhookDelivery['attempts'] }): string => {
   const last = attempts.at(-1);
@@ -112,6 +113,10 @@ export async function replay(session: Session, emitter: string, listener: string
   const { id: listener_id } = await findListener(session.sluice, listener, { exactly });
   const body = { emitter_id, listener_id, event_name: options.stream, from, to, dry_run: options.dryRun };
   const { data } = await session.sluice.createReplay({ body }).catch(usageErrorOf('from')).catch(usageErrorOf('to'));
+  if (data.events === 0)
+    session.note(
+      `no events on ${streamText(options.stream)} in this range${await otherStreams(session.sluice, emitter_id, options.stream)}`,
+    );
   if (!('id' in data))
     return session.print(session.format === 'table' ? `${counted(data.events, 'event')}\n` : itemText(data, session.format));
   session.note(`replay ${data.id}: ${counted(data.events, 'event')}`);

@@ -10,6 +10,7 @@ import type { Session } from '../session/session.js';
 import { eventText } from './event-line.js';
 import { post } from './post.js';
 import { connectionNotes } from './read-events.js';
+import { emptyStreamNote } from '../resources/stream-hints.js';
 
 export interface ListenOptions {
   source?: string[];
@@ -50,6 +51,8 @@ export async function listen(session: Session, target: string | undefined, optio
   await Promise.all(
     emitters.map(async ({ name, id }) => {
       const what = emitters.length > 1 ? ` (${name})` : '';
+      const note = await emptyStreamNote(session.sluice, id, options.stream);
+      if (note) session.note(note + what);
       const events = session.sluice.events(id, {
         eventName: options.stream,
         after: options.after,

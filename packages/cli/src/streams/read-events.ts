@@ -5,6 +5,7 @@ import { numberOption } from '../session/option-values.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText, shortStack } from './event-line.js';
+import { otherStreams, streamText } from '../resources/stream-hints.js';
 
 export interface ReadOptions {
   number?: string;
@@ -33,8 +34,7 @@ async function readEvents(session: Session, text: string, { number = '10', follo
   };
   const last = await lastEvents(session.sluice, emitter, Math.max(limit, 1), stream);
   const shown = last.slice(0, limit).reverse();
-  if (limit > 0 && shown.length === 0)
-    session.note(`no ${CALLED[stream ?? ''] ?? (stream ? `events in the stream ${stream}` : 'events')} yet`);
+  if (limit > 0 && shown.length === 0) session.note(await emptyText(session, emitter, stream));
   if (!follow && ['json', 'yaml'].includes(session.format)) return session.print(itemText(shown, session.format));
   for (const event of shown) session.printStyled(lineOf(event));
   if (!follow) return;
@@ -47,6 +47,12 @@ async function readEvents(session: Session, text: string, { number = '10', follo
     onGap: () => session.warn('only the last 100 events are kept: there may have been more'),
   });
   for await (const event of following) await session.printNext(lineOf(event));
+}
+
+async function emptyText({ sluice }: Session, emitter: string, stream: string | undefined): Promise<string> {
+  const others = await otherStreams(sluice, emitter, stream);
+  const isAlone = others === '' && (stream === undefined || stream === '*');
+  return `no ${CALLED[stream ?? ''] ?? (isAlone ? 'events' : `events on ${streamText(stream)}`)} yet${others}`;
 }
 
 /** Newest first, whole. */
