@@ -6,14 +6,29 @@ import { listen, targetUrl, webhookHeaders } from './listen.js';
 describe('targetUrl', () => {
   it.each([
     ['4000', 'http://localhost:4000/'],
+    ['4000/hooks?a=1', 'http://localhost:4000/hooks?a=1'],
+    ['4000?a=1', 'http://localhost:4000/?a=1'],
     ['localhost:4000/hooks', 'http://localhost:4000/hooks'],
+    ['127.0.0.1:4000/hooks', 'http://127.0.0.1:4000/hooks'],
+    ['http://user@0.0.0.0:4000', 'http://user@0.0.0.0:4000/'],
+    ['4000.example.com', 'http://4000.example.com/'],
     ['https://example.com', 'https://example.com/'],
   ])('the target of %s is %s', (text, url) => {
     expect(targetUrl(text)).toBe(url);
   });
 
-  it.each(['65536', 'http://', 'a b'])('refuses %j', (text) => {
+  it.each(['65536', '65536/hooks', 'http://', ':4000', 'a b'])('refuses %j', (text) => {
     expect(() => targetUrl(text)).toThrow('not a port or URL');
+  });
+
+  it.each([
+    ['http://4031/hooks', '0.0.15.191'],
+    ['4031:80', '0.0.15.191'],
+    ['0xfbf', '0.0.15.191'],
+    ['15.191:80', '15.0.0.191'],
+    ['127.1:4031', '127.0.0.1'],
+  ])('refuses %j, a number that means the address %s', (text, address) => {
+    expect(() => targetUrl(text)).toThrow(`${text} means the address ${address}: write it so, or localhost:PORT`);
   });
 });
 

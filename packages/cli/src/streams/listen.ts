@@ -1,4 +1,5 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { isIPv4 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventSummary, SluiceError } from '@sluice/client';
 import { findEmitter, findWebhook } from '../resources/find.js';
@@ -24,11 +25,15 @@ const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
 const SECRET = /^whsec_[A-Za-z0-9+/]{2,}={0,2}$/;
 
-/** The address of `PORT` or `URL`. */
+/** The address of `PORT`, with or without a path, or `URL`. */
 export function targetUrl(target: string): string {
-  const text = /^\d+$/.test(target) ? `http://localhost:${target}/` : /^https?:\/\//i.test(target) ? target : `http://${target}`;
+  const hasScheme = /^https?:\/\//i.test(target);
+  const text = hasScheme ? target : /^\d+([/?#]|$)/.test(target) ? `http://localhost:${target}` : `http://${target}`;
   const url = URL.parse(text);
-  if (!url || (/^\d+$/.test(target) && Number(target) > 65_535)) throw usageError(`not a port or URL: ${target}`);
+  if (!url) throw usageError(`not a port or URL: ${target}`);
+  // a URL parser reads a number as an IPv4 address: 4031 is 0.0.15.191, another machine
+  if (isIPv4(url.hostname) && !text.includes(url.hostname))
+    throw usageError(`${target} means the address ${url.hostname}: write it so, or localhost:PORT for a server on this machine`);
   return url.href;
 }
 
