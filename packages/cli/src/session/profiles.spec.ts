@@ -181,7 +181,7 @@ it.each([
 });
 
 it.each([
-  ...['htps://secret', 'ftp://secret', 'htps:/secret', 'user:secret@localhost', 'http://', 'localhost:65536'].map(
+  ...['htps://secret', 'ftp://secret', 'htps:/secret', 'user:secret@localhost', 'http://', 'localhost:65536', '3000', 'http://3000/v1'].map(
     (text): [string, string] => [text, 'the URL of Sluice must be like http://localhost:3000 or sluice.example.com'],
   ),
   ...['http://user:secret@localhost', 'user@localhost', 'user:1@localhost', 'localhost?a=secret', 'https://localhost/#secret'].map(

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { shortensAddress } from './addresses.js';
 import { CliError, EXIT, usageError } from './errors.js';
 import { replaceFile } from './files.js';
 
@@ -162,7 +163,7 @@ export function serverUrl(text: string): string {
   // in front of a colon without a port is another scheme, or a user
   const isHost = !/^[^/?#[]*:(?!\d)/.test(text);
   const url = hasScheme || isHost ? URL.parse(hasScheme ? text : `http://${text}`) : null;
-  if (!url) throw usageError('the URL of Sluice must be like http://localhost:3000 or sluice.example.com');
+  if (!url || shortensAddress(text, url)) throw usageError('the URL of Sluice must be like http://localhost:3000 or sluice.example.com');
   if (!hasScheme && !NEARBY.test(url.hostname)) return serverUrl(`https://${text}`);
   if (url.username !== '' || url.password !== '' || /[?#]/.test(text))
     throw usageError('the URL of Sluice cannot contain a user, a password, a query or a fragment');

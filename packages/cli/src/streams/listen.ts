@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { isIPv4 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventSummary, SluiceError } from '@sluice/client';
 import { findEmitter, findWebhook } from '../resources/find.js';
+import { shortensAddress } from '../session/addresses.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { secretFrom } from '../session/files.js';
@@ -31,8 +31,7 @@ export function targetUrl(target: string): string {
   const text = hasScheme ? target : /^\d+([/?#]|$)/.test(target) ? `http://localhost:${target}` : `http://${target}`;
   const url = URL.parse(text);
   if (!url) throw usageError(`not a port or URL: ${target}`);
-  // a URL parser reads a number as an IPv4 address: 4031 is 0.0.15.191, another machine
-  if (isIPv4(url.hostname) && !text.includes(url.hostname))
+  if (shortensAddress(text, url))
     throw usageError(`${target} means the address ${url.hostname}: write it so, or localhost:PORT for a server on this machine`);
   return url.href;
 }
