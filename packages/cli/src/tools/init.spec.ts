@@ -7,6 +7,8 @@ import { init } from './init.js';
 
 let folder: string;
 const fetch = globalThis.fetch;
+/** As in a run. */
+Object.assign(globalThis, { defineSource: (source: object) => source });
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'sluice-init-'));
 });

@@ -3,11 +3,14 @@ import { usageError } from '../session/errors.js';
 import { replaceFile, writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
 
+const quoted = (text: string): string => `'${text.replace(/['\\]/g, '\\$&')}'`;
+
+/** With `defineSource`, the types of `sluice types` apply. */
 const TEMPLATES = {
   timer: (name: string) => `import { createHash } from 'node:crypto';
 
-export default {
-  name: ${JSON.stringify(name)},
+export default defineSource({
+  name: ${quoted(name)},
   version: '0.0.1',
   dedupe: 'unique',
   props: {
@@ -22,10 +25,10 @@ export default {
     const id = createHash('sha256').update(JSON.stringify(body)).digest('hex');
     this.$emit(body, { id, summary: 'changed' });
   },
-};
+});
 `,
-  http: (name: string) => `export default {
-  name: ${JSON.stringify(name)},
+  http: (name: string) => `export default defineSource({
+  name: ${quoted(name)},
   version: '0.0.1',
   props: {
     http: { type: '$.interface.http', customResponse: true },
@@ -34,7 +37,7 @@ export default {
     this.$emit(request.body, { summary: \`\${request.method} \${request.path}\` });
     this.http.respond({ status: 202 });
   },
-};
+});
 `,
 };
 

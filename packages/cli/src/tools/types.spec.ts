@@ -1,8 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import ts from 'typescript';
+import type { Session } from '../session/session.js';
+import { init } from './init.js';
 import { PROJECT } from './types.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-types-'));
@@ -72,6 +74,16 @@ describe('the types of components', () => {
       "export default defineSource({ name: 'n', props: { a: '$.interface.timer', b: '$.interface.http' }, run(event) { this.$emit(event.anything); } });",
     ],
   ])('accept a right component: %s', (_, name, code) => expect(problems(name, code)).toEqual([]), LONG_MS);
+
+  it.each(['timer', 'http'].flatMap((template) => ['mjs', 'ts'].map((ending) => [template, ending] as const)))(
+    'accept the template %s in a file .%s',
+    (template, ending) => {
+      const file = join(folder, `it's-${template}.${ending}`);
+      init({ note: () => {} } as unknown as Session, file, { template });
+      expect(problems(basename(file), readFileSync(file, 'utf8'))).toEqual([]);
+    },
+    LONG_MS,
+  );
 
   it.each([
     ['a misspelt member', "defineSource({ name: 'n', runn() {} })", /'runn' does not exist/],
