@@ -65,7 +65,7 @@ const languages: Language[] = [
       );
       // before there is a module, `go run` takes the dependencies of the generator
       await execute(['go', 'run', GO_GENERATOR, '-config', 'client.yaml', DOCUMENT], folder);
-      writeFileSync(join(folder, 'go.mod'), `module story\n\ngo 1.24\n\nrequire ${GO_RUNTIME}\n`);
+      writeFileSync(join(folder, 'go.mod'), `module go-client\n\ngo 1.24\n\nrequire ${GO_RUNTIME}\n`);
       cpSync(join(PROGRAMS, 'every_operation.go'), join(folder, 'main.go'));
       await execute(['go', 'mod', 'tidy'], folder);
       await execute(['go', 'build', '-o', 'every_operation', '.'], folder);

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"story/sluice"
+	"go-client/sluice"
 )
 
 const code = `export default {
