@@ -39,6 +39,7 @@ import { IndexRunningReplays1798819200011 } from './migrations/0022-index-runnin
 import { NoteTimesOfDelivered1798905600001 } from './migrations/0023-note-times-of-delivered.js';
 import { TimeRunsOfReplays1799078400041 } from './migrations/0024-time-runs-of-replays.js';
 import { StoreUnknownEvents1799078400042 } from './migrations/0025-store-unknown-events.js';
+import { KeepTimesOfSchedules1799078400043 } from './migrations/0026-keep-times-of-schedules.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -87,5 +88,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     NoteTimesOfDelivered1798905600001,
     TimeRunsOfReplays1799078400041,
     StoreUnknownEvents1799078400042,
+    KeepTimesOfSchedules1799078400043,
   ],
 });

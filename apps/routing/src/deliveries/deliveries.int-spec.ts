@@ -389,6 +389,22 @@ describe('retrying', () => {
     expect(await due()).toEqual([place.seq]);
   });
 
+  it('keeps the time at which the schedule would attempt it, until that attempt has ended', async () => {
+    const place = await park(LONG);
+    const taken = async () => (await store.take(webhook, 10)).parked[0]!;
+    const retry = () => service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(place) });
+    await retry();
+    await retry();
+    expect((await taken()).dueInMs).toBeGreaterThan(LONG / 2);
+    expect((await store.takeProbe(webhook, 0))!.dueInMs).toBeGreaterThan(LONG / 2);
+    const failed = { delivery: delivery({ place }), delivered: false as const, attempts: [ATTEMPT], tries: 1 };
+    await store.settle(webhook, [{ ...failed, pauseMs: 0 }], await lease());
+    expect((await taken()).dueInMs).toBeLessThanOrEqual(0);
+    await store.settle(webhook, [{ ...failed, pauseMs: null }], await lease());
+    await retry();
+    expect((await taken()).dueInMs).toBeLessThanOrEqual(0);
+  });
+
   it('makes a delivery the next one, although the receiver counts as failing and others were never attempted', async () => {
     const [first, second] = [await park(LONG), await park(LONG)];
     await store.spill(webhook, { probeInMs: LONG });

@@ -70,6 +70,18 @@ async function probe(result: PostResult, dueInMs: number, sinceFirstMs = 0) {
   };
 }
 
+/** Drains a delivery that was attempted twice, whose user requested an attempt ten minutes before its time, and returns what is stored then. */
+async function drainEarly(result: PostResult, tries = 2) {
+  const store = new DeliveryStoreInMemory();
+  store.addWebhook(WEBHOOK, 'u_1');
+  await store.parkFailed({ delivery: deliveryOf(1), delivered: false, attempts: [], tries, pauseMs: 0 });
+  store.parked.get(WEBHOOK)!.get(`${PLACE.ms}-${PLACE.seq}`)!.scheduledAt = NOW + 10 * MINUTE;
+  const { drain } = await draining(store, () => result);
+  await drain();
+  const row = store.parked.get(WEBHOOK)?.get(`${PLACE.ms}-${PLACE.seq}`);
+  return { tries: row?.tries, dueInMs: row?.dueAt && row.dueAt - NOW };
+}
+
 /** Drains six parked deliveries: of one emitter, which are attempted one at a time, or of six, which are attempted together. */
 async function drainSix(
   emitters: 'one' | 'six',
@@ -101,6 +113,27 @@ function standStill(ms: number): void {
 const takeOver = (store: DeliveryStoreInMemory): void => {
   Object.assign(store.backlogs.get(WEBHOOK)!, { leaseId: 'another', leasedUntil: Infinity });
 };
+
+describe('an attempt before its time, which a user has requested', () => {
+  beforeEach(() => void jest.useFakeTimers({ now: NOW, doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
+  afterEach(() => void jest.useRealTimers());
+
+  it.each([2, 9])('leaves the schedule as it was if it fails, after %s attempts', async (tries) => {
+    expect(await drainEarly(FAILED, tries)).toEqual({ tries, dueInMs: 10 * MINUTE });
+  });
+
+  it.each([
+    ['500', '1200', 20 * MINUTE],
+    ['500', '60', 10 * MINUTE],
+    ['503', '60', 1.05 * MINUTE],
+  ])('is followed by the next one when the receiver requests it: %s, Retry-After: %s', async (status, retryAfter, dueInMs) => {
+    expect(await drainEarly({ kind: 'response', status: Number(status), retryAfter, body: '' })).toEqual({ tries: 2, dueInMs });
+  });
+
+  it('ends a delivery that succeeds', async () => {
+    expect(await drainEarly(OK)).toEqual({ tries: undefined, dueInMs: undefined });
+  });
+});
 
 describe('a probe that fails', () => {
   beforeEach(() => void jest.useFakeTimers({ now: NOW, doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));

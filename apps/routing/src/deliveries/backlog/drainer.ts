@@ -8,7 +8,7 @@ import { Attempts, type RetryStep } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Delivery, keptAttempts, type Outcome } from '../delivery.js';
 import { disableGone } from '../gone-receivers.js';
-import { type Claim, DeliveryStore, type NextLook, type Parked, type Probe, type Settlement } from '../store/delivery-store.js';
+import { type Claim, DeliveryStore, type NextLook, type Parked, type Settlement } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { disabledReports, failureReportOf, Notices } from '../notices.js';
 import { type FailedProbes, longestSilence, probePause, RANDOM, type Random, scheduleLength } from '../attempt/retry-schedule.js';
@@ -349,7 +349,7 @@ const stepOfProbe = ({ tries, sinceFirstMs }: Parked, schedule: readonly number[
   sinceFirstMs,
 });
 
-function settlementOfProbe(parked: Probe, outcome: Outcome): Settlement {
+function settlementOfProbe(parked: Parked, outcome: Outcome): Settlement {
   const settlement = settlementOf(parked, outcome);
   if (settlement.delivered || outcome.verdict === 'gone') return settlement;
   const dueInMs = parked.dueInMs - outcome.attempt.duration_ms;
@@ -357,8 +357,14 @@ function settlementOfProbe(parked: Probe, outcome: Outcome): Settlement {
   return { ...settlement, tries: Math.max(1, parked.tries), pauseMs };
 }
 
-function settlementOf({ delivery, attempts }: Parked, { verdict, attempt, tries, pauseMs }: Outcome): Settlement {
-  const kept = keptAttempts([...attempts, attempt]);
-  if (verdict === 'delivered') return { delivery, delivered: true, attempts: kept };
-  return { delivery, delivered: false, attempts: kept, tries, pauseMs };
+function settlementOf(parked: Parked, outcome: Outcome): Settlement {
+  const { delivery } = parked;
+  const { verdict, attempt, tries, pauseMs } = outcome;
+  const attempts = keptAttempts([...parked.attempts, attempt]);
+  if (verdict === 'delivered') return { delivery, delivered: true, attempts };
+  const leftMs = parked.dueInMs - attempt.duration_ms;
+  if (verdict === 'gone' || leftMs <= 0) return { delivery, delivered: false, attempts, tries, pauseMs };
+  // a user requested it before its time: the schedule stays as it is, unless the receiver requests another pause
+  const laterMs = Math.max(Math.min(pauseMs ?? leftMs, leftMs), outcome.retryAfterMs ?? 0);
+  return { delivery, delivered: false, attempts, tries: Math.max(1, parked.tries), pauseMs: laterMs };
 }

@@ -7,7 +7,6 @@ import {
   DeliveryStore,
   type NextLook,
   type Parked,
-  type Probe,
   type Renewed,
   type SettleOptions,
   type Settlement,
@@ -30,6 +29,8 @@ interface Row {
   tries: number;
   /** null: given up. */
   dueAt: number | null;
+  /** When its schedule would attempt it, if a user has requested an earlier attempt. */
+  scheduledAt?: number;
   inFlightUntil: number;
   parkedAt: number;
 }
@@ -152,6 +153,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
           inFlightUntil: 0,
           attempts,
           tries,
+          scheduledAt: undefined,
           dueAt: row.dueAt === null || pauseMs === null ? null : Date.now() + pauseMs,
         });
       }
@@ -254,7 +256,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return places.filter((place) => (this.parked.get(webhookId)?.get(keyOf(place))?.dueAt ?? null) !== null);
   }
 
-  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
+  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {
     const rows = this.rows(webhookId).filter(({ dueAt, inFlightUntil }) => dueAt !== null && inFlightUntil <= Date.now());
     const dueInMs = ({ dueAt }: Row): number => (dueAt ?? Infinity) - Date.now();
     const [fresh] = rows.filter((row) => row.fresh).sort(byPlace);
@@ -264,7 +266,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       .slice(0, 20);
     const [first] = tried;
     const row = fresh ?? (first && dueInMs(first) <= 0 ? first : tried[failedProbes % tried.length]);
-    return row && { ...parkedOf(row), dueInMs: dueInMs(row) };
+    return row && parkedOf(row);
   }
 
   async closeBreaker(claim: Claim): Promise<void> {
@@ -372,6 +374,7 @@ const bytesOf = ({ delivery: { json, context }, attempts }: Row): number =>
   json.length + 2 * Buffer.byteLength((context ? JSON.stringify(context) : '') + JSON.stringify(attempts)) + OVERHEAD_BYTES;
 
 const parkedOf = (row: Row): Parked => {
-  const { delivery, fresh, attempts, tries, parkedAt } = row;
-  return { delivery, fresh, attempts, tries, sinceFirstMs: fresh ? 0 : Date.now() - parkedAt, bytes: bytesOf(row) };
+  const { delivery, fresh, attempts, tries, parkedAt, dueAt, scheduledAt } = row;
+  const dueInMs = (scheduledAt ?? dueAt ?? Infinity) - Date.now();
+  return { delivery, fresh, attempts, tries, sinceFirstMs: fresh ? 0 : Date.now() - parkedAt, dueInMs, bytes: bytesOf(row) };
 };

@@ -77,7 +77,15 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.parkFresh(id, three);
       const { parked } = await store.take(id, 100);
       expect(parked).toEqual(
-        three.map((each) => ({ delivery: each, fresh: true, attempts: [], tries: 0, sinceFirstMs: 0, bytes: expect.any(Number) })),
+        three.map((each) => ({
+          delivery: each,
+          fresh: true,
+          attempts: [],
+          tries: 0,
+          sinceFirstMs: 0,
+          dueInMs: expect.any(Number),
+          bytes: expect.any(Number),
+        })),
       );
       expect(await taken(id, 2)).toEqual([three[0]?.place.seq, three[1]?.place.seq]);
     });
@@ -207,7 +215,15 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const own = await claimed(id);
       expect(await store.take(id, 10)).toEqual({
         parked: [
-          { delivery: now, fresh: false, attempts: [ATTEMPT], tries: 1, sinceFirstMs: expect.any(Number), bytes: expect.any(Number) },
+          {
+            delivery: now,
+            fresh: false,
+            attempts: [ATTEMPT],
+            tries: 1,
+            sinceFirstMs: expect.any(Number),
+            dueInMs: expect.any(Number),
+            bytes: expect.any(Number),
+          },
         ],
         inFlight: false,
       });

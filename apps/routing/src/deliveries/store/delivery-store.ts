@@ -20,14 +20,10 @@ export interface Parked {
   tries: number;
   /** Since the first of them, in ms; 0 if there is none. */
   sinceFirstMs: number;
+  /** Until its next attempt in the retry schedule, in ms; not positive if it is due. Positive for a probe, and if a user has requested an earlier attempt. */
+  dueInMs: number;
   /** In memory, at most. */
   bytes: number;
-}
-
-/** A delivery with which to probe a failing receiver. */
-export interface Probe extends Parked {
-  /** Until its next attempt in the retry schedule, in ms; not positive if it is due. */
-  dueInMs: number;
 }
 
 /** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. */
@@ -124,7 +120,7 @@ export abstract class DeliveryStore {
    * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
    * different one each time, because an event that the receiver rejects must not be the only probe.
    */
-  abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined>;
+  abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined>;
   /** A probe has succeeded: the other deliveries may follow. */
   abstract closeBreaker(claim: Claim): Promise<void>;
   /** For a moment new deliveries wait, so that the end of the backlog can be reached. */
@@ -233,7 +229,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.parked.findWaiting(webhookId, places);
   }
 
-  takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
+  takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {
     return this.parked.takeProbe(webhookId, failedProbes);
   }
 

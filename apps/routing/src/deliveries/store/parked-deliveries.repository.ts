@@ -7,7 +7,7 @@ import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { coversStreamOf, DELETED, deletedValues, hasDeletedPlace } from './deleted-ranges.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { DeletedWebhook, IS_IN_FLIGHT } from './parked-delivery.entity.js';
-import type { Parked, Probe, Settlement } from './delivery-store.js';
+import type { Parked, Settlement } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
 const givenUp = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
@@ -25,13 +25,15 @@ interface ParkedRow {
   attempts: Attempt[];
   tries: number;
   since_first_ms: number;
+  due_in_ms: number;
   bytes: number;
 }
 
-const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at';
+const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at, due_at, scheduled_at';
 /** In memory, a text has at most two bytes for each byte in UTF-8. The size of the column is not enough: responses compress well. */
 const BYTES = `octet_length(body) + 2 * coalesce(octet_length(context), 0) + 2 * octet_length(attempts::text) + ${OVERHEAD_BYTES}`;
-const TAKEN_COLUMNS = `${COLUMNS}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms`;
+const TAKEN_COLUMNS = `${COLUMNS}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms,
+  extract(epoch FROM coalesce(scheduled_at, due_at) - now())::float8 * 1000 AS due_in_ms`;
 const MS = "interval '1 ms'";
 /** The number of deliveries that take turns as probes while none is due. */
 const PROBED = 20;
@@ -44,8 +46,9 @@ const OWNED = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id =
 const HELD = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR KEY SHARE)';
 /** A delivery whose event was deleted has no body: it is not attempted again. JSON has at least one byte. */
 const IS_KEPT = "(parked_delivery.body <> '')";
-/** A delivery that was given up begins a new retry schedule. */
-const DUE_NOW = 'due_at = now(), failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
+/** A delivery that was given up begins a new retry schedule. That of another one is kept, in case the attempt fails. */
+const DUE_NOW =
+  'due_at = now(), scheduled_at = CASE WHEN fresh OR due_at IS NULL THEN NULL ELSE coalesce(scheduled_at, due_at) END, failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
 /** Deliveries of a deleted webhook that are deleted at once: other statements about the webhook wait for the first of them, each with a connection. */
@@ -224,7 +227,7 @@ export class ParkedDeliveriesRepository {
           WHERE webhook_id = $1 AND parked_delivery.ms = d.ms AND parked_delivery.seq = d.seq
         ), failed AS (
           UPDATE parked_delivery
-          SET fresh = false, parked_at = CASE WHEN fresh THEN now() ELSE parked_at END, in_flight_until = NULL, attempts = f.attempts::jsonb, tries = f.tries,
+          SET fresh = false, parked_at = CASE WHEN fresh THEN now() ELSE parked_at END, in_flight_until = NULL, scheduled_at = NULL, attempts = f.attempts::jsonb, tries = f.tries,
               -- one that was given up meanwhile, stays so
               due_at = CASE WHEN due_at IS NOT NULL THEN now() + f.pause * ${MS} END,
               failed_at = CASE WHEN due_at IS NULL OR f.pause IS NULL THEN coalesce(failed_at, now()) END
@@ -284,33 +287,33 @@ export class ParkedDeliveriesRepository {
     return rows;
   }
 
-  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Probe | undefined> {
-    const { rows } = await this.database.query<ParkedRow & { due_in_ms: number }>({
+  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {
+    const { rows } = await this.database.query<ParkedRow>({
       name: 'delivery-take-probe',
       text: `WITH fresh AS (
-               SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL
+               SELECT ${COLUMNS} FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL
                  AND NOT ${IS_IN_FLIGHT} ORDER BY ms, seq LIMIT 1
              ), tried AS (
                SELECT *, row_number() OVER (ORDER BY due_at) - 1 AS nth, count(*) OVER () AS size FROM (
-                 SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT ${PROBED}
+                 SELECT ${COLUMNS} FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT ${PROBED}
                ) AS next
              ), requested AS (
                -- by a user: only then a delivery is due at the beginning of its schedule. Many others may have become due before it
                SELECT * FROM (
-                 SELECT ${COLUMNS}, due_at FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at DESC LIMIT ${PROBED}
+                 SELECT ${COLUMNS} FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at DESC LIMIT ${PROBED}
                ) AS recent WHERE due_at = parked_at
              )
-             SELECT ${TAKEN_COLUMNS}, ${BYTES} AS bytes, extract(epoch FROM due_at - now()) * 1000 AS due_in_ms FROM (
-               SELECT ${COLUMNS}, due_at, true AS is_requested FROM requested
+             SELECT ${TAKEN_COLUMNS}, ${BYTES} AS bytes FROM (
+               SELECT ${COLUMNS}, true AS is_requested FROM requested
                UNION ALL
-               SELECT ${COLUMNS}, due_at, false FROM fresh
+               SELECT ${COLUMNS}, false FROM fresh
                UNION ALL
-               SELECT ${COLUMNS}, due_at, false FROM tried WHERE nth = $2 % size OR (nth = 0 AND due_at <= now())
+               SELECT ${COLUMNS}, false FROM tried WHERE nth = $2 % size OR (nth = 0 AND due_at <= now())
              ) AS candidate ORDER BY is_requested DESC, fresh DESC, due_at LIMIT 1`,
       values: [webhookId, failedProbes],
     });
     const [row] = rows;
-    return row && { ...parkedOf(webhookId, row), dueInMs: Number(row.due_in_ms) };
+    return row && parkedOf(webhookId, row);
   }
 
   /** Gives up waiting deliveries to a disabled webhook. Returns how many: 0 if none is left, or its owner has switched it on. */
@@ -403,7 +406,7 @@ export class ParkedDeliveriesRepository {
           -- other statements lock the rows in this order, too
           ORDER BY d.ms, d.seq
           ON CONFLICT (webhook_id, ms, seq) DO UPDATE SET due_at = CASE WHEN ${IS_KEPT} THEN now() END,
-            failed_at = CASE WHEN NOT ${IS_KEPT} THEN parked_delivery.failed_at END, tries = 0, parked_at = now()
+            failed_at = CASE WHEN NOT ${IS_KEPT} THEN parked_delivery.failed_at END, scheduled_at = NULL, tries = 0, parked_at = now()
           RETURNING webhook_id, ${LISTED}
         ), woken AS (${wakeBacklogsNow('SELECT DISTINCT webhook_id, now() FROM due')})
         SELECT ${LISTED} FROM due`,
@@ -586,7 +589,7 @@ const contextText = ({ context }: Delivery): string | null => (context === undef
 
 const parkedOf = (
   webhookId: WebhookId,
-  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, since_first_ms, bytes }: ParkedRow,
+  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, since_first_ms, due_in_ms, bytes }: ParkedRow,
 ): Parked => ({
   delivery: {
     webhookId,
@@ -602,5 +605,6 @@ const parkedOf = (
   attempts,
   tries,
   sinceFirstMs: since_first_ms,
+  dueInMs: due_in_ms,
   bytes,
 });

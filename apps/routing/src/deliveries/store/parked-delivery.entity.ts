@@ -57,6 +57,10 @@ export class ParkedDelivery {
   @Column('timestamptz', { nullable: true })
   due_at!: Date | null;
 
+  /** When its schedule would attempt it, if a user has requested an earlier attempt. */
+  @Column('timestamptz', { nullable: true })
+  scheduled_at!: Date | null;
+
   /** Its first attempt is in flight until this time at most. */
   @Column('timestamptz', { nullable: true })
   in_flight_until!: Date | null;

@@ -1,0 +1,5 @@
+import { Migration } from '#database';
+
+export class KeepTimesOfSchedules1799078400043 extends Migration {
+  readonly sql = 'ALTER TABLE parked_delivery ADD COLUMN scheduled_at timestamptz';
+}
