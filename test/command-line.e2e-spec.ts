@@ -410,6 +410,10 @@ describe('dev', () => {
     await eventually(() => expect(dev.err()).toContain('main.mjs:2:'));
     write('dev/main.mjs', file('again'));
     await eventually(() => expect(dev.err().split('updated').length).toBe(3));
+    write('dev/main.mjs', 'export default {');
+    await eventually(() => expect(dev.err()).toContain('does not parse'));
+    write('dev/main.mjs', file('again'));
+    await eventually(() => expect(dev.err()).toMatch(/\dZ {2}dev\/main\.mjs: right again, as it is deployed/));
     dev.child.kill('SIGINT');
     expect(await dev.ended).toMatchObject({
       code: 130,

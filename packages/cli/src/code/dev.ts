@@ -30,12 +30,13 @@ const AGAIN_MS = 2000;
 export async function dev(session: Session, file: string, { name = nameOf(file), prop }: DeployOptions): Promise<void> {
   if (session.format !== 'table') throw usageError('sluice dev is for people: it has no other output formats');
   if (!isFile(file)) throw usageError(`there is no file ${file}`);
-  const versions = versionsOf(file, () => readable(session, file));
+  const notes = new VersionNotes(session, file);
+  const versions = versionsOf(file, () => readable(notes, file));
   const component = (await versions.next()).value;
   const before = await sourceNamed(session.sluice, name);
   // also what its hooks emit and log while it is deployed
   const newest = new Map(await Promise.all(STREAMS.map(async (stream) => [stream, await newestId(session, before, stream)] as const)));
-  const work = new Development(session, { name, prop, component, versions, source: before });
+  const work = new Development(session, notes, { name, prop, component, versions, source: before });
 
   let first = await work.deploy();
   for (; !first; first = await work.deploy()) {
@@ -56,13 +57,39 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   const watching = async (): Promise<void> => {
     for (;;) {
       await work.change();
-      const result = await work.deploy().catch((error: unknown) => session.warn(work.component.located(explain(error))));
-      if (!result || result.outcome === 'unchanged') continue;
-      session.note(result.outcome);
-      await work.report(result.source);
+      const result = await work.deploy().catch((error: unknown) => notes.problem(work.component.located(explain(error))));
+      if (!result) continue;
+      notes.deployed(result.outcome);
+      if (result.outcome !== 'unchanged') await work.report(result.source);
     }
   };
   await Promise.all([...STREAMS.map(show), watching()]);
+}
+
+/** Remarks on the versions of a file. As the events beside them, they begin with the time. */
+class VersionNotes {
+  private isWrong = false;
+
+  constructor(
+    private readonly session: Session,
+    private readonly file: string,
+  ) {}
+
+  problem(text: string): void {
+    this.isWrong = true;
+    this.session.warn(this.line(text));
+  }
+
+  /** A version that was deployed already is worth a remark only after a problem. */
+  deployed(outcome: Deployed['outcome']): void {
+    if (outcome !== 'unchanged') this.session.note(this.line(outcome));
+    else if (this.isWrong) this.session.note(this.line('right again, as it is deployed'));
+    this.isWrong = false;
+  }
+
+  private line(text: string): string {
+    return `${new Date().toISOString()}  ${this.file}: ${text}`;
+  }
 }
 
 interface Begun {
@@ -85,6 +112,7 @@ class Development {
 
   constructor(
     private readonly session: Session,
+    private readonly notes: VersionNotes,
     private readonly begun: Begun,
   ) {
     ({ component: this.component, source: this.source } = begun);
@@ -109,7 +137,7 @@ class Development {
         return result;
       } catch (error) {
         if (!isPassing(error) && !isRefusal(error)) throw error;
-        if (!isNoted) this.session.warn(this.component.located(explain(error)));
+        if (!isNoted) this.notes.problem(this.component.located(explain(error)));
         if (isRefusal(error)) return undefined;
       }
       const hasChanged = await Promise.race([this.next.then(() => true), sleep(AGAIN_MS, false)]);
@@ -151,13 +179,13 @@ const isPassing = (error: unknown): boolean =>
 const isRefusal = (error: unknown): boolean => error instanceof SluiceError && error.status === 400;
 
 /** The component, as soon as it can be read. Shows each problem once. */
-async function readable(session: Session, file: string): Promise<ComponentFile> {
+async function readable(notes: VersionNotes, file: string): Promise<ComponentFile> {
   for (let shown = ''; ; await sleep(BROKEN_MS)) {
     try {
       return await readComponent(file);
     } catch (error) {
       const problem = explain(error);
-      if (problem !== shown) session.warn(problem);
+      if (problem !== shown) notes.problem(problem);
       shown = problem;
     }
   }
