@@ -38,7 +38,13 @@ it.each(['publish', 'publish orders --date 1', 'publishh'])('reports wrong usage
   expect(text).toMatch(/^sluice: /);
 });
 
-it.each(['admin account list', 'component check a.mjs', 'dead-letters --since 7d', 'registry --help'])(
+it('component commands say where they run', async () => {
+  await expect(program().parseAsync(['component', 'check', 'a.mjs'], { from: 'user' })).rejects.toMatchObject({
+    ...{ code: 2, message: expect.stringContaining('need a clone of the repository') },
+  });
+});
+
+it.each(['admin account list', 'dead-letters --since 7d', 'registry --help'])(
   'the command of operators says where it runs: %s',
   async (line) => {
     await expect(program().parseAsync(line.split(' '), { from: 'user' })).rejects.toMatchObject({

@@ -253,6 +253,10 @@ function addAdmin(root: Command): void {
       .allowUnknownOption()
       .helpOption(false)
       .action(() => {
+        if (name === 'component')
+          throw usageError(
+            'component commands need a clone of the repository: go there, and give the path of the file; or docker compose exec runtime sluice component …',
+          );
         throw usageError(
           'operator commands run where Sluice is installed: npx sluice admin … in the repository, docker compose exec gateway sluice … with Compose',
         );
