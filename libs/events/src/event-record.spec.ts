@@ -334,7 +334,7 @@ describe('a record of the topic events', () => {
     [
       'text in binary mode',
       { key: 'dc_1', value: 'hello', headers: { 'content-type': 'text/plain' } },
-      'the value is not JSON: a value is missing at byte 0; data of the type text/plain needs structured mode',
+      'the value is not JSON: unexpected character at byte 0; data of the type text/plain needs structured mode',
     ],
     [
       'bytes in binary mode',

@@ -86,7 +86,7 @@ describe('the check of JSON', () => {
     ['[1 2]', 'a comma is missing at byte 3'],
     ['{"a" 1}', 'a colon is missing at byte 5'],
     ['{a:1}', 'a name is missing at byte 1'],
-    ['[nul]', 'a value is missing at byte 1'],
+    ['[nul]', 'unexpected character at byte 1'],
     ['[01]', 'a number begins with 0 at byte 1'],
     ['"a\n"', 'a string has a control character at byte 2'],
     ['"\\x"', 'a string has an unknown escape at byte 1'],

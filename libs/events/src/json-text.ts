@@ -165,7 +165,7 @@ function endOfLiteral(bytes: Buffer, start: number): number {
   const code = bytes[start]!;
   const word = code === TRUE[0] ? TRUE : code === FALSE[0] ? FALSE : code === WORD_NULL[0] ? WORD_NULL : undefined;
   if (word) {
-    for (let n = 1; n < word.length; n++) if (bytes[start + n] !== word[n]) throw new NotJson(`a value is missing at byte ${start}`);
+    for (let n = 1; n < word.length; n++) if (bytes[start + n] !== word[n]) throw new NotJson(`unexpected character at byte ${start}`);
     return start + word.length;
   }
   let at = code === CODE.minus ? start + 1 : start;
@@ -182,7 +182,7 @@ function endOfLiteral(bytes: Buffer, start: number): number {
 function endOfDigits(bytes: Buffer, start: number): number {
   let at = start;
   while (at < bytes.length && bytes[at]! >= CODE.zero && bytes[at]! <= CODE.nine) at++;
-  if (at === start) throw new NotJson(start < bytes.length ? `a value is missing at byte ${start}` : 'it ends too early');
+  if (at === start) throw new NotJson(start < bytes.length ? `unexpected character at byte ${start}` : 'it ends too early');
   return at;
 }
 
