@@ -354,7 +354,7 @@ needing('receiver').describe('a webhook whose receiver fails', () => {
       stdout: expect.stringMatching(
         /^no delivery was given up since 0\n1 delivery was pending before, the oldest since 20.*, next attempt 20/,
       ),
-      stderr: expect.stringContaining(`sluice retry ${webhook} ${delivery!.id} attempts the oldest one now`),
+      stderr: expect.stringContaining(`sluice retry ${webhook} ${delivery!.id} attempts it now`),
     });
     expect((await cli.run(['recover', webhook, '--since', 'yesterday'])).code).toBe(2);
     expect((await cli.run(['replay', 'failing', webhook, '--from', 'x'])).code).toBe(2);

@@ -140,7 +140,7 @@ export async function recover(session: Session, text: string, options: { since: 
   if (session.format !== 'table') return session.item({ ...data, ...waiting });
   session.print(`${recoveredText(data.count, since)}\n`);
   if (waiting.pending > 0) session.print(`${waitingText(waiting, data.count)}\n`);
-  const next = whatFollows(webhook, text, data.count, { oldest, isPartial: waiting.pending_is_partial });
+  const next = whatFollows(webhook, text, data.count, { oldest, ...waiting });
   if (next !== undefined) session.note(next);
 }
 
@@ -157,16 +157,16 @@ function whatFollows(
   { active }: Webhook,
   text: string,
   count: number,
-  { oldest, isPartial }: { oldest?: string; isPartial?: boolean },
+  { oldest, pending, pending_is_partial }: Waiting & { oldest?: string },
 ): string | undefined {
   if (count === 0 && oldest === undefined)
-    return isPartial
-      ? `none of the last ${MOST_LISTED} deliveries waits`
-      : `nothing waits: each delivery to ${text} has succeeded, or was given up before`;
+    return pending_is_partial ? `none of the last ${MOST_LISTED} deliveries waits` : `no delivery to ${text} is pending`;
   if (!active) return isOff(text);
   if (count > 0) return `Sluice attempts them now, in order; sluice deliveries ${text} shows them`;
+  const retry = `sluice retry ${text} ${oldest}`;
+  if (pending === 1) return `Sluice retries it on its schedule; ${retry} attempts it now`;
   return (
-    `Sluice retries pending deliveries on their schedule; sluice retry ${text} ${oldest} attempts the oldest one now. ` +
-    'The others follow if it succeeds after at least five events in a row had failed; otherwise each waits for its next attempt'
+    `Sluice retries each on its schedule; ${retry} attempts the oldest one now. ` +
+    'If at least five events in a row had failed and this attempt succeeds, Sluice delivers the others at once, too'
   );
 }
