@@ -59,7 +59,7 @@ async function migrateAll({ database, kafka, topics, states }) {
     await ensureDatabase(database.serverUrl, name);
     const applied = await migrate(database.serverUrl, name, schema, log);
     migrations += applied.length;
-    if (applied.length > 0) log.info({ database: name, applied }, 'database.migrated');
+    if (applied.length > 0) log.info({ database: name, migrations: applied.length, newest: applied.at(-1) }, 'database.migrated');
   }
   return migrations;
 }
