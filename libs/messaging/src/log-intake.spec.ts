@@ -252,7 +252,7 @@ describe('a log intake', () => {
       ends.get(1)?.();
       await capacity;
       await settle();
-      expect(fill(4)).toBe(8);
+      expect(fill(4)).toBe(2);
     });
 
     it('does not count what a lost partition had', async () => {
