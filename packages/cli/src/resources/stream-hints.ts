@@ -3,6 +3,8 @@ import type { SluiceClient } from '@sluice/client';
 /** The API accepts an empty name, too. */
 const DEFAULT = 'default';
 const EVERY = '*';
+/** An emitter may have a thousand. */
+const MOST_NAMED = 5;
 
 /** The stream as a remark calls it. */
 export const streamText = (stream = DEFAULT): string =>
@@ -24,7 +26,8 @@ function hint(streams: string[], stream = DEFAULT): string {
   const others = streams.filter((name) => name !== stream);
   // `$errors` and `$logs` have commands
   if (others.length === 0 || stream === EVERY || stream.startsWith('$')) return '';
-  return `; there are events on ${others.join(', ')}: --stream ${others[0]} chooses one, --stream '*' all`;
+  const more = others.length > MOST_NAMED ? ` and ${others.length - MOST_NAMED} more` : '';
+  return `; there are events on ${others.slice(0, MOST_NAMED).join(', ')}${more}: --stream ${others[0]} chooses one, --stream '*' all`;
 }
 
 /** The names of the default stream and the custom ones, if they have events. It only serves remarks, so it never fails. */
