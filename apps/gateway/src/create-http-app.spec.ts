@@ -686,6 +686,14 @@ describe('the HTTP side of the gateway', () => {
       expect(http.messages.published).toMatchObject([{ payload: admission!.payload }]);
     });
 
+    it('is published although the runtime does not respond', async () => {
+      http.messages.replyTo(admitRun, () => {
+        throw new TimedOut('no reply');
+      });
+      expect((await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: { event: 1 } })).status).toBe(202);
+      expect(http.messages.published).toHaveLength(1);
+    });
+
     it('is refused with 429 over the quota, until the quota is reset at 00:00 UTC', async () => {
       http.messages.replyTo(admitRun, () => false);
       const { status, headers, body } = await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: { event: 1 } });

@@ -15,6 +15,7 @@ import {
   patchSource,
   requireComponent,
   requireKeptComponent,
+  type RunRequest,
   SluiceError,
   type SourceId,
   TooManyRequests,
@@ -64,6 +65,9 @@ const PATCH_EXAMPLES = {
   props: { summary: 'change a prop', value: { configured_props: { timer: { intervalSeconds: 60 } } } },
   component: { summary: 'new code', value: COMPONENT_EXAMPLES.byCode.value },
 };
+
+/** How long the gateway waits for the runtime before it queues a run that may be over the quota. */
+const ADMITTED_WITHIN_MS = 2000;
 
 const RUN_EXAMPLES = {
   now: { summary: 'with the event of its timer', value: {} },
@@ -191,10 +195,18 @@ export class SourcesController {
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
     const due = { run_id, owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
     const run = event === undefined ? due : { ...due, event: JSON.stringify(event) };
-    if (this.config.quotas && !(await this.messages.request(admitRun, run, { key: owner_id })))
+    if (this.config.quotas && !(await this.isAdmitted(run)))
       throw new TooManyRequests("the account's daily quota is used up until 00:00 UTC", secondsToReset(Date.now()));
     // returns when Kafka has acknowledged the request
     await this.messages.publish(executeRun, run, owner_id);
     return { data: { id: run_id } };
+  }
+
+  /** Whether the runtime admits the run. One that does not respond, or is of an earlier version, must not prevent that the run is queued. */
+  private isAdmitted(run: RunRequest): Promise<boolean> {
+    return this.messages.request(admitRun, run, { key: run.owner_id, timeoutMs: ADMITTED_WITHIN_MS }).catch((error: unknown) => {
+      if (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code)) return true;
+      throw error;
+    });
   }
 }
