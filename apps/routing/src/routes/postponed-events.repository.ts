@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { EmitterId, UserId } from '#contracts';
-import { BYTEWISE_TEXT, Database, packedBytes, unpackedBytes } from '#database';
-import { type DeletedRange, type EmittedEvent, type EventLogRecord, type EventPlace, logPlaceOf, PARTITIONS } from '#events';
-import type { LogRecord } from '#messaging';
+import { Column, Entity, Index } from 'typeorm';
+import type { UserId } from '#contracts';
+import { BYTEWISE_TEXT, Database, unpackedBytes } from '#database';
+import { type DeletedRange, type EventLogRecord, type EventPlace, logPlaceOf, PARTITIONS } from '#events';
 import { DELETED, deletedValues, isDeleted } from '../deliveries/store/deleted-ranges.js';
+import { EventRow, type RecordedEvent, valuesOf } from './event-row.entity.js';
 
 /** An event whose listeners are found and get it later, with its record. */
 @Entity('postponed_event')
@@ -12,37 +12,14 @@ import { DELETED, deletedValues, isDeleted } from '../deliveries/store/deleted-r
 @Index('postponed_event_of_emitter', ['emitter_id', 'ms', 'seq'])
 // `seq % 4096`, which TypeORM cannot write
 @Index('postponed_event_of_partition', { synchronize: false })
-export class PostponedEventRow {
-  /** The event's id, `<ms>-<seq>`. */
-  @PrimaryColumn('bigint')
-  ms!: number;
-
-  @PrimaryColumn('bigint')
-  seq!: number;
-
+export class PostponedEventRow extends EventRow {
   @Column(BYTEWISE_TEXT)
   owner_id!: UserId;
-
-  /** The record's key. */
-  @Column(BYTEWISE_TEXT)
-  emitter_id!: EmitterId;
-
-  @Column(BYTEWISE_TEXT)
-  stream!: string;
-
-  /** Of the record, as JSON. */
-  @Column('text')
-  headers!: string;
-
-  @Column('bytea')
-  value!: Buffer;
 }
 
 /** An event to postpone. */
-export interface Postponed {
+export interface Postponed extends RecordedEvent {
   ownerId: UserId;
-  event: EmittedEvent;
-  record: LogRecord;
 }
 
 /** The records of a partition below it are done: those with a lower offset, and those of an earlier log, which have lower clocks. */
@@ -103,19 +80,11 @@ export class PostponedEventsRepository {
     await this.database.query({
       name: 'postponed-add',
       text: `INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value)
-             SELECT ms, seq, owner_id, emitter_id, stream, headers, ${unpackedBytes('$9')}
-             FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::int[])
-               AS given (ms, seq, owner_id, emitter_id, stream, headers, start, length)
+             SELECT ms, seq, owner_id, emitter_id, stream, headers, ${unpackedBytes('$8')}
+             FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[], $9::text[])
+               AS given (ms, seq, emitter_id, stream, headers, start, length, owner_id)
              ON CONFLICT (ms, seq) DO NOTHING`,
-      values: [
-        events.map(({ event }) => event.place.ms),
-        events.map(({ event }) => event.place.seq),
-        events.map(({ ownerId }) => ownerId),
-        events.map(({ event }) => event.emitterId),
-        events.map(({ event }) => event.stream),
-        events.map(({ record }) => JSON.stringify(headersOf(record))),
-        ...packedBytes(events.map(({ record }) => record.value ?? Buffer.alloc(0))),
-      ],
+      values: [...valuesOf(events), events.map(({ ownerId }) => ownerId)],
     });
   }
 
@@ -184,10 +153,6 @@ export class PostponedEventsRepository {
     return rowCount ?? 0;
   }
 }
-
-/** null: it has no value, which counts as absent. */
-export const headersOf = (record: LogRecord): Record<string, string | null> =>
-  Object.fromEntries(record.headerNames().map((name) => [name, record.header(name) ?? null]));
 
 function recordOf({ ms, seq, emitter_id, headers, value }: Row): EventLogRecord {
   const byName = JSON.parse(headers) as Record<string, string | null>;

@@ -12,6 +12,7 @@ import { MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-
 import { EventTasks } from './event-tasks.js';
 import { type Match, MatchRepository } from './match.repository.js';
 import { PostponedEvents } from './postponed-events.js';
+import type { RecordedEvent } from './event-row.entity.js';
 import type { Postponed } from './postponed-events.repository.js';
 import { SendLane } from './triggers.js';
 import { UnknownEmitters } from './unknown-emitters.js';
@@ -88,7 +89,7 @@ export class Router {
     const decider = this.postponed.decider();
     const steps: (() => Task[])[] = [];
     const postponed: Postponed[] = [];
-    const unknown: Omit<Postponed, 'ownerId'>[] = [];
+    const unknown: RecordedEvent[] = [];
     const fits = this.unknownEmitters.capacity();
     let [matched, size] = [0, 0];
     for (const [index, read] of reads.entries()) {

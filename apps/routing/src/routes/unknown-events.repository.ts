@@ -1,36 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { Entity, Index } from 'typeorm';
 import type { EmitterId, UserId } from '#contracts';
-import { BYTEWISE_TEXT, Database, packedBytes, unpackedBytes } from '#database';
+import { Database, unpackedBytes } from '#database';
 import { type DeletedRange, type EventPlace, PARTITIONS } from '#events';
 import { DELETED, deletedValues, isDeleted } from '../deliveries/store/deleted-ranges.js';
-import { headersOf, type Postponed } from './postponed-events.repository.js';
+import { EventRow, type RecordedEvent, valuesOf } from './event-row.entity.js';
 
 /** An event that waits until the catalog has replied whether its emitter exists, with its record. */
 @Entity('unknown_event')
 @Index('unknown_event_of_emitter', ['emitter_id', 'ms', 'seq'])
-export class UnknownEventRow {
-  /** The event's id, `<ms>-<seq>`. */
-  @PrimaryColumn('bigint')
-  ms!: number;
-
-  @PrimaryColumn('bigint')
-  seq!: number;
-
-  /** The record's key. */
-  @Column(BYTEWISE_TEXT)
-  emitter_id!: EmitterId;
-
-  @Column(BYTEWISE_TEXT)
-  stream!: string;
-
-  /** Of the record, as JSON. */
-  @Column('text')
-  headers!: string;
-
-  @Column('bytea')
-  value!: Buffer;
-}
+export class UnknownEventRow extends EventRow {}
 
 /** A row without its record. */
 export interface StoredEvent {
@@ -46,7 +25,7 @@ export class UnknownEventsRepository {
   constructor(private readonly database: Database) {}
 
   /** Those that are there already, because their records are read again, stay as they are. */
-  async add(events: Omit<Postponed, 'ownerId'>[]): Promise<void> {
+  async add(events: RecordedEvent[]): Promise<void> {
     await this.database.query({
       name: 'unknown-add',
       text: `INSERT INTO unknown_event (ms, seq, emitter_id, stream, headers, value)
@@ -54,14 +33,7 @@ export class UnknownEventsRepository {
              FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[])
                AS given (ms, seq, emitter_id, stream, headers, start, length)
              ON CONFLICT (ms, seq) DO NOTHING`,
-      values: [
-        events.map(({ event }) => event.place.ms),
-        events.map(({ event }) => event.place.seq),
-        events.map(({ event }) => event.emitterId),
-        events.map(({ event }) => event.stream),
-        events.map(({ record }) => JSON.stringify(headersOf(record))),
-        ...packedBytes(events.map(({ record }) => record.value ?? Buffer.alloc(0))),
-      ],
+      values: valuesOf(events),
     });
   }
 

@@ -8,7 +8,7 @@ import { counter, LOG, type Log } from '#observability';
 import { EVENTS_GROUP } from './events-group.js';
 import { MatchRepository } from './match.repository.js';
 import { PostponedEvents } from './postponed-events.js';
-import type { Postponed } from './postponed-events.repository.js';
+import type { RecordedEvent } from './event-row.entity.js';
 import { type StoredEvent, UnknownEventsRepository } from './unknown-events.repository.js';
 
 const storedEvents = counter(
@@ -34,8 +34,6 @@ const KINDS = [
   { start: 'dc_', end: 'dd' },
   { start: 'p_', end: 'q' },
 ] as const;
-
-type Unknown = Omit<Postponed, 'ownerId'>;
 
 /**
  * Events of emitters that routing does not know, beyond those that wait for the catalog in memory: they wait in the database, so that the events of others
@@ -83,7 +81,7 @@ export class UnknownEvents {
   }
 
   /** Resolves when they are in the database. Throws Unavailable if it has too many. */
-  async add(events: Unknown[]): Promise<void> {
+  async add(events: RecordedEvent[]): Promise<void> {
     if (this.isFull) throw new Unavailable('too many events of unknown emitters wait for the catalog');
     await this.repository.add(events);
     storedEvents.inc(events.length);
