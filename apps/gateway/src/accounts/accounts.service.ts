@@ -93,8 +93,7 @@ export class AccountsService {
   ): Promise<{ id: Id<'apiKey'>; account_id: UserId; api_key: string }> {
     const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;
     if (!account) throw new NotFound('account', accountId);
-    const { id, key } = await this.issueKey(account.id, { name, scope });
-    await this.accounts.noteOperatorUse(apiKeyHash(key));
+    const { id, key } = await this.issue(account.id, { name, scope }, { id: newId('apiKey'), by_operator: true });
     return { id, account_id: account.id, api_key: key };
   }
 
@@ -103,18 +102,21 @@ export class AccountsService {
    *
    * @param held the Idempotency-Key of the request, from which the id was made
    */
-  async issueKey(
+  issueKey(accountId: UserId, body: CreateKeyBody, id: Id<'apiKey'> = newId('apiKey'), held?: HeldKey): Promise<NewApiKey> {
+    return this.issue(accountId, body, { id, held, by_operator: false });
+  }
+
+  private async issue(
     accountId: UserId,
     { name: givenName, scope: givenScope }: CreateKeyBody,
-    id: Id<'apiKey'> = newId('apiKey'),
-    held?: HeldKey,
+    { id, held, by_operator }: Pick<ApiKeyRow, 'id' | 'by_operator'> & { held?: HeldKey },
   ): Promise<NewApiKey> {
     const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
     // a list shows the same second
     const created_at = new Date();
     const adding = this.database.transaction(async (transaction) => {
-      const added = await this.addKey(accountId, key, name, transaction, { id, scope, created_at, by_operator: false });
+      const added = await this.addKey(accountId, key, name, transaction, { id, scope, created_at, by_operator });
       if (added && (await this.accounts.countKeys(transaction, accountId)) > MAX_KEYS)
         throw new SluiceError('conflict', `the account has ${MAX_KEYS} API keys, which is the limit; revoke one of them`);
       await this.accounts.trimRevokedKeys(transaction, accountId);
