@@ -61,6 +61,14 @@ export function pageOf<T>(items: T[], totalCount: number, cursor: (item: T) => s
   };
 }
 
+/** Of two adjacent pages together, neither of them empty. */
+export const joinedPageInfo = (newer: PageInfo, older: PageInfo): PageInfo => ({
+  total_count: newer.total_count,
+  count: newer.count + older.count,
+  start_cursor: newer.start_cursor,
+  end_cursor: older.end_cursor,
+});
+
 /** The opaque cursor of a list's item: the unpadded base64url of its id. */
 export const cursorOf = (id: string): string => Buffer.from(id, 'utf8').toString('base64url');
 

@@ -1,5 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterId, type EmitterStream, type EventPage, listEvents, listStreams, type PageRequest, type UserId } from '#contracts';
+import {
+  type EmitterId,
+  type EmitterStream,
+  type EventPage,
+  joinedPageInfo,
+  listEvents,
+  listStreams,
+  type PageRequest,
+  type UserId,
+} from '#contracts';
 import { streamOf } from '#events';
 import { AccountPace } from '#fairness';
 import { Messages } from '#messaging';
@@ -63,11 +72,6 @@ export class EventsService {
 
 /** Joins two adjacent pages. */
 const joined = (newer: EventPage, older: EventPage): EventPage => ({
-  page_info: {
-    total_count: newer.page_info.total_count,
-    count: newer.items.length + older.items.length,
-    start_cursor: newer.page_info.start_cursor,
-    end_cursor: older.page_info.end_cursor,
-  },
+  page_info: joinedPageInfo(newer.page_info, older.page_info),
   items: [...newer.items, ...older.items],
 });

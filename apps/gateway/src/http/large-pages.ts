@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { LargePage, LargePageRequest, Page, PageRequest, UserId } from '#contracts';
+import { joinedPageInfo, type LargePage, type LargePageRequest, type Page, type PageRequest, type UserId } from '#contracts';
 import { AccountPace } from '#fairness';
 import { QueuePerKey } from '#limits';
 
@@ -38,11 +38,6 @@ export class LargePages {
 
 /** Joins two adjacent pages, neither of them empty. */
 const joined = <T>(newer: Page<T>, older: Page<T>): Page<T> => ({
-  page_info: {
-    total_count: newer.page_info.total_count,
-    count: newer.data.length + older.data.length,
-    start_cursor: newer.page_info.start_cursor,
-    end_cursor: older.page_info.end_cursor,
-  },
+  page_info: joinedPageInfo(newer.page_info, older.page_info),
   data: [...newer.data, ...older.data],
 });
