@@ -350,7 +350,7 @@ describe('a body that takes long to parse', () => {
     const refuse = () => {
       for (let n = 0; n < 25; n++) problemsOf({ headers, bytes });
     };
-    expect(await cpuSeconds(refuse)).toBeLessThan(2);
+    expect(await cpuSeconds(refuse)).toBeLessThan(1);
   });
 });
 
@@ -371,7 +371,7 @@ describe('a batch', () => {
       { index: 4, field: '[4].time', message: expect.stringMatching(/^\[4\] time must be/) },
     ]);
   });
-  it('lists all of 500 bad events', () => {
+  it('is refused with each bad event, even if there are 500 of them', () => {
     const { errors } = problemsOf({ headers: batch, body: Array<unknown>(500).fill({}) });
     expect(new Set(errors!.map(({ index }) => index)).size).toBe(500);
   });
