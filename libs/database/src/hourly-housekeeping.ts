@@ -4,7 +4,7 @@ import type { Log } from '#observability';
 
 const HOUR_MS = 3_600_000;
 
-/** Deletes rows that are no longer read: at the start of the process, which may end within an hour, and then once an hour. */
+/** Deletes rows that nothing reads any more: once an hour, and at the start, because the process may end within an hour. */
 export abstract class HourlyHousekeeping implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private stopping = false;
 

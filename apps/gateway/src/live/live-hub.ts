@@ -75,7 +75,7 @@ export class LiveHub {
     this.positions.set(partition, { offset: 0, clock: 0 });
   }
 
-  /** Discards all positions when the log is no longer read. A reader that is still stopping adds its positions to the discarded ones. */
+  /** Discards all positions when reading ends. A reader that has not stopped yet adds its positions to the discarded ones. */
   reset(): void {
     this.positions = new Map();
   }

@@ -23,7 +23,7 @@ const ROW_BYTES = 2048;
 const LOOK_EVERY_MS = 1000;
 /** While nothing is known to wait: another process may have left some. */
 const IDLE_LOOK_MS = 10_000;
-/** For each MiB of events that a look has left: while the catalog does not respond, each look reads all of them, which takes about 2 ms for each MiB. */
+/** For each MiB of events that a look has left: while the catalog does not respond, each look reads all of them, which takes 5 to 15 ms for each MiB. */
 const PAUSE_MS = 25;
 const LOOKED_UP_TOGETHER = 1000;
 /** Nothing is planned meanwhile. */

@@ -46,7 +46,7 @@ describe('a remark about a stream without events', () => {
     expect([notes, printed]).toEqual([[note], ['[]\n']]);
   });
 
-  it('names the default stream', async () => {
+  it('names the default stream if only that one has events', async () => {
     const { session, notes } = sessionWith(['']);
     await events(session, 'desk', { stream: 'placed' });
     expect(notes).toEqual([

@@ -130,7 +130,7 @@ describe('an attempt before its time, which a user has requested', () => {
     expect(await drainEarly({ kind: 'response', status: Number(status), retryAfter, body: '' })).toEqual({ tries: 2, dueInMs });
   });
 
-  it('ends a delivery that succeeds', async () => {
+  it('ends the delivery if the attempt succeeds', async () => {
     expect(await drainEarly(OK)).toEqual({ tries: undefined, dueInMs: undefined });
   });
 });
