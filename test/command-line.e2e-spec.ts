@@ -1,8 +1,8 @@
-import { createServer, request } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { verifyWebhook } from '@sluice/client';
 import type { Api } from './support/api.js';
 import { CommandLine } from './support/command-line.js';
@@ -453,34 +453,66 @@ describe('dev', () => {
     dev.child.kill();
   });
 
-  it('deploys a change that was saved while Sluice could not be reached, and reports that the source is off', async () => {
-    let isDown = false;
-    const proxy = createServer((incoming, response) => {
-      if (isDown) return void response.writeHead(503).end();
-      const { method, url, headers } = incoming;
-      const forwarded = request(new URL(url!, api.baseUrl), { method, headers }, (answer) => {
-        response.writeHead(answer.statusCode!, answer.headers);
-        answer.pipe(response);
+  describe('through a connection that breaks', () => {
+    let proxy: Server;
+    let env: Record<string, string>;
+    let isDown: boolean;
+    /** The connection breaks after a response to this method. */
+    let lastMethod: string | undefined;
+
+    beforeEach(async () => {
+      [isDown, lastMethod] = [false, undefined];
+      proxy = createServer((incoming, response) => {
+        if (isDown) return void response.writeHead(503).end();
+        const { method, url, headers } = incoming;
+        const forwarded = request(new URL(url!, api.baseUrl), { method, headers }, (answer) => {
+          if (method === lastMethod) isDown = true;
+          response.writeHead(answer.statusCode!, answer.headers);
+          answer.pipe(response);
+        });
+        forwarded.on('error', () => response.destroy());
+        // a live stream would stay open
+        response.on('close', () => forwarded.destroy());
+        incoming.pipe(forwarded);
       });
-      forwarded.on('error', () => response.destroy());
-      // a live stream would stay open
-      response.on('close', () => forwarded.destroy());
-      incoming.pipe(forwarded);
+      await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done));
+      env = { SLUICE_URL: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` };
     });
-    await new Promise<void>((done) => proxy.listen(0, '127.0.0.1', done));
-    const SLUICE_URL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-    write('away.mjs', "export default { name: 'Away', run() {} };\n");
-    const dev = cli.start(['dev', 'away.mjs'], { env: { SLUICE_URL } });
-    await eventually(() => expect(dev.err()).toContain('watching 1 file(s)'));
-    isDown = true;
-    await cli.output('off', 'away');
-    write('away.mjs', "export default { name: 'Saved meanwhile', run() {} };\n");
-    await eventually(() => expect(dev.err()).toContain('the server returned 503'));
-    isDown = false;
-    await eventually(() => expect(dev.err()).toMatch(/updated[^]*away is off: sluice on away/));
-    dev.child.kill();
-    proxy.closeAllConnections();
-    proxy.close();
+    afterEach(() => {
+      proxy.closeAllConnections();
+      proxy.close();
+    });
+
+    it('deploys a change that was saved while Sluice could not be reached, and reports that the source is off', async () => {
+      write('away.mjs', "export default { name: 'Away', run() {} };\n");
+      const dev = cli.start(['dev', 'away.mjs'], { env });
+      await eventually(() => expect(dev.err()).toContain('watching 1 file(s)'));
+      isDown = true;
+      await cli.output('off', 'away');
+      write('away.mjs', "export default { name: 'Saved meanwhile', run() {} };\n");
+      await eventually(() => expect(dev.err()).toContain('the server returned 503'));
+      isDown = false;
+      await eventually(() => expect(dev.err()).toMatch(/updated[^]*away is off: sluice on away/));
+      dev.child.kill();
+    });
+
+    it('shows the warnings about a version if Sluice could not be reached just after its deployment', async () => {
+      const code = (hook: string): string => `export default { name: 'Cut', hooks: { ${hook}() {} }, run() {} };\n`;
+      lastMethod = 'POST';
+      write('cut.mjs', code('actvate'));
+      const dev = cli.start(['dev', 'cut.mjs'], { env });
+      await eventually(() => expect(dev.err()).toContain('the server returned 503'));
+      [isDown, lastMethod] = [false, 'PATCH'];
+      await eventually(() => expect(dev.err()).toMatch(/warning: .*actvate/));
+
+      write('cut.mjs', code('deactvate'));
+      await eventually(() => expect(dev.err()).toMatch(/updated[^]*the server returned 503/));
+      // the same version again
+      write('cut.mjs', code('deactvate'));
+      [isDown, lastMethod] = [false, undefined];
+      await eventually(() => expect(dev.err()).toMatch(/warning: .*deactvate/));
+      dev.child.kill();
+    });
   });
 });
 

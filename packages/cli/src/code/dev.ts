@@ -46,7 +46,7 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
   const { id, name_slug: slug } = first.source;
   process.prependOnceListener('SIGINT', () => session.note(`\n${slug} stays deployed: sluice off ${slug}, sluice delete ${slug}`));
   session.note(`${first.outcome} ${slug} (${id}); watching ${work.component.files.length} file(s), Ctrl-C ends`);
-  await work.report(first.source);
+  let isReported = await work.report(first.source);
 
   session.endWithReader();
   const show = async (eventName: string): Promise<void> => {
@@ -60,7 +60,7 @@ export async function dev(session: Session, file: string, { name = nameOf(file),
       const result = await work.deploy().catch((error: unknown) => notes.problem(work.component.located(explain(error))));
       if (!result) continue;
       notes.deployed(result.outcome);
-      if (result.outcome !== 'unchanged') await work.report(result.source);
+      if (result.outcome !== 'unchanged' || !isReported) isReported = await work.report(result.source);
     }
   };
   await Promise.all([...STREAMS.map(show), watching()]);
@@ -140,13 +140,29 @@ class Development {
         if (!isNoted) this.notes.problem(this.component.located(explain(error)));
         if (isRefusal(error)) return undefined;
       }
-      const hasChanged = await Promise.race([this.next.then(() => true), sleep(AGAIN_MS, false)]);
-      if (hasChanged) await this.change();
+      if (await this.hasChanged(AGAIN_MS)) await this.change();
     }
   }
 
-  /** Reports what users should know of the source as it is now. */
-  async report(source: Source): Promise<void> {
+  /** Reports what users should know of the source as it is now, as soon as Sluice can be reached. False if the file has changed before that. */
+  async report(source: Source): Promise<boolean> {
+    for (let isNoted = false; ; isNoted = true) {
+      try {
+        await this.show(source);
+        return true;
+      } catch (error) {
+        if (!isPassing(error)) throw error;
+        if (!isNoted) this.notes.problem(explain(error));
+      }
+      if (await this.hasChanged(AGAIN_MS)) return false;
+    }
+  }
+
+  private hasChanged(withinMs: number): Promise<boolean> {
+    return Promise.race([this.next.then(() => true), sleep(withinMs, false)]);
+  }
+
+  private async show(source: Source): Promise<void> {
     const endpoint = await endpointOf(this.session.sluice, source);
     if (endpoint !== undefined && endpoint !== this.endpoint) this.session.note(`endpoint: ${endpoint}`);
     this.endpoint = endpoint;
