@@ -14,6 +14,8 @@ export interface LaneIntakeOptions extends LanesOptions, Required<Pick<ConsumerS
    * progress at a time, and serves all partitions that have new records, so that one SQL statement is enough for them. It may return the tasks of the first records only, at least of one.
    */
   plan: Plan;
+  /** Whether an error of `plan` does not depend on its records; default: no error is so. For any other, it is called again for each partition. */
+  isTransient?(error: unknown): boolean;
   /**
    * Returns the task for records that retention has deleted before they were read. It belongs to the first record behind them: until it is done, the
    * committed position stays below the gap, and after a crash the gap is found again.
@@ -129,6 +131,7 @@ export class LaneIntake {
       (records) => options.plan(records),
       PLANNED,
       () => this.hasCapacity,
+      options.isTransient,
     );
   }
 

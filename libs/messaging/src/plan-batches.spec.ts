@@ -109,15 +109,38 @@ describe('PlanBatches', () => {
     expect(await plans.plan('a', records('a', 1, 2))).toHaveLength(2);
   });
 
-  it('reports an error of a call to every partition that shared it, and continues', async () => {
-    let calls = 0;
-    const plans = new PlanBatches((given) => {
-      calls += 1;
-      if (calls === 1) throw new Error('no database');
-      return given.map(taskOf);
-    }, most(100));
-    const shared = await Promise.allSettled([plans.plan('a', records('a', 0, 1)), plans.plan('a', records('a', 1, 1))]);
-    expect(shared.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(lanesOf(await plans.plan('a', records('a', 0, 1)))).toEqual(['a/0/0']);
+  describe('when a call fails', () => {
+    /** The calls, and whether the records of the partitions 0 to 2 could be planned, if a call with those of partition 1 fails. */
+    const plannedBeside = async (error: Error) => {
+      const calls: string[][] = [];
+      const plans = new PlanBatches(
+        (given) => {
+          calls.push(given.map(nameOf));
+          if (given.some(({ partition }) => partition === 1)) throw error;
+          return given.map(taskOf);
+        },
+        most(100),
+        undefined,
+        (reason) => (reason as Error).message === 'no database',
+      );
+      const planned = await Promise.allSettled([0, 1, 2].map((partition) => plans.plan('a', records('a', partition, 1))));
+      const later = await plans.plan('a', records('a', 0, 1));
+      expect(lanesOf(later)).toEqual(['a/0/0']);
+      calls.pop();
+      return { calls, planned: planned.map((each) => (each.status === 'fulfilled' ? lanesOf(each.value) : (each.reason as unknown))) };
+    };
+
+    it('plans each partition that shared it alone, so that the others continue', async () => {
+      const error = new Error('an event that cannot be planned');
+      expect(await plannedBeside(error)).toEqual({
+        calls: [['a/0/0', 'a/1/0', 'a/2/0'], ['a/0/0'], ['a/1/0'], ['a/2/0']],
+        planned: [['a/0/0'], error, ['a/2/0']],
+      });
+    });
+
+    it('reports a transient error to every partition that shared it', async () => {
+      const error = new Error('no database');
+      expect(await plannedBeside(error)).toEqual({ calls: [['a/0/0', 'a/1/0', 'a/2/0']], planned: [error, error, error] });
+    });
   });
 });

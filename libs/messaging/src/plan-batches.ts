@@ -29,18 +29,20 @@ export class PlanBatches {
   /**
    * @param most the limits of a call; one record may be larger
    * @param hasCapacity whether more tasks are accepted
+   * @param isTransient whether an error does not depend on the records, so that a call for each partition would fail, too
    */
   constructor(
     private readonly call: Plan,
     private readonly most: { records: number; bytes: number },
     private readonly hasCapacity: () => boolean = () => true,
+    private readonly isTransient: (error: unknown) => boolean = () => false,
   ) {
     this.together = most.records;
   }
 
   /**
-   * The tasks of each of the first records: of all, some or, without capacity, none. The caller requests those of the others again. An error of the call
-   * reaches all partitions that share it.
+   * The tasks of each of the first records: of all, some or, without capacity, none. The caller requests those of the others again. After an error of a shared
+   * call, each partition has a call alone, so that the records of one cannot stop the others; a transient error reaches all of them.
    */
   plan(topic: string, records: LogRecord[]): Promise<Task[][]> {
     return new Promise((resolve, reject) => {
@@ -58,18 +60,22 @@ export class PlanBatches {
         for (const each of this.waiting.splice(0)) each.resolve([]);
         break;
       }
-      const shared = this.next();
-      const records = this.first(shared.flatMap((each) => each.records));
-      try {
-        const plans = await this.call(records);
-        this.together = plans.length < records.length ? plans.length : Math.min(Math.ceil(1.25 * this.together), this.most.records);
-        let start = 0;
-        for (const each of shared) each.resolve(plans.slice(start, (start += each.records.length)));
-      } catch (error) {
-        for (const each of shared) each.reject(error);
-      }
+      await this.planAll(this.next());
     }
     this.isWorking = false;
+  }
+
+  private async planAll(shared: Waiting[]): Promise<void> {
+    const records = this.first(shared.flatMap((each) => each.records));
+    try {
+      const plans = await this.call(records);
+      this.together = plans.length < records.length ? plans.length : Math.min(Math.ceil(1.25 * this.together), this.most.records);
+      let start = 0;
+      for (const each of shared) each.resolve(plans.slice(start, (start += each.records.length)));
+    } catch (error) {
+      if (shared.length > 1 && !this.isTransient(error)) for (const each of shared) await this.planAll([each]);
+      else for (const each of shared) each.reject(error);
+    }
   }
 
   /**

@@ -176,9 +176,9 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     { concurrency = DEFAULTS.concurrency, groupOf: _, ...settings }: ConsumerSettings,
     onAssigned?: () => void,
   ): LaneConsumer {
-    const { service, kafka, log, consumers, restores } = this.options;
+    const { service, kafka, log, consumers, restores, isTransient } = this.options;
     const name = `${service}.${group}`;
-    const logFailure = laneFailures(log, { group: name, isTransient: this.options.isTransient });
+    const logFailure = laneFailures(log, { group: name, isTransient });
     const consumer = new LaneConsumer(kafka, log, {
       maxOutstanding: concurrency * WAITING,
       // a request is not repeated: its caller has given up
@@ -193,6 +193,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       onMissed: (missed) => consumers.missedTask(group, missed),
       onAssigned,
       onReplaced: (topic) => consumers.replaced(topic),
+      isTransient,
       // the records of a batch come from one topic
       plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],
     });
