@@ -293,6 +293,46 @@ describe('a dispatcher', () => {
     expect(store.parked.get(WEBHOOK)!.size).toBe(1);
   });
 
+  describe('beside receivers that all take long', () => {
+    const WEBHOOKS: WebhookId[] = [WEBHOOK, 'wh_2', 'wh_3'];
+    const OWNERS: UserId[] = [OWNER, 'u_2', 'u_3'];
+
+    /** Three receivers whose attempts have taken this long; further ones do not end. */
+    const besideSlowOnes = async (durationMs: number, owners: UserId[]) => {
+      const delivered = { ...GONE, verdict: 'delivered', attempt: { ...GONE.attempt, duration_ms: durationMs } };
+      const make = jest.fn(async (): Promise<unknown> => delivered);
+      const { store, dispatcher } = dispatching({ make });
+      for (const [nth, webhook] of WEBHOOKS.slice(1).entries()) store.addWebhook(webhook, owners[nth + 1]!);
+      const begin = (seq: number) =>
+        WEBHOOKS.map((webhookId, nth) => dispatcher.firstAttempt({ ...deliveryOf(seq), webhookId }, 1, owners[nth]!));
+      for (const task of begin(1)) await task.run(() => {});
+      make.mockReturnValue(new Promise(() => {}));
+      return { store, dispatcher, begin };
+    };
+
+    it('parks an attempt in flight after three seconds', async () => {
+      const { store, begin } = await besideSlowOnes(14_000, OWNERS);
+      void begin(2)[0]!.run(() => {});
+      await jest.advanceTimersByTimeAsync(2700);
+      expect(store.parked.get(WEBHOOK)!.size).toBe(0);
+      await jest.advanceTimersByTimeAsync(600);
+      expect(store.parked.get(WEBHOOK)!.size).toBe(1);
+    });
+
+    it.each<[string, number, UserId[], number]>([
+      ['parks at once those that wait for long, because they would delay other accounts', 300, OWNERS, 18],
+      ['parks none that waits for a short time', 200, OWNERS, 0],
+      ['parks none of an account that is alone', 299, [OWNER, OWNER, OWNER], 0],
+    ])('under memory pressure, of the deliveries to receivers with equal shares, %s', async (_, durationMs, owners, parked) => {
+      const { store, dispatcher, begin } = await besideSlowOnes(durationMs, owners);
+      dispatcher.watchPressure(() => true);
+      const begun = Array.from({ length: 18 }, (_each, nth) => begin(nth + 2));
+      for (const task of begun[0]!) void task.run(() => {});
+      await jest.advanceTimersByTimeAsync(600);
+      expect(WEBHOOKS.map((webhook) => store.parked.get(webhook)!.size)).toEqual([parked, parked, parked]);
+    });
+  });
+
   it('does not count the time in which this process stood still as the duration of an attempt', async () => {
     const { store, dispatcher } = dispatching({ make: () => new Promise(() => {}) });
     void dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});

@@ -22,9 +22,9 @@ const parkedUnattempted = counter(
 
 /**
  * An attempt that takes longer is parked while it is in flight, because the committed position, from which a crash continues, must not wait for it.
- * If all attempts take long, this machine is slow, and parking them would only add load.
+ * If all attempts take long, this machine may be slow, and parking them would only add load; but it may as well be many slow receivers.
  */
-const SLOW_MS = 1000;
+const SLOW_MS = { least: 1000, most: 3000 };
 const SLOW_FACTOR = 10;
 /** An attempt in flight belongs to this process for this long after its time limit. */
 const IN_FLIGHT_MARGIN_MS = 5000;
@@ -32,14 +32,17 @@ const IN_FLIGHT_MARGIN_MS = 5000;
 const CLOSING_LOOK_MS = 20;
 /** The deliveries that are parked in one statement. */
 const PARKED_AT_ONCE = { deliveries: 200, bytes: 4 * 1024 * 1024 };
-/** Under memory pressure, a webhook is spilled if its queue is this long and its attempts take this many times longer than the mean. */
-const QUEUE = { waiting: 16, durationMs: 20, factor: 4 };
+/**
+ * Under memory pressure, a webhook is spilled if its queue is this long and its attempts take this many times longer than the mean; or if, at its present pace,
+ * the deliveries of its queue take this long, while other accounts have deliveries.
+ */
+const QUEUE = { waiting: 16, durationMs: 20, factor: 4, longMs: 5000 };
 /** Before another attempt to park a delivery in flight that the database has refused. */
 const NOT_PARKED_PAUSE_MS = 500;
 /** While the database refuses the outcome of an attempt. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
-/** The receivers of one account that are spilled in one tick. */
+/** The receivers that are spilled in one tick although their attempts take no longer than those of others. */
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
 
@@ -310,7 +313,7 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Returns whether attempts are in progress. */
   private tick(): boolean {
-    const slow = this.clock.now() - Math.max(SLOW_MS, SLOW_FACTOR * this.receivers.duration);
+    const slow = this.clock.now() - Math.min(Math.max(SLOW_MS.least, SLOW_FACTOR * this.receivers.duration), SLOW_MS.most);
     // in the order of their start
     for (const attempt of this.inFlight) {
       if (attempt.since > slow) break;
@@ -326,13 +329,20 @@ export class Dispatcher implements OnApplicationShutdown {
     const maySpill = ({ parking, spilledAt }: ReceiverState) => parking === undefined && now - spilledAt >= SPILLED_AGAIN_MS;
     const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
     const slowOnes = [...this.receivers].filter(({ waiting, duration }) => waiting.size >= QUEUE.waiting && duration >= slow);
-    const greedyOnes = this.receivers.ofGreedyAccount().filter(maySpill).slice(0, SPILLED_AT_ONCE);
-    for (const receiver of new Set([...slowOnes.filter(maySpill), ...greedyOnes])) {
+    const longOnes = [...this.receivers].filter((receiver) => this.delaysOthers(receiver));
+    const others = [...longOnes, ...this.receivers.ofGreedyAccount()].filter(maySpill).slice(0, SPILLED_AT_ONCE);
+    for (const receiver of new Set([...slowOnes.filter(maySpill), ...others])) {
       receiver.spilledAt = now;
+      // at once: the Drainer makes a webhook without a backlog direct again
       receiver.parking = this.spill(receiver, 'slow')
+        .then(() => this.parkWaiting(receiver))
         .catch((error: Error) => this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'))
         .finally(() => (receiver.parking = undefined));
     }
+  }
+
+  private delaysOthers({ queueMs, duration, ownerId }: ReceiverState): boolean {
+    return queueMs >= QUEUE.longMs && duration >= QUEUE.durationMs && ownerId !== undefined && this.receivers.hasOthersThan(ownerId);
   }
 
   /** Returns whether the delivery is parked; otherwise it keeps its lane, and may be parked again. */

@@ -89,6 +89,11 @@ export class ReceiverState {
     private readonly all: { duration: number },
   ) {}
 
+  /** The time that the waiting deliveries take at the present pace, in ms. */
+  get queueMs(): number {
+    return (this.waiting.size * this.duration) / Math.max(this.held, 1);
+  }
+
   addDuration(durationMs: number): void {
     this.duration = smoothed(this.duration, durationMs, SMOOTHING.own);
     this.all.duration = smoothed(this.all.duration, durationMs, SMOOTHING.all);
