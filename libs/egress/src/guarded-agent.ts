@@ -1,4 +1,4 @@
-import { isIP, type Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { AddressGuard, ResolvedAddress } from './address-guard.js';
 
@@ -71,6 +71,11 @@ function limitResponses(socket: Socket, maxBytes: number): void {
   } as typeof write;
 }
 
+const tcpSockets = new WeakMap<Socket, Socket>();
+
+/** The TCP socket below a TLS socket of `guardedConnector`, which cannot be reset itself; otherwise the socket. */
+export const tcpSocket = (socket: Socket): Socket => tcpSockets.get(socket) ?? socket;
+
 /** Opens sockets like undici's connector, and calls the guard: it dials the returned addresses one after another. TLS still checks the host name. */
 export function guardedConnector(guard: AddressGuard, options: GuardedConnectorOptions = {}): buildConnector.connector {
   const dial = buildConnector({ allowH2: false, ...options });
@@ -81,9 +86,13 @@ export function guardedConnector(guard: AddressGuard, options: GuardedConnectorO
     const servername = target.protocol !== 'https:' || isIP(name) ? undefined : (target.servername ?? name);
 
     const dialNext = ([next, ...others]: ResolvedAddress[]): void => {
-      dial({ ...target, hostname: next!.address, servername }, (...[error, socket]) => {
-        if (error === null) callback(null, socket);
-        else if (others.length > 0 && isUnreachable(error)) dialNext(others);
+      const hostname = next!.address;
+      const tcp = target.protocol === 'https:' ? connect(port, hostname) : undefined;
+      dial({ ...target, hostname, servername, httpSocket: tcp }, (...[error, socket]) => {
+        if (error === null) {
+          if (tcp) tcpSockets.set(socket, tcp);
+          callback(null, socket);
+        } else if (others.length > 0 && isUnreachable(error)) dialNext(others);
         else callback(error, null);
       });
     };

@@ -8,6 +8,7 @@ export {
   MAX_IDLE_MS,
   MAX_INFORMATIONAL,
   ResponseTooLong,
+  tcpSocket,
 } from './guarded-agent.js';
 export { isPublicAddress } from './public-address.js';
 export { allowPrivateHosts } from './allowed-hosts.js';

@@ -1,7 +1,11 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type AddressInfo, connect, createServer, type Server, Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import type { UserId } from '#contracts';
+import { AddressGuard, guardedConnector } from '#egress';
+import { LimitPerKey } from '#limits';
 import { Connection, Connections, type Waiting } from './connections.js';
+import { makeTestCertificate } from '#testing';
 import { HttpResponse } from './http-response.js';
 
 const ME = 'u_1' as UserId;
@@ -21,7 +25,11 @@ beforeEach(async () => {
   connections = new Connections(({ hostname, port }, callback) => {
     dials += 1;
     const socket = connect(Number(port), hostname);
-    socket.once('connect', () => callback(null, socket)).once('error', (error) => callback(error, null));
+    const fail = (error: Error): void => callback(error, null);
+    socket.once('error', fail).once('connect', () => {
+      socket.off('error', fail);
+      callback(null, socket);
+    });
   });
 });
 afterEach(async () => {
@@ -135,7 +143,7 @@ it('a connection is not used again if the receiver has responded before it has r
 
 it('bytes that arrive before the request is written are not its response', async () => {
   const socket = new Socket();
-  const connection = new Connection(socket, connections.origin(ME, url), () => {});
+  const connection = new Connection(socket, connections.origin(ME, url), { ms: 0, ofAccounts: new LimitPerKey(0) }, () => {});
   const lost = new Promise((resolve) => {
     connection.send([Buffer.from('x')], { response: new HttpResponse(), onResponse: () => resolve('response'), onLost: resolve });
     socket.emit('data', Buffer.from(OK));
@@ -168,4 +176,92 @@ it('nothing stays in memory of a receiver to which no connection is open', async
 it('an origin with the port of its scheme has a host without it', () => {
   expect(connections.origin(ME, 'https://example.com').host).toBe('example.com');
   expect(connections.origin(ME, 'http://[::1]:8080')).toMatchObject({ host: '[::1]:8080', target: { hostname: '[::1]', port: '8080' } });
+});
+
+it('does not count connections that were lost before they were closed', async () => {
+  for (let n = 0; n < 32; n++) {
+    const lost = await dial();
+    await seen(() => sockets.length === n + 1);
+    lost.write([Buffer.alloc(50_000)]);
+    sockets[n]!.resetAndDestroy();
+    await seen(() => !lost.isOpen);
+    lost.close();
+  }
+  const connection = await dial();
+  await seen(() => sockets.length === 33);
+  sockets[32]!.pause();
+  connection.write([Buffer.alloc(50_000)]);
+  connection.close();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(connections.origin(ME, url).uses).toBe(1);
+});
+
+it('keeps at most 32 connections of an account for receivers that have not read the request', async () => {
+  const all = await Promise.all(Array.from({ length: 34 }, dial));
+  await seen(() => sockets.length === all.length);
+  for (const socket of sockets) socket.pause();
+  for (const connection of all) connection.write([Buffer.alloc(50_000)]);
+  for (const connection of all) connection.close();
+  const { uses } = connections.origin(ME, url);
+  await seen(() => connections.origin(ME, url).uses < uses);
+  expect(connections.origin(ME, url).uses).toBe(32);
+});
+
+describe.each(['http', 'https'])('a receiver at %s that has responded before it reads the request', (scheme) => {
+  const LINGER_MS = 500;
+  const BYTES = 1_000_000;
+  const { key, cert } = makeTestCertificate(['hook.test']);
+  let receiver: Server;
+  let closing: Connections;
+  /** The receiver's end of the connection. */
+  let socket: Socket;
+  let received: number;
+
+  beforeEach(async () => {
+    received = 0;
+    const take = (accepted: Socket): void => {
+      socket = accepted.on('error', () => {});
+      accepted.once('data', (bytes: Buffer) => {
+        received += bytes.length;
+        accepted.on('data', (more: Buffer) => (received += more.length)).pause();
+        accepted.write(OK);
+      });
+    };
+    receiver = scheme === 'http' ? createServer(take) : createTlsServer({ key, cert }, take);
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    const guard = AddressGuard.fromConfig('127.0.0.1', { lookup: async () => [{ address: '127.0.0.1' }] });
+    closing = new Connections(guardedConnector(guard, { ca: cert }), LINGER_MS);
+    const origin = closing.origin(ME, `${scheme}://hook.test:${(receiver.address() as AddressInfo).port}`);
+    await new Promise<void>((resolve, reject) =>
+      closing.dial(origin, (error, connection) => {
+        if (error) return reject(error);
+        const onResponse = (): void => {
+          connection.close();
+          resolve();
+        };
+        connection.send([Buffer.alloc(BYTES)], { response: new HttpResponse(), onResponse, onLost: () => {} });
+      }),
+    );
+  });
+  afterEach(async () => {
+    socket.destroy();
+    await new Promise((resolve) => receiver.close(resolve));
+    closing.close();
+  });
+
+  it('still gets all of it', async () => {
+    await new Promise((resolve) => setTimeout(resolve, LINGER_MS / 5));
+    socket.resume();
+    await seen(() => received === BYTES);
+  });
+
+  it('gets a reset if it does not read in time', async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2 * LINGER_MS));
+    const ended = new Promise((resolve) =>
+      socket.once('end', () => resolve('ended')).once('error', ({ code }: NodeJS.ErrnoException) => resolve(code)),
+    );
+    socket.resume();
+    expect(await ended).toBe('ECONNRESET');
+    expect(received).toBeLessThan(BYTES);
+  });
 });

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { UserId } from '#contracts';
-import { MAX_IDLE_MS } from '#egress';
+import { MAX_IDLE_MS, tcpSocket } from '#egress';
+import { LimitPerKey } from '#limits';
 import { type HttpResponse, withoutLineBreaks } from './http-response.js';
 
 /** A receiver closes an idle connection this long before it says at the earliest; a request that is sent then would be lost. */
@@ -8,6 +9,12 @@ const MARGIN_MS = 2000;
 /** For receivers that do not say how long they keep an idle connection. */
 const USUAL_IDLE_MS = 4000;
 const SWEEP_MS = 1000;
+/** How long a receiver may take to read the rest of a request after its connection was closed: it can respond before it has read it. */
+const LINGER_MS = 10_000;
+/** Such connections of an account: the kernel has up to 4 MiB for each. */
+const MAX_LINGERING = 32;
+/** So few bytes may stay in the kernel. */
+const FEW_BYTES = 16 * 1024;
 
 /** Opens a socket to a server, for example over TLS. */
 export type Connect = (
@@ -38,7 +45,10 @@ export class Origin {
   private readonly url: URL;
 
   /** Throws a TypeError if the text is not a URL. */
-  constructor(url: string) {
+  constructor(
+    readonly account: UserId,
+    url: string,
+  ) {
     this.url = new URL(url);
     this.host = this.url.host;
   }
@@ -47,6 +57,12 @@ export class Origin {
     const { hostname, host, protocol, port } = this.url;
     return { hostname, host, protocol, port };
   }
+}
+
+/** How connections with bytes that their receivers may not have read are closed. */
+interface Linger {
+  ms: number;
+  ofAccounts: LimitPerKey<UserId>;
 }
 
 let toWrite: [Connection, Buffer[]][] = [];
@@ -58,23 +74,33 @@ function writeAll(): void {
   for (const [connection, parts] of all) connection.write(parts);
 }
 
-/** A connection to a receiver, with one request at a time. */
+/**
+ * A connection to a receiver, with one request at a time. After an ordinary close, the kernel would keep what the receiver has not read for minutes, outside every
+ * limit. So a connection that has sent more than a few bytes ends with a reset:
+ *
+ *   `close`                   ─► ended; reset after a few seconds, or at once if many others of the account are ending
+ *   the receiver has ended it ─► reset at once
+ */
 export class Connection {
   /** When it is closed if it is not used, in ms. */
   idleUntil = 0;
   private waiting: Waiting | undefined;
   private isWritten = false;
   private error: Error | undefined;
+  private isClosing = false;
+  private readonly tcp: Socket;
 
   constructor(
     private readonly socket: Socket,
     readonly origin: Origin,
+    private readonly linger: Linger,
     onClose: (connection: Connection) => void,
   ) {
+    this.tcp = tcpSocket(socket);
     socket
       .on('data', (bytes: Buffer) => this.take(bytes))
       .on('error', (error: Error) => (this.error = error))
-      .on('end', () => this.close())
+      .on('end', () => this.discard())
       .on('close', () => {
         onClose(this);
         this.settle()?.onLost(this.error);
@@ -82,7 +108,7 @@ export class Connection {
   }
 
   get isOpen(): boolean {
-    return !this.socket.destroyed && this.socket.writable;
+    return !this.isClosing && !this.socket.destroyed && this.socket.writable;
   }
 
   /** Whether all that was sent has left this process: a receiver can respond before it has read the request. */
@@ -104,14 +130,39 @@ export class Connection {
     if (parts.length > 1) this.socket.uncork();
   }
 
+  /** After the outcome of its request. The receiver can read the rest of that for a while: it may have responded before. */
   close(): void {
+    if (this.isClosing || this.socket.destroyed) return;
+    this.isClosing = true;
+    this.waiting = undefined;
+    const release = this.socket.bytesWritten > FEW_BYTES && this.linger.ofAccounts.acquire(this.origin.account);
+    if (!release) return this.discard();
+    if (this.isSent) this.tcp.end();
+    const timer = setTimeout(() => this.discard(), this.linger.ms).unref();
+    this.socket.once('close', () => {
+      clearTimeout(timer);
+      release();
+    });
+  }
+
+  /** When this process ends: the kernel still sends what it has. */
+  leave(): void {
     this.socket.destroy();
+  }
+
+  private discard(): void {
+    this.isClosing = true;
+    const { socket, tcp } = this;
+    if (socket.bytesWritten <= FEW_BYTES) socket.destroy();
+    // libuv does not reset a socket while it ends it
+    else if (this.isSent && tcp.writableEnded && !tcp.writableFinished) tcp.once('finish', () => tcp.resetAndDestroy());
+    else if (!tcp.destroyed) tcp.resetAndDestroy();
   }
 
   private take(bytes: Buffer): void {
     // not the response to a request: if one is about to be written here, its response would be taken for that of the next one
     if (!this.waiting || !this.isWritten) {
-      if (withoutLineBreaks(bytes).length > 0) this.close();
+      if (withoutLineBreaks(bytes).length > 0) this.discard();
       return;
     }
     const { response } = this.waiting;
@@ -141,14 +192,20 @@ export class Connections {
   private resting: Connection[] = [];
   private sweeper: NodeJS.Timeout | undefined;
   private isClosed = false;
+  private readonly linger: Linger;
 
-  constructor(private readonly connect: Connect) {}
+  constructor(
+    private readonly connect: Connect,
+    lingerMs = LINGER_MS,
+  ) {
+    this.linger = { ms: lingerMs, ofAccounts: new LimitPerKey(MAX_LINGERING) };
+  }
 
   /** Throws a TypeError if the text is not a URL. */
   origin(account: UserId, url: string): Origin {
     const key = `${account} ${url}`;
     let origin = this.origins.get(key);
-    if (!origin) this.origins.set(key, (origin = new Origin(url)));
+    if (!origin) this.origins.set(key, (origin = new Origin(account, url)));
     return origin;
   }
 
@@ -171,7 +228,7 @@ export class Connections {
         origin.uses -= 1;
         callback(error, null);
       } else {
-        const connection = new Connection(socket, origin, (closed) => this.forget(closed));
+        const connection = new Connection(socket, origin, this.linger, (closed) => this.forget(closed));
         this.open.add(connection);
         callback(null, connection);
       }
@@ -201,7 +258,7 @@ export class Connections {
   close(): void {
     this.isClosed = true;
     clearInterval(this.sweeper);
-    for (const connection of this.open) connection.close();
+    for (const connection of this.open) connection.leave();
   }
 
   private forget(connection: Connection): void {

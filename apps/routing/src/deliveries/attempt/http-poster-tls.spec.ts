@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { AddressGuard } from '#egress';
 import { makeTestCertificate } from '#testing';
@@ -51,4 +51,25 @@ it('a connection over TLS is used again', async () => {
   const before = connections;
   for (let n = 0; n < 10; n++) expect(await post()).toMatchObject({ status: 200 });
   expect(connections - before).toBeLessThanOrEqual(2);
+});
+
+it('a POST over TLS fails if the port is closed', async () => {
+  const to = { ownerId: 'u_1' as const, origin: 'https://hook.test:1', path: '/' };
+  expect(await poster.post(to, {}, Buffer.from('x'))).toEqual({ kind: 'failed', timeout: false, reason: 'the connection was refused' });
+});
+
+it('a POST over TLS fails, and its connection is closed, if the receiver does not negotiate', async () => {
+  let closed: Promise<void> | undefined;
+  const silent = createTcpServer((socket: Socket) => {
+    closed = new Promise((resolve) => socket.on('error', () => {}).once('close', () => resolve()));
+    socket.resume();
+  });
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const guard = AddressGuard.fromConfig('127.0.0.1', { lookup: async () => [{ address: '127.0.0.1' }] });
+  const impatient = new HttpPoster({ guard, clock: new RunningClock(), timeoutMs: TIMEOUT_MS, connectTimeoutMs: 1000 });
+  const to = { ownerId: 'u_1' as const, origin: `https://hook.test:${(silent.address() as AddressInfo).port}`, path: '/' };
+  expect(await impatient.post(to, {}, Buffer.from('x'))).toEqual({ kind: 'failed', timeout: true, reason: 'no connection in time' });
+  await closed;
+  await impatient.close();
+  await new Promise((resolve) => silent.close(resolve));
 });
