@@ -1,6 +1,6 @@
 import { maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { lingerAfterResponse, lingerUntilClosed } from './http-connections.js';
+import { lingerUntilClosed } from './http-connections.js';
 
 /** An error of Node's HTTP server: it could not read a request. */
 export interface ClientError extends Error {
@@ -31,17 +31,13 @@ export function respondToClientError(error: ClientError, socket: ServerSocket, d
   const hasArrived = inProgress?.req.complete === true;
   const hasLeft = error.code === 'ECONNRESET' || !socket.writable || (hasArrived && socket.readableEnded);
   if (hasLeft || (inProgress?.headersSent && !hasArrived)) return void socket.destroy(error);
-  // the parser of a request that came too slowly still works: whatever follows would be executed
-  const mayLinger = error.code !== 'ERR_HTTP_REQUEST_TIMEOUT';
-  if (inProgress && hasArrived) {
-    if (mayLinger) lingerAfterResponse(socket);
-    return closeAfter(inProgress, socket);
-  }
+  if (inProgress && hasArrived) return closeAfter(inProgress, socket);
   const { status, detail } = problemOfClientError(error);
   const { headers, body } = describe(status, detail);
   const all = { date: new Date().toUTCString(), connection: 'close', ...headers, 'content-length': Buffer.byteLength(body) };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  if (mayLinger) lingerUntilClosed(socket);
+  // the parser of a request that came too slowly still works: whatever follows would be executed
+  if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') lingerUntilClosed(socket);
   else socket.once('finish', () => socket.destroy());
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }

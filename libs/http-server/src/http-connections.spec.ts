@@ -1,10 +1,12 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { closeUnreadConnections, dropUnreadBody, endConnectionsOnClose, requestTarget } from './http-connections.js';
+import type { Socket } from 'node:net';
+import { closeOf, closeUnreadConnections, dropUnreadBody, endConnectionsOnClose, requestTarget } from './http-connections.js';
 import { RawClients } from './raw-clients-for-tests.js';
 
 const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+const GET_LAST = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
 
 it.each([
   ['/a?x=http://y/', '/a?x=http://y/', 'own.test'],
@@ -39,13 +41,10 @@ describe('a server', () => {
     const BODY = 1_000_000;
     const post = (more: string) => `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BODY}\r\n${more}\r\n`;
     const listening = () =>
-      listen(
-        (request, response) => {
-          dropUnreadBody(request, response);
-          response.end(request.method);
-        },
-        () => {},
-      );
+      listen((request, response) => {
+        dropUnreadBody(request, response);
+        response.end(request.method);
+      }, closeUnreadConnections);
 
     it('handles a request that arrives together with the rest of the body', async () => {
       await listening();
@@ -126,6 +125,73 @@ describe('a server', () => {
       const failed = once(client, 'error');
       client.resume();
       expect(await failed).toMatchObject([{ code: 'ECONNRESET' }]);
+    });
+
+    describe('and whose responses the kernel has taken', () => {
+      const BYTES = 1_500_000;
+      const responding = (leaveMs: number) =>
+        listen(
+          (_, response) => void response.end(Buffer.alloc(BYTES)),
+          (each) => {
+            each.keepAliveTimeout = AFTER_MS;
+            closeUnreadConnections(each, AFTER_MS, leaveMs);
+          },
+        );
+
+      /** Sends a request whose response the client does not read yet. */
+      async function request(text: string) {
+        const client = (await connected()).pause();
+        const end = new Promise((resolve) => {
+          client.once('end', () => resolve('ended')).once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+        });
+        const requested = once(server, 'request');
+        client.write(text);
+        const [{ socket }, response] = (await requested) as [IncomingMessage, ServerResponse];
+        const closed = closeOf(socket);
+        await closeOf(response);
+        return { client, closed, end };
+      }
+
+      async function sizeRead(client: Socket, end: Promise<unknown>): Promise<number> {
+        let size = 0;
+        client.on('data', ({ length }: Buffer) => (size += length)).resume();
+        await end;
+        return size;
+      }
+
+      it.each([
+        ['has requested the end of the connection', GET_LAST, undefined],
+        ['keeps the connection', GET, undefined],
+        ['ends the connection', GET, (client: Socket) => client.end()],
+        ['sends something that is not HTTP', GET, (client: Socket) => client.write('x\r\n\r\n')],
+      ])('discards them if the client %s and does not read them', async (_, text, then) => {
+        await responding(AFTER_MS);
+        const { client, closed, end } = await request(text);
+        then?.(client);
+        await closed;
+        expect(await sizeRead(client, end)).toBeLessThan(BYTES);
+        expect(await end).toBe('ECONNRESET');
+      });
+
+      it.each([
+        ['has requested the end of the connection', GET_LAST],
+        ['keeps the connection', GET],
+      ])('sends all of them if the client %s and reads slowly', async (_, text) => {
+        await responding(30_000);
+        const { client, end } = await request(text);
+        await new Promise((resolve) => setTimeout(resolve, 4 * AFTER_MS));
+        expect(await sizeRead(client, end)).toBeGreaterThan(BYTES);
+        expect(await end).toBe('ended');
+      });
+
+      it('sends all of them if the server closes meanwhile', async () => {
+        await responding(30_000);
+        const { client, closed, end } = await request(GET_LAST);
+        server.close();
+        await closed;
+        expect(await sizeRead(client, end)).toBeGreaterThan(BYTES);
+        expect(await end).toBe('ended');
+      });
     });
 
     it('keeps one whose client reads slowly, but reads', async () => {

@@ -101,9 +101,6 @@ export function continueBody(request: IncomingMessage, response: ServerResponse)
   if (awaitingContinue.delete(request)) response.writeContinue();
 }
 
-/** How long a client may continue to send after the response, in ms. */
-const LINGER_MS = 5000;
-
 /**
  * Call it when a response is about to be sent before its request's body has been read. Closing the connection would reset it while the client is still
  * sending, and the client would see the reset instead of the response. So the rest is read and dropped, for a limited time.
@@ -115,49 +112,77 @@ const LINGER_MS = 5000;
 export function dropUnreadBody(request: IncomingMessage, response: ServerResponse): void {
   if (request.complete) return;
   const isLast = request.headers.upgrade !== undefined || awaitingContinue.has(request);
-  if (isLast && !response.headersSent) {
-    response.setHeader('connection', 'close');
-    lingerAfterResponse(request.socket);
-  }
+  if (isLast && !response.headersSent) response.setHeader('connection', 'close');
   lingerUntilClosed(request);
 }
 
-/** Resolves when the connection of a response has been closed, or the response was sent. Node emits `close` once, which may be before the call. */
-export const closeOf = (response: ServerResponse): Promise<void> =>
-  response.closed ? Promise.resolve() : new Promise((resolve) => response.once('close', () => resolve()));
+/** Resolves when a connection has been closed; for a response, also when that was sent. Node emits `close` once, which may be before the call. */
+export const closeOf = (of: ServerResponse | Socket): Promise<void> =>
+  of.closed ? Promise.resolve() : new Promise((resolve) => of.once('close', () => resolve()));
 
-/** Reads and drops the rest of the client's data when Node closes the connection after the response. */
-export function lingerAfterResponse(socket: Socket): void {
-  // what Node calls then
-  socket.destroySoon = () => {
-    socket.end();
-    lingerUntilClosed(socket);
-  };
-}
+/** How long a client may continue to send after the response, in ms. */
+const LINGER_MS = 5000;
 
 /** Reads and drops the rest of the client's data. Closes the connection after a limited time if the client does not. */
-export function lingerUntilClosed(from: IncomingMessage | Socket): void {
-  const timer = setTimeout(() => from.destroy(), LINGER_MS).unref();
+export function lingerUntilClosed(from: IncomingMessage | Socket, ms = LINGER_MS): void {
+  const timer = setTimeout(() => from.destroy(), ms).unref();
   from.once('close', () => clearTimeout(timer));
   from.resume();
 }
 
 /** How long a client may receive nothing of a response that is waiting for it, in ms. */
 const UNREAD_MS = 30_000;
+/** How long a client may take to read what the kernel has for it when the server ends the connection: 4 MiB at 35 KB/s. */
+const LEAVE_MS = 120_000;
+/** So few bytes may stay in the kernel. */
+const FEW_BYTES = 16 * 1024;
 
 /**
  * Closes the connection of a client that does not read its response, which would stay in memory. A live stream is closed, too, if its client receives
  * nothing of what is pending: further writes do not count. While nothing is pending, it stays open.
+ *
+ * After an ordinary close, the kernel would keep what a client has not read, up to 4 MiB, for minutes, outside every limit. So a connection that has sent more
+ * than a few bytes is closed by a reset, which has no effect if the client has read everything:
+ *
+ *   after the last response, or idle ─► ended; the client reads the rest and closes it, or is too slow ─► reset
+ *   the client has ended it, has broken the protocol, or does not read what waits in this process    ─► reset
+ *   the server closes                                                                                ─► closed; the kernel sends the rest
  */
-export function closeUnreadConnections(server: Server, afterMs = UNREAD_MS): void {
+export function closeUnreadConnections(server: Server, afterMs = UNREAD_MS, leaveMs = LEAVE_MS): void {
+  let isClosing = false;
+  const close = server.close.bind(server);
+  server.close = (callback) => {
+    isClosing = true;
+    return close(callback);
+  };
+  server.on('connection', (socket: ServerSocket) => {
+    const { destroy } = socket;
+    socket.destroy = (error) => {
+      socket.destroy = destroy;
+      return !isClosing && mayReset(socket) ? socket.resetAndDestroy() : socket.destroy(error);
+    };
+    // what Node calls after the last response
+    socket.destroySoon = () => leave(socket, leaveMs);
+  });
   // nothing was sent or received for that long, also when an idle connection has reached its keep-alive time-out
   server.setTimeout(afterMs, (socket: ServerSocket) => {
     const isServiceAtWork = Boolean(socket._httpMessage) && socket.writableLength === 0;
     if (isServiceAtWork) return;
-    // after an ordinary close, the kernel would keep what the client has not read, up to 4 MiB, for minutes
-    if (socket.writableLength > 0) socket.resetAndDestroy();
-    else socket.destroy();
+    if (socket.writableLength > 0) socket.destroy();
+    else leave(socket, leaveMs);
   });
+}
+
+function mayReset(socket: Socket): boolean {
+  // libuv does not reset a socket while it ends it
+  const isEnding = socket.writableEnded && !socket.writableFinished && socket.writableLength === 0;
+  return socket.bytesWritten > FEW_BYTES && !isEnding;
+}
+
+function leave(socket: Socket, leaveMs: number): void {
+  if (socket.writableEnded) return;
+  socket.end();
+  lingerUntilClosed(socket, socket.bytesWritten > FEW_BYTES ? leaveMs : LINGER_MS);
 }
 
 /** The socket, with the response that Node is writing to it. */

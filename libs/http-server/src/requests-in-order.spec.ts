@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { closeOf, closeUnreadConnections } from './http-connections.js';
 import { RawClients } from './raw-clients-for-tests.js';
 import { handleInOrder } from './requests-in-order.js';
 
@@ -125,6 +126,21 @@ describe('a server that handles requests in order', () => {
     client.resume();
     await once(client, 'close');
     await settled();
+    expect(paths()).toEqual(['/last']);
+  });
+
+  it('does not handle a request that arrives after the response that closes the connection, and ends that', async () => {
+    await listen();
+    closeUnreadConnections(server);
+    const client = await connected();
+    client.write(request('/last'));
+    await until(() => received === 1);
+    handled[0]!.response.setHeader('connection', 'close');
+    handled[0]!.end();
+    await once(client, 'data');
+    client.write(request('/lost'));
+    await until(() => received === 2);
+    await closeOf(handled[0]!.response.req.socket);
     expect(paths()).toEqual(['/last']);
   });
 

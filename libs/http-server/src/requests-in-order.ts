@@ -55,13 +55,14 @@ class Turns {
   }
 
   take(response: ServerResponse, handle: () => void): void {
+    // a response has closed the connection: this one would get none
+    if (!this.socket.writable) return void this.socket.destroy();
     const begin = (): void => {
       this.isBusy = true;
       response.once('close', () => this.next());
       handle();
     };
     if (!this.isBusy) return begin();
-    if (this.socket.destroyed) return;
     this.waiting.push(begin);
     if (this.count(1) > this.limits.inAll) return void this.socket.destroy();
     if (this.isFull) this.socket.pause();

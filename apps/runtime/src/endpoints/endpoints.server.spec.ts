@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
-import { request, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http';
+import { Agent, request, type IncomingHttpHeaders, type IncomingMessage, type RequestOptions } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -606,13 +606,25 @@ describe('the response of a component', () => {
     await eventually(() => expect(closings).toBe(1));
   });
 
-  it('is refused with 429 while others of the account that nobody reads occupy 32 MiB', async () => {
-    const { port, send } = await start(reply({ body: Buffer.alloc(12 * 1024 * 1024) }));
-    const clients = [1, 2].map(() => connect(port, '127.0.0.1').pause());
+  it.each([
+    ['more than the kernel has taken', 12 * 1024 * 1024, 2],
+    ['all of them taken by the kernel', 1024 * 1024, 32],
+  ])('is refused with 429 while others of the account that nobody reads occupy 32 MiB: %s', async (_, bytes, count) => {
+    const { port, send } = await start(reply({ body: Buffer.alloc(bytes) }));
+    const clients = Array.from({ length: count }, () => connect(port, '127.0.0.1').pause());
     for (const client of clients) client.write(`POST /${KEY} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n`);
     await eventually(async () => expect((await send()).status).toBe(429));
     for (const client of clients) client.destroy();
     await eventually(async () => expect((await send()).status).toBe(200));
+  });
+
+  it('keeps its connection until that has sent 64 KiB', async () => {
+    const { send } = await start(reply({ body: Buffer.alloc(25_000) }));
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const kept: unknown[] = [];
+    for (let n = 0; n < 4; n++) kept.push((await send({ agent })).headers.connection);
+    expect(kept).toEqual(['keep-alive', 'keep-alive', 'close', 'keep-alive']);
+    agent.destroy();
   });
 
   it.each([

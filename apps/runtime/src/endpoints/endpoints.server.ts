@@ -64,6 +64,11 @@ const MAX_CHUNKS = 16_384;
 /** Of the responses that clients of one account have not read yet. */
 const MAX_SENDING_BYTES = 32 * 1024 * 1024;
 /**
+ * A connection that has sent more is closed after the response. Clients then close it when they have read everything, which a server cannot know otherwise:
+ * the kernel takes megabytes from it at once.
+ */
+const KEPT_BYTES = 64 * 1024;
+/**
  * Of the memory of this container or machine, for such requests of all accounts, and as much for the responses that have not been read. While they have more,
  * an account may have an equal share of that.
  */
@@ -252,7 +257,10 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       response.setHeader('retry-after', BUSY_RETRY_S);
       return respond(response, 429, UNREAD);
     }
-    void closed.then(() => this.sending.add(owner, -length));
+    const { socket } = response.req;
+    const isLast = !response.shouldKeepAlive || socket.bytesWritten + length > KEPT_BYTES;
+    if (isLast) response.setHeader('connection', 'close');
+    void (isLast ? closeOf(socket) : closed).then(() => this.sending.add(owner, -length));
     forward(response, reply, { ownHost: this.ownHosts });
   }
 
