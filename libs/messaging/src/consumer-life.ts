@@ -148,10 +148,24 @@ export class WatchedConsumer {
 
   /** Fetches the partition from this offset next. While the consumer is not running, it does nothing: its positions are read again when it joins. */
   seek(topic: string, partition: number, offset: number): void {
+    this.ifRunning(() => this.consumer.seek({ topic, partition, offset: String(offset) }));
+  }
+
+  /** Fetches nothing of these partitions of the topic, and all others again. When the consumer is restarted after a crash, none is paused. */
+  pauseOnly(topic: string, partitions: number[]): void {
+    this.ifRunning(() => {
+      const before = this.consumer.paused().find((each) => each.topic === topic)?.partitions ?? [];
+      this.consumer.pause([{ topic, partitions }]);
+      const resumed = before.filter((partition) => !partitions.includes(partition));
+      if (resumed.length > 0) this.consumer.resume([{ topic, partitions: resumed }]);
+    });
+  }
+
+  private ifRunning(change: () => void): void {
     try {
-      this.consumer.seek({ topic, partition, offset: String(offset) });
+      change();
     } catch (error) {
-      this.log.debug({ group: this.group, topic, partition, err: error }, 'consumer.not-running');
+      this.log.debug({ group: this.group, err: error }, 'consumer.not-running');
     }
   }
 

@@ -54,6 +54,7 @@ interface FetchingGroup {
   memberId: string;
   subscriptionState: { paused(): unknown[] };
   fetch(nodeId: number): Promise<unknown[]>;
+  resume(partitions: object[]): void;
 }
 
 const { prototype: groups } = load('kafkajs/src/consumer/consumerGroup.js') as { prototype: FetchingGroup };
@@ -98,7 +99,7 @@ describe('a fetch of a kafkajs consumer', () => {
     ['as long as configured if it is alone', {}, 4000],
     ['a second at most with other members', { members: ['a', 'b'] }, 1000],
     ['a second at most if another member leads the group', { leaderId: 'b', members: [] }, 1000],
-    ['a second at most while it is paused', { subscriptionState: { paused: () => ['t'] } }, 1000],
+    ['not at all while partitions are paused', { subscriptionState: { paused: () => ['t'] } }, 0],
     ['not longer than configured', { maxWaitTime: 200, members: ['a', 'b'] }, 200],
   ])('waits for data %s', (_, changes, expected) => {
     const one = member(changes);
@@ -112,6 +113,21 @@ describe('a fetch of a kafkajs consumer', () => {
     one.members = ['a'];
     void one.fetch(1);
     expect(one.maxWaitTime).toBe(4000);
+  });
+
+  it('waits a moment for records while partitions are paused, until one is resumed', async () => {
+    const pausedMember = () =>
+      member({
+        ...{ subscriptionState: { paused: () => ['t'], assigned: () => [], active: () => [], resume: () => {} }, logger },
+        ...{ offsetManager: { resolveOffsets: async () => {}, committedOffsets: () => ({}) } },
+        cluster: { refreshMetadataIfNecessary: async () => {} },
+      } as object);
+    const [resumed, other] = [pausedMember(), pausedMember()];
+    const ended: string[] = [];
+    const fetches = [other.fetch(1).then(() => ended.push('other')), resumed.fetch(1).then(() => ended.push('resumed'))];
+    resumed.resume([{ topic: 't' }]);
+    await Promise.all(fetches);
+    expect(ended).toEqual(['resumed', 'other']);
   });
 
   it('returns no batches, instead of waiting for a response, when the consumer stops', async () => {

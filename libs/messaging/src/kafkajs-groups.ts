@@ -28,7 +28,8 @@ interface ConsumerGroup {
   joinAndSync(): Promise<void>;
   heartbeat(options: { interval: number }): Promise<void>;
   leave(): Promise<void>;
-  fetch(nodeId: number): Promise<unknown[]>;
+  fetch(nodeId: number): Promise<FetchedBatch[]>;
+  resume(partitions: object[]): void;
   commitOffsets(offsets: object): Promise<void>;
 }
 
@@ -82,32 +83,59 @@ runner.handleBatch = async function (this: Runner, batch: FetchedBatch): Promise
 };
 
 const { prototype: group } = groupModule as { prototype: ConsumerGroup };
-const { fetch } = group;
+const { fetch, resume } = group;
 const { stop } = runner;
 
 /** A consumer that is not alone in its group sends a heartbeat, and so notices a rebalance, at least as often as this. */
 const SHARED_WAIT_MS = 1000;
-/** The configured `maxWaitTimeInMs`, and functions that end the fetches in progress. */
-const fetching = new WeakMap<ConsumerGroup, { longest: number; ends: Set<() => void> }>();
+/** How long a record may wait to be fetched while other partitions are paused. */
+const PAUSED_WAIT_MS = 100;
+/** The configured `maxWaitTimeInMs`, and functions that end the fetches in progress, or their waits for a partition to be resumed. */
+const fetching = new WeakMap<ConsumerGroup, { longest: number; ends: Set<() => void>; wakes: Set<() => void> }>();
 
 /**
  * kafkajs 2.2.4 sends heartbeats only between fetches. So a long wait for data, which saves an idle consumer most of its requests, would delay
  * the others of the group: only a consumer that is alone waits as long as it is configured to.
+ *
+ * It also waits if only paused partitions have records, even when they are resumed meanwhile: a request cannot be ended, and the broker handles no other one
+ * of the connection before it. So a fetch while partitions are paused takes the records that exist; without any, it waits here, until a partition is resumed.
  */
-group.fetch = function (this: ConsumerGroup, nodeId: number): Promise<unknown[]> {
-  const { longest, ends } = fetching.get(this) ?? { longest: this.maxWaitTime, ends: new Set() };
-  fetching.set(this, { longest, ends });
+group.fetch = function (this: ConsumerGroup, nodeId: number): Promise<FetchedBatch[]> {
+  const { longest, ends, wakes } = fetching.get(this) ?? { longest: this.maxWaitTime, ends: new Set(), wakes: new Set() };
+  fetching.set(this, { longest, ends, wakes });
   const isAlone = this.isLeader() && this.members?.length === 1;
-  this.maxWaitTime = isAlone && this.paused().length === 0 ? longest : Math.min(longest, SHARED_WAIT_MS);
+  const resumed = this.paused().length > 0 ? untilCalled(wakes, Math.min(longest, PAUSED_WAIT_MS)) : undefined;
+  this.maxWaitTime = resumed ? 0 : isAlone ? longest : Math.min(longest, SHARED_WAIT_MS);
   return new Promise((resolve, reject) => {
     const end = () => resolve([]);
     ends.add(end);
     fetch
       .call(this, nodeId)
-      .then(resolve, reject)
+      .then(async (batches) => {
+        if (batches.every((batch) => batch.isEmpty())) await resumed;
+        resolve(batches);
+      })
+      .catch(reject)
       .finally(() => ends.delete(end));
   });
 };
+
+group.resume = function (this: ConsumerGroup, partitions: object[]): void {
+  resume.call(this, partitions);
+  for (const wake of fetching.get(this)?.wakes ?? []) wake();
+};
+
+/** Resolves when the function that it adds to `wakes` is called, at the latest after this time. */
+const untilCalled = (wakes: Set<() => void>, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    const wake = () => {
+      clearTimeout(timer);
+      wakes.delete(wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    wakes.add(wake);
+  });
 
 /** kafkajs 2.2.4 waits for the fetch in progress before it leaves the group, although it ignores its records. */
 runner.stop = function (this: Runner): Promise<void> {

@@ -16,8 +16,6 @@ export interface LogConsumerOptions extends LogIntakeOptions, Pick<ConsumerSetti
 
 /** Before decompression; at least one batch of the producer is always fetched. Large fetches keep the event loop busy for long. */
 const MAX_BYTES_PER_PARTITION = 256 * 1024;
-/** The interval in which a full partition is checked and a heartbeat is sent. */
-const CHECK_MS = 500;
 
 /** A consumer whose position is stored together with its effects, so that each record counts once. The group's offsets are not used. */
 export class LogConsumer {
@@ -39,8 +37,10 @@ export class LogConsumer {
       config: { maxBytesPerPartition: MAX_BYTES_PER_PARTITION },
     });
     this.consumer = this.watched.consumer;
-    const refetch = (partition: number, offset: number) => this.watched.seek(options.topic, partition, offset);
-    this.intake = new LogIntake(log, options, refetch);
+    this.intake = new LogIntake(log, options, {
+      seek: (partition, offset) => this.watched.seek(options.topic, partition, offset),
+      pauseOnly: (partitions) => this.watched.pauseOnly(options.topic, partitions),
+    });
     this.gathering = new Gathering(options.gatherMs ?? 0);
     this.ends = new LogEnds(kafka, log, (_, partition, end, next) => this.intake.endsEarly(partition, end, next));
   }
@@ -68,19 +68,13 @@ export class LogConsumer {
     await this.watched.stop();
   }
 
-  private async eachBatch({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
+  private async eachBatch({ batch, resolveOffset, isRunning, isStale }: EachBatchPayload): Promise<void> {
     if (hasNoRecords(batch)) return this.ends.check(batch, this.intake.next(batch.partition));
     this.watched.recordLag(batch);
     // all of its records are hidden, and kafkajs continues behind them
     if (batch.isEmpty()) return void this.intake.take({ partition: batch.partition, ...fetchedOf(batch) });
-    while (!this.intake.hasCapacity(batch.partition)) {
-      if (!isRunning() || isStale()) return;
-      await Promise.race([this.intake.waitForCapacity(), new Promise((resolve) => setTimeout(resolve, CHECK_MS))]);
-      await heartbeat();
-    }
     if (!isRunning() || isStale()) return;
     if (this.intake.take({ partition: batch.partition, ...fetchedOf(batch) })) resolveOffset(batch.lastOffset());
-    await heartbeat();
     await this.gathering.rest(batch);
   }
 }

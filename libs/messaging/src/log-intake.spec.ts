@@ -22,6 +22,7 @@ class Store {
   readonly handled: number[] = [];
   readonly clocks: number[] = [];
   readonly reread: number[] = [];
+  paused: number[] = [];
   /** The outcome of the next batch. */
   readonly errors: Error[] = [];
   readonly intake = new LogIntake(
@@ -38,7 +39,7 @@ class Store {
         this.clocks.push(...records.map(({ clock }) => clock));
       },
     },
-    (_partition, offset) => void this.reread.push(offset),
+    { seek: (_partition, offset) => void this.reread.push(offset), pauseOnly: (partitions) => void (this.paused = partitions) },
   );
 
   async take(from: number, fetched: KafkaMessage[], highWatermark = 1000, logStart = 0): Promise<boolean> {
@@ -53,6 +54,13 @@ class Store {
     expect(this.intake.take(fetched)).toBe(true);
     await settle();
   }
+}
+
+/** An intake whose partitions have no stored positions. */
+function intakeOf(handle: (partition: number, records: unknown[]) => Promise<void>) {
+  const consumer = { paused: [] as number[], seek: () => {}, pauseOnly: (partitions: number[]) => void (consumer.paused = partitions) };
+  const positions = async () => new Map<number, Position>();
+  return { intake: new LogIntake(createLog('test', 'silent'), { topic: 'events', positions, handle }, consumer), consumer };
 }
 
 describe('a log intake', () => {
@@ -143,7 +151,11 @@ describe('a log intake', () => {
       const errors: unknown[] = [];
       log.error = (...[, name]: unknown[]) => void errors.push(name);
       const positions = async () => new Map([[0, { offset: 5, clock: 5, timestamp: 5 }]]);
-      const intake = new LogIntake(log, { topic: 'events', ownGroup, positions, handle: async () => {} }, () => {});
+      const intake = new LogIntake(
+        log,
+        { topic: 'events', ownGroup, positions, handle: async () => {} },
+        { seek: () => {}, pauseOnly: () => {} },
+      );
       await intake.assign([0]);
       // retention has deleted the records from 5 to 8
       intake.take({ partition: 0, messages: [message(8)], records: [message(8)], fetchedOffset: 8, highWatermark: 9, logStart: 8 });
@@ -197,18 +209,17 @@ describe('a log intake', () => {
     expect(store.handled).toEqual([0, 1, 2, 3]);
   });
 
-  it('accepts no more than 8 MiB of headers while a batch is handled, and handles 4 MiB at a time', async () => {
+  it('pauses a partition that has 8 MiB of headers while a batch is handled, and handles 4 MiB at a time', async () => {
     const batches: number[] = [];
     const ends: (() => void)[] = [];
     const handle = (_: number, { length }: unknown[]) => {
       batches.push(length);
       return new Promise<void>((resolve) => ends.push(resolve));
     };
-    const positions = async () => new Map<number, Position>();
-    const intake = new LogIntake(createLog('test', 'silent'), { topic: 'events', positions, handle }, () => {});
+    const { intake, consumer } = intakeOf(handle);
     await intake.assign([0]);
     const headers = { ce_summary: Buffer.alloc(64 * 1024, 'x') };
-    for (let offset = 0; intake.hasCapacity(0) && offset < 200; offset++) {
+    for (let offset = 0; !consumer.paused.includes(0) && offset < 200; offset++) {
       const one = [message(offset, offset, headers)];
       intake.take({ partition: 0, messages: one, records: one, fetchedOffset: offset, highWatermark: 1000, logStart: 0 });
     }
@@ -223,17 +234,16 @@ describe('a log intake', () => {
     const all = Array.from({ length: 64 }, (_, partition) => partition);
     let ends: Map<number, () => void>;
     let intake: LogIntake;
+    let consumer: { paused: number[] };
     beforeEach(async () => {
       ends = new Map();
-      const handle = (partition: number) => new Promise<void>((resolve) => ends.set(partition, resolve));
-      const positions = async () => new Map<number, Position>();
-      intake = new LogIntake(createLog('test', 'silent'), { topic: 'events', positions, handle }, () => {});
+      ({ intake, consumer } = intakeOf((partition) => new Promise<void>((resolve) => ends.set(partition, resolve))));
       await intake.assign(all);
     });
-    /** Offers the partition fetches of 1 MiB, as many as it accepts. Returns their number. */
-    const fill = (partition: number, most = 100): number => {
+    /** Fetches 1 MiB of the partition until it is paused. Returns the number of fetches. */
+    const fill = (partition: number): number => {
       let taken = 0;
-      for (; taken < most && intake.hasCapacity(partition); taken++) {
+      for (; taken < 100 && !consumer.paused.includes(partition); taken++) {
         const offset = intake.next(partition)!;
         const one = [{ ...message(offset), value: Buffer.alloc(MIB) }];
         intake.take({ partition, messages: one, records: one, fetchedOffset: offset, highWatermark: 1000, logStart: 0 });
@@ -241,18 +251,26 @@ describe('a log intake', () => {
       return taken;
     };
 
-    it('accepts 32 MiB of all of them together', () => {
-      expect(all.slice(0, 8).map((partition) => fill(partition))).toEqual([8, 8, 8, 8, 0, 0, 0, 0]);
+    it('takes 32 MiB of all of them together, and one fetch of each that has nothing waiting', () => {
+      expect(all.slice(0, 8).map((partition) => fill(partition))).toEqual([8, 8, 8, 8, 1, 1, 1, 1]);
+      expect(consumer.paused).toEqual(all.slice(0, 8));
     });
 
-    it('accepts more of a partition when the batch of another one has been handled', async () => {
-      expect(all.slice(0, 5).map((partition) => fill(partition))).toEqual([8, 8, 8, 8, 0]);
-      const capacity = intake.waitForCapacity();
+    it('takes the records of a fetch in progress when another partition has used up the limit', () => {
+      expect(fill(0)).toBe(8);
+      for (const partition of [1, 2, 3]) fill(partition);
+      const one = [{ ...message(8), value: Buffer.alloc(MIB) }];
+      const taken = intake.take({ partition: 0, messages: one, records: one, fetchedOffset: 8, highWatermark: 1000, logStart: 0 });
+      expect([taken, intake.next(0)]).toEqual([true, 9]);
+    });
+
+    it('resumes a partition when the batch of another one has been handled', async () => {
+      expect(all.slice(0, 5).map((partition) => fill(partition))).toEqual([8, 8, 8, 8, 1]);
       ends.get(0)?.();
       ends.get(1)?.();
-      await capacity;
       await settle();
-      expect(fill(4)).toBe(2);
+      expect(consumer.paused).toEqual([2, 3]);
+      expect(fill(4)).toBe(1);
     });
 
     it('does not count what a lost partition had', async () => {
@@ -322,7 +340,6 @@ describe('a log intake', () => {
     const store = new Store();
     await store.intake.assign([0]);
     await store.intake.assign([]);
-    expect(store.intake.hasCapacity(0)).toBe(false);
     expect(await store.take(0, messages(0, 4))).toBe(false);
     expect(store.handled).toEqual([]);
   });

@@ -27,6 +27,14 @@ export interface LogIntakeOptions {
   handle(partition: number, records: LogRecord[], before: Position, after: Position): Promise<void>;
 }
 
+/** The consumer that fetches the records. */
+export interface IntakeConsumer {
+  /** Fetches the partition from this offset next. */
+  seek(partition: number, offset: number): void;
+  /** Fetches nothing of these partitions, and all others again. */
+  pauseOnly(partitions: number[]): void;
+}
+
 /** The records of a partition in a fetch. */
 export interface FetchedBatch extends Fetched {
   partition: number;
@@ -35,9 +43,15 @@ export interface FetchedBatch extends Fetched {
 
 /** The maximum size of a batch, as suits a transaction; a fetch is limited only before decompression. */
 const BATCH = { records: 4000, bytes: 4 * 1024 * 1024 };
-/** How much of a partition may wait while a batch is handled, so that the next batch is ready. */
-const WAITING = { records: 2 * BATCH.records, bytes: 2 * BATCH.bytes };
-/** The bytes of all partitions that may wait, however many there are: a service has 512 MiB. */
+/**
+ * How much of a partition may wait while a batch is handled, so that the next batch is ready. Batches of small records are handled fast: half a batch more
+ * covers the time in which a partition is resumed.
+ */
+const WAITING = { records: 2.5 * BATCH.records, bytes: 2 * BATCH.bytes };
+/**
+ * The bytes of all partitions that may wait, however many there are: a service has 512 MiB. One fetch of each partition may exceed it: a partition that has
+ * nothing waiting takes one, even if partitions whose batches fail have used up the limit.
+ */
 const WAITING_BYTES_IN_ALL = 32 * 1024 * 1024;
 /** How long a rebalance waits for batches in progress. A longer batch is stopped by the fence. */
 const SETTLE_MS = 5000;
@@ -75,8 +89,10 @@ class AssignedPartition {
     return this.position === this.end;
   }
 
-  get hasCapacity(): boolean {
-    return this.waiting.length < WAITING.records && this.bytes < WAITING.bytes;
+  /** Whether more may wait. `isFull`: all partitions together have used up their limit. */
+  hasCapacity(isFull: boolean): boolean {
+    if (this.waiting.length === 0) return true;
+    return !isFull && this.waiting.length < WAITING.records && this.bytes < WAITING.bytes;
   }
 }
 
@@ -89,13 +105,12 @@ export class LogIntake {
   /** These, also while their positions are being read. */
   private assigned: number[] = [];
   private generation = 0;
-  private capacity: PromiseWithResolvers<void> | undefined;
+  private isStopped = false;
 
-  /** refetch: requests that the partition is fetched from this offset on. */
   constructor(
     private readonly log: Log,
     private readonly options: LogIntakeOptions,
-    private readonly refetch: (partition: number, offset: number) => void,
+    private readonly consumer: IntakeConsumer,
   ) {}
 
   /** The group has assigned exactly these partitions to us. Waiting records are dropped; the new owner fetches them again. */
@@ -107,42 +122,39 @@ export class LogIntake {
   }
 
   /** The database was restored: reads the partitions again from the positions in it. */
-  async rewind(): Promise<void> {
-    if (this.assigned.length > 0) await this.assign(this.assigned);
+  rewind(): Promise<void> {
+    return this.assign(this.assigned);
   }
 
   /** The log may have been replaced: requests what verifies it. */
   reverify(): void {
     for (const { partition, continuity } of this.partitions.values()) {
       continuity.reverify();
-      this.refetch(partition, continuity.from);
+      this.consumer.seek(partition, continuity.from);
     }
   }
 
   /** Accepts no more; resolves when the batches in progress have ended. */
   async stop(): Promise<void> {
-    this.generation += 1;
-    this.assigned = [];
+    this.isStopped = true;
     await this.dropAll();
   }
 
-  /** Whether records of the partition are accepted; false, too, while its position is being read. */
-  hasCapacity(partition: number): boolean {
-    return (this.partitions.get(partition)?.hasCapacity ?? false) && this.waitingBytes < WAITING_BYTES_IN_ALL;
-  }
-
-  private get waitingBytes(): number {
+  /**
+   * Pauses the partitions that have no capacity, and those whose positions are being read. If their records waited in kafkajs instead, all partitions of the
+   * broker would wait: kafkajs fetches nothing more from a broker before every batch of the last fetch is handled.
+   */
+  private pauseFull(): void {
     let sum = 0;
     for (const { bytes } of this.partitions.values()) sum += bytes;
-    return sum;
+    const isFull = sum >= WAITING_BYTES_IN_ALL;
+    this.consumer.pauseOnly(this.assigned.filter((partition) => !this.partitions.get(partition)?.hasCapacity(isFull)));
   }
 
-  /** Resolves when records may be accepted again. */
-  waitForCapacity(): Promise<void> {
-    return (this.capacity ??= Promise.withResolvers()).promise;
-  }
-
-  /** Takes the records of a fetch; there may be no visible ones. Returns false if they are not the next ones; then `refetch` has requested the right offset. */
+  /**
+   * Takes the records of a fetch; there may be no visible ones. Returns false if they are not the next ones; then the right ones are fetched next. They are
+   * in memory already, so there is no limit here: a partition that has too many afterwards is paused.
+   */
   take(fetched: FetchedBatch): boolean {
     const { partition, messages } = fetched;
     const assigned = this.partitions.get(partition);
@@ -163,6 +175,7 @@ export class LogIntake {
     if (identified && identified.offset > assigned.end.offset && !assigned.replaced)
       assigned.end = { ...identified, clock: assigned.clock };
     assigned.working ??= this.work(assigned).finally(() => (assigned.working = undefined));
+    this.pauseFull();
     return true;
   }
 
@@ -185,7 +198,7 @@ export class LogIntake {
       if (continuation.missed > 0 && !this.options.ownGroup) reportMissed(this.log, { ...at, missed: continuation.missed });
       return true;
     }
-    if (continuation.kind === 'refetch') this.refetch(partition, continuation.from);
+    if (continuation.kind === 'refetch') this.consumer.seek(partition, continuation.from);
     else this.replace(assigned, { fetched: fetched.fetchedOffset, end: fetched.highWatermark });
     return false;
   }
@@ -196,7 +209,7 @@ export class LogIntake {
     assigned.continuity = new LogContinuity({ offset: 0, clock: 0 });
     assigned.clock = 0;
     assigned.replaced = true;
-    this.refetch(assigned.partition, 0);
+    this.consumer.seek(assigned.partition, 0);
   }
 
   private at({ partition, continuity }: AssignedPartition) {
@@ -216,13 +229,14 @@ export class LogIntake {
         assigned.waiting.splice(0, records.length);
         assigned.bytes -= records.reduce((sum, { bytes }) => sum + bytes, 0);
         [pause, tries] = [FIRST_PAUSE_MS, 1];
-        this.wake();
+        this.pauseFull();
       } catch (error) {
         if (assigned.dropped) return;
         if (error instanceof Fenced) {
           this.log.info(fields, 'log.fenced');
           assigned.dropped = true;
           this.partitions.delete(assigned.partition);
+          this.pauseFull();
           return this.begin([assigned.partition], this.generation);
         }
         this.log[tries < MANY_ATTEMPTS ? 'warn' : 'error']({ ...fields, tries, err: error }, 'log.batch-failed');
@@ -233,18 +247,19 @@ export class LogIntake {
     }
   }
 
-  /** Reads the positions of the partitions, retrying until it succeeds, and requests fetches from there. */
+  /** Reads the positions of the partitions, retrying until it succeeds, and has them fetched from there. */
   private async begin(partitions: number[], generation: number): Promise<void> {
-    for (let pause = FIRST_PAUSE_MS; generation === this.generation; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
+    const isOver = () => this.isStopped || generation !== this.generation;
+    for (let pause = FIRST_PAUSE_MS; !isOver(); pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       try {
         const kept = await this.options.positions(partitions);
-        if (generation !== this.generation) return;
+        if (isOver()) return;
         for (const partition of partitions) {
           const assigned = new AssignedPartition(partition, kept.get(partition) ?? { offset: 0, clock: 0 });
           this.partitions.set(partition, assigned);
-          this.refetch(partition, assigned.continuity.from);
+          this.consumer.seek(partition, assigned.continuity.from);
         }
-        return this.wake();
+        return this.pauseFull();
       } catch (error) {
         this.log.warn({ topic: this.options.topic, partitions, err: error }, 'log.position-unknown');
         await sleep(pause);
@@ -256,13 +271,8 @@ export class LogIntake {
     const all = [...this.partitions.values()];
     this.partitions = new Map();
     for (const assigned of all) assigned.dropped = true;
-    this.wake();
+    this.pauseFull();
     await Promise.race([Promise.all(all.map(async ({ working }) => working)), sleep(SETTLE_MS)]);
-  }
-
-  private wake(): void {
-    this.capacity?.resolve();
-    this.capacity = undefined;
   }
 }
 

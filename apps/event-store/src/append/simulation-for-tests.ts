@@ -40,6 +40,7 @@ interface Step {
 class Process {
   readonly steps: Step[] = [];
   readonly offsets = new Map<number, number>();
+  paused: number[] = [];
   readonly intake: LogIntake;
   readonly repository: MemoryAppendRepository;
 
@@ -60,7 +61,10 @@ class Process {
         positions: (partitions) => this.repository.positions(partitions),
         handle: (partition, records, before, after) => events.append(new Batch(partition, records, before, after)),
       },
-      (partition, offset) => void (this.offsets.has(partition) && this.offsets.set(partition, offset)),
+      {
+        seek: (partition, offset) => void (this.offsets.has(partition) && this.offsets.set(partition, offset)),
+        pauseOnly: (partitions) => void (this.paused = partitions),
+      },
     );
   }
 
@@ -76,7 +80,7 @@ class Process {
     // for an offset outside the log, kafkajs begins at the beginning
     if (from > records.length) this.offsets.set(partition, 0);
     const messages = records.slice(from, from + count).map(({ message }) => message);
-    if (messages.length === 0 || !this.intake.hasCapacity(partition)) return;
+    if (messages.length === 0) return;
     if (this.intake.take({ partition, messages, records: messages, fetchedOffset: from, highWatermark: records.length, logStart: 0 }))
       this.offsets.set(partition, from + messages.length);
   }
@@ -167,10 +171,11 @@ class World {
   }
 
   private fetch(process: Process): void {
-    for (const [partition, offset] of process.offsets) process.fetch(partition, offset, 1 + Math.floor(this.random() * 60));
+    for (const [partition, offset] of process.offsets)
+      if (!process.paused.includes(partition)) process.fetch(partition, offset, 1 + Math.floor(this.random() * 60));
   }
 
-  /** A fetch that was requested before a seek and returns after it. */
+  /** A fetch that was requested before a seek or a pause and returns after it. */
   private staleFetch(process: Process): void {
     for (const [partition, offset] of [...process.offsets]) {
       process.fetch(partition, Math.max(0, offset + Math.floor(this.random() * 80) - 60), 30);
