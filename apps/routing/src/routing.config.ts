@@ -10,6 +10,15 @@ const ACCOUNT_SHARE = 0.75;
 
 export const accountShareOf = (concurrency: number): number => Math.ceil(ACCOUNT_SHARE * concurrency);
 
+/** The share of the attempts in flight that is kept for accounts that have none. */
+const RESERVED_SHARE = 0.125;
+
+/** The limits of lanes whose tenants are accounts. */
+export function limitsOfLanes(concurrency: number): { concurrency: number; reserve: number; tenantConcurrency: number } {
+  const reserve = Math.floor(RESERVED_SHARE * concurrency);
+  return { concurrency: concurrency - reserve, reserve, tenantConcurrency: accountShareOf(concurrency) };
+}
+
 /** The routing's part of the configuration. Durations are milliseconds. */
 export class RoutingConfig extends Config({
   retrySchedule,

@@ -35,7 +35,7 @@ export interface ConsumerSettings {
   groupOf?(payload: never): string;
   /** The maximum number of tasks in progress for one tenant of groups (an account with many webhooks), so that many slow groups do not use up the rest either. */
   tenantConcurrency?: number;
-  /** Additional tasks beyond `concurrency`, each for a group that has none in progress. */
+  /** Additional tasks beyond `concurrency`, each for a tenant, or a group without one, that has none in progress. */
   reserve?: number;
   /** With this many outstanding tasks of records, no more are accepted. The last call of `plan` may have gone beyond it. */
   maxOutstanding?: number;

@@ -123,6 +123,19 @@ describe('Lanes', () => {
     expect(running).toEqual(['greedy-1', 'greedy-2', 'third', 'first-2']);
   });
 
+  it('start a task of a tenant that has none in progress from the reserve, however many groups the others have', async () => {
+    const { running, push, end } = stage(new Lanes({ concurrency: 2, reserve: 1 }));
+    for (const n of [1, 2, 3, 4]) push(`greedy-${n}`, `greedy-${n}`, `greedy-${n}`, 'greedy');
+    expect(running).toEqual(['greedy-1', 'greedy-2']);
+    for (const n of [1, 2]) push(`small-${n}`, 'small', 'small', 'small');
+    expect(running).toEqual(['greedy-1', 'greedy-2', 'small-1']);
+    push('late', 'late', 'late', 'late');
+    await end('small-1');
+    expect(running).toEqual(['greedy-1', 'greedy-2', 'late']);
+    await end('late');
+    expect(running).toEqual(['greedy-1', 'greedy-2', 'small-2']);
+  });
+
   it('start the task of another lane when one releases its place, and the next one of the same lane when it has ended', async () => {
     const { running, push, end, release } = stage(new Lanes({ concurrency: 2, groupConcurrency: 1 }));
     for (const name of ['a1', 'a2']) push(name, 'a', 'g');

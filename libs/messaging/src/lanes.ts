@@ -31,22 +31,27 @@ export interface LanesOptions extends Pick<ConsumerSettings, Limits> {
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5000;
 
-interface Tenant {
+/** A tenant, or a group without one. */
+interface Holder {
+  running: number;
+  /** The number of its lanes in `ready`. */
+  ready: number;
+}
+
+interface Tenant extends Holder {
   /** The number of its groups; when it reaches zero, the tenant is removed. */
   groups: number;
-  running: number;
   /** The number of its unfinished tasks. */
   outstanding: number;
   /** Lanes with work that wait for the limit of the tenant. */
   waiting: Lane[];
 }
 
-interface Group {
+interface Group extends Holder {
   tenant: Tenant | undefined;
   tenantKey: string | undefined;
   /** The number of its lanes that have work; when it reaches zero, the group is removed. */
   lanes: number;
-  running: number;
   /** Lanes with work that wait for the limit of the group. */
   waiting: Lane[];
 }
@@ -72,6 +77,8 @@ export class Lanes {
   private readonly groups = new Map<string, Group>();
   private readonly tenants = new Map<string, Tenant>();
   private readonly ready: Lane[] = [];
+  /** Those that have lanes in `ready`, and no task in progress. */
+  private readonly starved = new Set<Holder>();
   private running = 0;
   private count = 0;
   /** The pauses of failed tasks: each ends when its function is called. */
@@ -127,21 +134,21 @@ export class Lanes {
     if (!group) {
       const tenant = tenantKey === undefined ? undefined : this.tenant(tenantKey);
       if (tenant) tenant.groups += 1;
-      this.groups.set(key, (group = { tenant, tenantKey, lanes: 0, running: 0, waiting: [] }));
+      this.groups.set(key, (group = { tenant, tenantKey, lanes: 0, running: 0, ready: 0, waiting: [] }));
     }
     return group;
   }
 
   private tenant(key: string): Tenant {
     let tenant = this.tenants.get(key);
-    if (!tenant) this.tenants.set(key, (tenant = { groups: 0, running: 0, outstanding: 0, waiting: [] }));
+    if (!tenant) this.tenants.set(key, (tenant = { groups: 0, running: 0, ready: 0, outstanding: 0, waiting: [] }));
     return tenant;
   }
 
   private removeGroup(key: string, { tenant, tenantKey }: Group): void {
     this.groups.delete(key);
     // it can do more now
-    if (this.groups.size === 1) for (const group of this.groups.values()) this.ready.push(...group.waiting.splice(0));
+    if (this.groups.size === 1) for (const group of this.groups.values()) this.enqueue(...group.waiting.splice(0));
     if (!tenant || tenantKey === undefined) return;
     tenant.groups -= 1;
     if (tenant.groups === 0) this.tenants.delete(tenantKey);
@@ -152,7 +159,7 @@ export class Lanes {
     const { tenantConcurrency = Infinity } = this.options;
     if (group.running >= this.limitOfGroup) group.waiting.push(lane);
     else if (group.tenant && group.tenant.running >= tenantConcurrency) group.tenant.waiting.push(lane);
-    else if (this.running >= this.limitFor(lane)) this.ready.push(lane);
+    else if (this.running >= this.limitFor(lane)) this.enqueue(lane);
     else void this.run(lane);
   }
 
@@ -163,15 +170,34 @@ export class Lanes {
 
   /** How many tasks may be in flight for the next one of the lane to begin. */
   private limitFor({ group }: Lane): number {
-    return this.options.concurrency + (group.running === 0 ? (this.options.reserve ?? 0) : 0);
+    return this.options.concurrency + (holderOf(group).running === 0 ? (this.options.reserve ?? 0) : 0);
+  }
+
+  private enqueue(...lanes: Lane[]): void {
+    for (const lane of lanes) {
+      this.ready.push(lane);
+      this.change(holderOf(lane.group), 'ready', 1);
+    }
+  }
+
+  private dequeue(index: number): Lane | undefined {
+    const [lane] = index === 0 ? [this.ready.shift()] : this.ready.splice(index, 1);
+    if (lane) this.change(holderOf(lane.group), 'ready', -1);
+    return lane;
+  }
+
+  private change(holder: Holder, what: keyof Holder, by: 1 | -1): void {
+    holder[what] += by;
+    if (holder.ready > 0 && holder.running === 0) this.starved.add(holder);
+    else this.starved.delete(holder);
   }
 
   private async run(lane: Lane): Promise<void> {
     const task = lane.tasks.shift();
     if (!task) throw new Error(`lane ${lane.key} has nothing to run`);
     lane.running = true;
-    lane.group.running += 1;
-    if (lane.group.tenant) lane.group.tenant.running += 1;
+    if (lane.group.tenant) lane.group.running += 1;
+    this.change(holderOf(lane.group), 'running', 1);
     this.running += 1;
     let isReleased = false;
     const release = () => {
@@ -212,37 +238,33 @@ export class Lanes {
   /** A task of the group does not count any more; the next lanes that wait for it are ready. */
   private release(group: Group): void {
     const { tenant } = group;
-    group.running -= 1;
+    if (tenant) group.running -= 1;
+    this.change(holderOf(group), 'running', -1);
     this.running -= 1;
     if (tenant) {
-      tenant.running -= 1;
       const { tenantConcurrency = Infinity } = this.options;
       // before the group's own next lane: the groups of a tenant take turns
-      if (tenant.waiting.length > 0) this.ready.push(...tenant.waiting.splice(0, tenantConcurrency - tenant.running));
+      if (tenant.waiting.length > 0) this.enqueue(...tenant.waiting.splice(0, tenantConcurrency - tenant.running));
     }
     const fellow = group.waiting.shift();
-    if (fellow) this.ready.push(fellow);
+    if (fellow) this.enqueue(fellow);
   }
 
   private startNext(): void {
     while (this.running < this.options.concurrency) {
-      const first = this.ready.shift();
+      const first = this.dequeue(0);
       if (!first) break;
       this.offer(first);
     }
     this.useReserve();
   }
 
-  /** Starts tasks of groups that have none in progress. */
+  /** Starts tasks of those that have none in progress. */
   private useReserve(): void {
     const { concurrency, reserve = 0 } = this.options;
-    for (let index = 0; reserve > 0 && index < this.ready.length && this.running < concurrency + reserve;) {
-      const lane = this.ready[index] as Lane;
-      if (lane.group.running > 0) index += 1;
-      else {
-        this.ready.splice(index, 1);
-        this.offer(lane);
-      }
+    while (this.starved.size > 0 && this.running < concurrency + reserve) {
+      const lane = this.dequeue(this.ready.findIndex(({ group }) => this.starved.has(holderOf(group))));
+      if (lane) this.offer(lane);
     }
   }
 
@@ -265,3 +287,5 @@ export class Lanes {
     }
   }
 }
+
+const holderOf = (group: Group): Holder => group.tenant ?? group;

@@ -3,7 +3,7 @@ import { Payload } from '@nestjs/microservices';
 import { EVENTS_TOPIC } from '#contracts';
 import { Consumers, ConsumesBatch, type LogRecord, type Task } from '#messaging';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
-import { accountShareOf, RoutingConfig } from '../routing.config.js';
+import { limitsOfLanes, RoutingConfig } from '../routing.config.js';
 import { EVENTS_GROUP, MAX_OUTSTANDING } from './events-group.js';
 import { MissedEvents } from './missed-events.js';
 import { Router } from './router.js';
@@ -27,9 +27,8 @@ export class RoutesController implements BeforeApplicationShutdown {
   @ConsumesBatch({ topic: EVENTS_TOPIC }, EVENTS_GROUP, () => {
     const { concurrency, webhookConcurrency } = RoutingConfig.read();
     return {
-      concurrency,
+      ...limitsOfLanes(concurrency),
       groupConcurrency: webhookConcurrency,
-      tenantConcurrency: accountShareOf(concurrency),
       maxOutstanding: MAX_OUTSTANDING,
       commitEveryMs: 50,
       // halves the number of fetches, for one or two milliseconds

@@ -1,6 +1,6 @@
 import type { EmittedEvent } from '#events';
 import { Lanes, type LanesOptions, type Task } from '#messaging';
-import { accountShareOf } from '../routing.config.js';
+import { limitsOfLanes } from '../routing.config.js';
 
 /**
  * The size of the events of unknown emitters that wait for the catalog in memory: an event counts once, and once more for each 16 KiB. It is a sixth of what
@@ -27,7 +27,7 @@ export class UnknownEmitters {
   private readonly lanes: Lanes;
 
   constructor(options: Pick<LanesOptions, 'groupConcurrency' | 'onFailure'>) {
-    this.lanes = new Lanes({ concurrency: UNKNOWN_CONCURRENCY, tenantConcurrency: accountShareOf(UNKNOWN_CONCURRENCY), ...options });
+    this.lanes = new Lanes({ ...limitsOfLanes(UNKNOWN_CONCURRENCY), ...options });
   }
 
   has(emitterId: string): boolean {

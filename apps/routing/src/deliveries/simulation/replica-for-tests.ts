@@ -4,7 +4,7 @@ import { type EmittedEvent, readEventRecord } from '#events';
 import { LaneIntake, type PartitionProgress } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
-import { accountShareOf, RoutingConfig } from '../../routing.config.js';
+import { limitsOfLanes, RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempt/attempts.js';
 import { Backlogs } from '../backlog/backlogs.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
@@ -94,9 +94,8 @@ export class Replica {
     this.drainer = new Drainer(log, CONFIG, store, this.targets, this.receivers, this.attempts, delivered, notices, random);
     this.backlogs = new Backlogs(log, store, this.drainer, random);
     this.intake = new LaneIntake({
-      concurrency: CONFIG.concurrency,
+      ...limitsOfLanes(CONFIG.concurrency),
       groupConcurrency: CONFIG.webhookConcurrency,
-      tenantConcurrency: accountShareOf(CONFIG.concurrency),
       maxOutstanding: MAX_OUTSTANDING,
       plan: async (records) => {
         await sleep(world.chance.between(0.5, 4));
