@@ -1,10 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto';
-
-/** A request as an app sends it to an endpoint. */
-export interface FixtureRequest {
-  headers: Record<string, string>;
-  body: string;
-}
+import type { PostRequest } from './post.js';
 
 interface Fixture {
   headers: Record<string, string>;
@@ -97,7 +92,7 @@ const FIXTURES: Record<string, () => Fixture> = {
 export const FIXTURE_NAMES = Object.keys(FIXTURES);
 
 /** A request of an app, signed if a secret is given; undefined if no fixture has this name. */
-export function fixtureRequest(name: string, secret?: string, now = Date.now()): FixtureRequest | undefined {
+export function fixtureRequest(name: string, secret?: string, now = Date.now()): PostRequest | undefined {
   const fixture = Object.hasOwn(FIXTURES, name) ? FIXTURES[name]!() : undefined;
   if (!fixture) return undefined;
   const body = JSON.stringify(fixture.payload);

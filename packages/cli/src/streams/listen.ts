@@ -23,6 +23,8 @@ export interface ListenOptions {
 
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
+/** As long as Sluice waits for a receiver. */
+const RESPONSE_MS = 15_000;
 const SECRET = /^whsec_[A-Za-z0-9+/]{2,}={0,2}$/;
 
 /** The address of `PORT`, with or without a path, or `URL`. */
@@ -126,7 +128,9 @@ async function postEvent(session: Session, url: string, event: EventSummary, sec
   const body = JSON.stringify(event.event);
   for (let failures = 0; ; failures++) {
     try {
-      const status = await post(url, body, webhookHeaders(event, body, secret));
+      const headers = webhookHeaders(event, body, secret);
+      // as Sluice, it does not wait for the end of the response
+      const status = await post(url, { headers, body }, RESPONSE_MS, (response) => response.resume().statusCode!);
       return await session.printNext(postedText(event, { status, body }, session.format));
     } catch (error) {
       if (failures === 0) session.warn(`${url} cannot be reached: ${cell((error as Error).message)}; retrying`);

@@ -1,23 +1,30 @@
-import { request as requestHttp } from 'node:http';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 
-/** As long as Sluice waits for a receiver. */
-const WITHIN_MS = 15_000;
+export interface PostRequest {
+  headers: Record<string, string>;
+  body: string;
+}
 
 /**
- * Posts JSON to a server, and returns the status of the response. Throws an error whose message is the reason. Unlike `fetch`, it also reaches the ports that
- * browsers block, such as 6000.
+ * Posts to a server. Resolves with the result of `read`, which consumes the response. Throws an error whose message is the reason if the server cannot be
+ * reached, or does not finish in time. Unlike `fetch`, it follows no redirect, and also reaches the ports that browsers block, such as 6000.
  */
-export function post(url: string, body: string, headers: Record<string, string>, withinMs = WITHIN_MS): Promise<number> {
+export function post<T>(
+  url: string,
+  { headers, body }: PostRequest,
+  withinMs: number,
+  read: (response: IncomingMessage) => T | Promise<T>,
+): Promise<T> {
   const signal = AbortSignal.timeout(withinMs);
   const request = url.startsWith('https:') ? requestHttps : requestHttp;
-  return new Promise((resolve, reject) => {
+  return new Promise<T>((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException): void =>
+      // a host with several addresses has several reasons, and then the error has only their code
+      reject(new Error(signal.aborted ? `no complete response within ${withinMs / 1000} s` : error.message || error.code));
     request(url, { method: 'POST', headers: { 'user-agent': 'sluice-cli', ...headers }, signal })
-      .on('response', (response) => resolve(response.resume().statusCode!))
-      .on('error', (error: NodeJS.ErrnoException) =>
-        // a host with several addresses has several reasons, and then the error has only their code
-        reject(new Error(signal.aborted ? `no response within ${withinMs / 1000} s` : error.message || error.code)),
-      )
+      .on('response', (response) => void Promise.resolve(read(response)).then(resolve, fail))
+      .on('error', fail)
       .end(body);
   });
 }

@@ -62,3 +62,12 @@ it.each([
 ])('refuses to sign with the secret in %s', async (secretFile, message) => {
   await expect(trigger(session, 'orders', { fixture: 'json', secretFile })).rejects.toMatchObject({ code: 2, message });
 });
+
+it.each([302, 307])('does not follow a redirect with %i, which would send the secret to another server', async (status) => {
+  let requests = 0;
+  respond = (response) => (requests++ > 0 ? response.end() : response.writeHead(status, { location: '/elsewhere' }).end());
+  await expect(trigger(session, 'orders', { data: '1' })).rejects.toMatchObject({
+    ...{ message: `the endpoint returned ${status}, a redirect to /elsewhere, which trigger does not follow`, code: 1 },
+  });
+  expect(requests).toBe(1);
+});

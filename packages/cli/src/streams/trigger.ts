@@ -1,3 +1,4 @@
+import { text as readAll } from 'node:stream/consumers';
 import { UnreachableError } from '@sluice/client';
 import { jsonOption } from '../session/option-values.js';
 import { findSource } from '../resources/find.js';
@@ -6,7 +7,8 @@ import { CliError, usageError } from '../session/errors.js';
 import { secretFrom } from '../session/files.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { FIXTURE_NAMES, type FixtureRequest, fixtureRequest } from './fixtures.js';
+import { FIXTURE_NAMES, fixtureRequest } from './fixtures.js';
+import { post, type PostRequest } from './post.js';
 
 export interface TriggerOptions {
   fixture?: string;
@@ -14,32 +16,38 @@ export interface TriggerOptions {
   secretFile?: string;
 }
 
+/** As the client waits for Sluice: a run that responds may take half a minute. */
+const RESPONSE_MS = 60_000;
+
 /** `sluice trigger SOURCE --fixture NAME`: sends a request to the endpoint of a source, as an app would. */
 export async function trigger(session: Session, text: string, options: TriggerOptions): Promise<void> {
   const { isUnsigned, ...request } = await requestOf(session, options);
   const source = await findSource(session.sluice, text, { exactly: !session.isInteractive });
   const endpoint = await endpointOf(session.sluice, source);
   if (!endpoint) throw usageError(`${source.name_slug} has no HTTP endpoint; use sluice run or sluice publish`);
-  const { status, ok, body } = await responseTo(endpoint, request);
+  const { status, location, body } = await responseTo(endpoint, request);
   if (session.format === 'table') session.print(`${status} ${body}`.trimEnd() + '\n');
   else session.print(itemText({ status, body }, session.format));
+  const redirect =
+    location !== undefined && status >= 300 && status < 400 ? `, a redirect to ${location}, which trigger does not follow` : '';
   const hint = status === 401 && isUnsigned ? ': the request was not signed; set SLUICE_FIXTURE_SECRET, or use --secret-file' : '';
-  if (!ok) throw new CliError(`the endpoint returned ${status}${hint}`);
+  if (status < 200 || status >= 300) throw new CliError(`the endpoint returned ${status}${redirect}${hint}`);
 }
 
-async function responseTo(endpoint: string, request: FixtureRequest): Promise<{ status: number; ok: boolean; body: string }> {
+/** The response of the endpoint itself: apps follow no redirect, and another server must not get the signature or the secret. */
+async function responseTo(endpoint: string, request: PostRequest): Promise<{ status: number; location?: string; body: string }> {
   try {
-    const response = await fetch(endpoint, { method: 'POST', ...request });
-    return { status: response.status, ok: response.ok, body: await response.text() };
+    return await post(endpoint, request, RESPONSE_MS, async (response) => ({
+      status: response.statusCode!,
+      location: response.headers.location,
+      body: await readAll(response),
+    }));
   } catch (error) {
-    throw new UnreachableError(`${endpoint} cannot be reached: ${((error as Error).cause as Error | undefined)?.message ?? String(error)}`);
+    throw new UnreachableError(`${endpoint} cannot be reached: ${(error as Error).message}`);
   }
 }
 
-async function requestOf(
-  session: Session,
-  { fixture, data, secretFile }: TriggerOptions,
-): Promise<FixtureRequest & { isUnsigned?: boolean }> {
+async function requestOf(session: Session, { fixture, data, secretFile }: TriggerOptions): Promise<PostRequest & { isUnsigned?: boolean }> {
   if (secretFile !== undefined && fixture === undefined) throw usageError('--secret-file signs a fixture: it needs --fixture');
   if (data !== undefined && fixture === undefined)
     return {

@@ -87,7 +87,7 @@ async function endpoints(session: Session): Promise<string> {
     const endpoint = await endpointOf(session.sluice, source);
     if (endpoint === undefined) continue;
     const { origin } = new URL(endpoint);
-    const response = await fetch(origin, { signal: AbortSignal.timeout(10_000) }).catch(() => {
+    const response = await fetch(origin, { redirect: 'manual', signal: AbortSignal.timeout(10_000) }).catch(() => {
       throw new CliError(`${origin} cannot be reached: apps cannot send requests to your sources (SLUICE_ENDPOINTS_URL)`, EXIT.unreachable);
     });
     await response.body?.cancel();
