@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -66,6 +66,14 @@ describe('what cannot be written', () => {
   it('a file that cannot be replaced leaves no draft behind', () => {
     expect(() => replaceFile(at('folder.yaml'), 'text')).toThrow('EISDIR');
     expect(readdirSync(folder).sort()).toEqual(['file', 'folder.yaml', 'latin1']);
+  });
+
+  it('a file that is replaced keeps its mode, because it may contain secrets', () => {
+    const file = at('private');
+    writeFileSync(file, 'before', { mode: 0o600 });
+    replaceFile(file, 'text');
+    expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['text', 0o600]);
+    rmSync(file);
   });
 
   it('export replaces each file as a whole, so an end in the middle of a write loses none', async () => {

@@ -47,12 +47,16 @@ export function writeTo(path: string, write: () => void): void {
   }
 }
 
-/** Writes a file, or the one that a link leads to, as a whole: whatever ends the program, the file has its former text or the new one. */
+/**
+ * Writes a file, or the one that a link leads to, as a whole: whatever ends the program, the file has its former text or the new one. Without a mode, no user
+ * can read it who could not read it before.
+ */
 export function replaceFile(path: string, text: string, mode?: number): void {
-  const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path;
+  const existing = statSync(path, { throwIfNoEntry: false });
+  const target = existing ? realpathSync(path) : path;
   const draft = `${target}.${randomUUID()}`;
   try {
-    writeFileSync(draft, text, { mode });
+    writeFileSync(draft, text, { mode: mode ?? existing?.mode });
     renameSync(draft, target);
   } catch (error) {
     rmSync(draft, { force: true });
