@@ -490,7 +490,7 @@ describe('dev', () => {
       isDown = true;
       await cli.output('off', 'away');
       write('away.mjs', "export default { name: 'Saved meanwhile', run() {} };\n");
-      await eventually(() => expect(dev.err()).toContain('the server returned 503'));
+      await eventually(() => expect(dev.err()).toContain('returned 503, but not a response of Sluice'));
       isDown = false;
       await eventually(() => expect(dev.err()).toMatch(/updated[^]*away is off: sluice on away/));
       dev.child.kill();
@@ -501,12 +501,12 @@ describe('dev', () => {
       lastMethod = 'POST';
       write('cut.mjs', code('actvate'));
       const dev = cli.start(['dev', 'cut.mjs'], { env });
-      await eventually(() => expect(dev.err()).toContain('the server returned 503'));
+      await eventually(() => expect(dev.err()).toContain('returned 503, but not a response of Sluice'));
       [isDown, lastMethod] = [false, 'PATCH'];
       await eventually(() => expect(dev.err()).toMatch(/warning: .*actvate/));
 
       write('cut.mjs', code('deactvate'));
-      await eventually(() => expect(dev.err()).toMatch(/updated[^]*the server returned 503/));
+      await eventually(() => expect(dev.err()).toMatch(/updated[^]*returned 503, but not a response of Sluice/));
       // the same version again
       write('cut.mjs', code('deactvate'));
       [isDown, lastMethod] = [false, undefined];

@@ -1,13 +1,13 @@
 import type { FieldProblem, Problem } from './generated/index.js';
 
-/** The API refused a request, or failed. */
+/** Sluice refused a request, or failed. */
 export class SluiceError extends Error {
   override name = 'SluiceError';
 
   constructor(
     /** The HTTP status. */
     readonly status: number,
-    /** The response: a problem (RFC 9457), unless something between here and Sluice sent another one. */
+    /** The response: a problem (RFC 9457). */
     readonly problem: Partial<Problem>,
   ) {
     super(textOf(status, problem));
@@ -26,7 +26,7 @@ export class UnreachableError extends Error {
 
 /** The description of a problem, with each bad field that the description does not name already. */
 function textOf(status: number, { detail, errors }: Partial<Problem>): string {
-  // something between here and Sluice may have a detail or errors in another form
+  // something between here and Sluice may send problems in another form
   const text = typeof detail === 'string' ? detail : `the server returned ${status}`;
   const more = (Array.isArray(errors) ? (errors as (Partial<FieldProblem> | null)[]) : []).flatMap((error) => {
     if (typeof error?.message !== 'string') return [];

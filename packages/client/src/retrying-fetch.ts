@@ -12,6 +12,7 @@ export interface RetryOptions {
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
 const PROBLEM = 'application/problem+json';
+const STREAM = 'text/event-stream';
 /** A longer timer would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const PASSING = [429, 502, 503, 504];
@@ -77,7 +78,7 @@ function requireNoRedirect({ url }: Request, { type, status, headers }: Response
 /** The response with its whole body, so that a connection that breaks or stalls in the middle of it is noticed while the request can be repeated. */
 async function complete(response: Response): Promise<Response> {
   const { body, status, statusText, headers } = response;
-  if (body === null || headers.get('content-type')?.startsWith('text/event-stream')) return response;
+  if (body === null || headers.get('content-type')?.startsWith(STREAM)) return response;
   return new Response(await response.arrayBuffer(), { status, statusText, headers });
 }
 
@@ -96,24 +97,27 @@ function delayBefore(attempt: number, result: Response | Error): number | null {
 const retryAfter = (text: string): number => (/^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now());
 
 /**
- * Throws if something else than Sluice responded, such as a proxy that does not reach it: a 404 then says nothing about a resource, and a success is a page
- * for people.
+ * Throws if something else than Sluice responded, such as a proxy that does not reach it: its status says nothing about a resource or the key, and a success is
+ * a page for people.
  */
 function requireSluice({ url }: Request, { status, ok, body, headers }: Response): void {
+  const { origin, pathname } = new URL(url);
   const type = headers.get('content-type') ?? '';
-  const isSluice = status === 404 ? type.startsWith(PROBLEM) : !ok || body === null || /json|^text\/event-stream/.test(type);
-  if (!isSluice)
-    throw new UnreachableError(`${new URL(url).origin} returned ${status}, but not a response of Sluice: the URL may be wrong, or a proxy`);
+  const isExpected = pathname.endsWith('/sse') ? type.startsWith(STREAM) : body === null || type.includes('json');
+  if (ok ? !isExpected : !type.startsWith(PROBLEM))
+    throw new UnreachableError(
+      `${origin} returned ${status}, but not a response of Sluice: a proxy may have responded, or the URL may be wrong`,
+    );
 }
 
 /**
  * The response to a DELETE of something that is deleted already; null if something else was refused, or if the request deletes nothing that it names, such as
  * a replay that it cancels.
  */
-function deleted({ method, url }: Request, { status, headers }: Response): Response | null {
+function deleted({ method, url }: Request, { status }: Response): Response | null {
   const { pathname } = new URL(url);
   // the key that the request uses may be the one that it has deleted
-  const isKeyGone = status === 401 && /\/keys\/[^/]+$/.test(pathname) && headers.get('content-type')?.startsWith(PROBLEM);
+  const isKeyGone = status === 401 && /\/keys\/[^/]+$/.test(pathname);
   if (method !== 'DELETE' || (status !== 404 && !isKeyGone)) return null;
   if (/\/(sources|webhooks|connections|keys)\/[^/]+$/.test(pathname)) return new Response(null, { status: 204 });
   // these return what they have deleted

@@ -23,8 +23,10 @@ let requests: Request[];
 /** Called with each request and its number, from 0. */
 let respond: (response: ServerResponse, request: Request, n: number) => void;
 
-const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void =>
-  void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void => {
+  const type = status < 400 ? 'application/json' : 'application/problem+json';
+  response.writeHead(status, { 'content-type': type, ...headers }).end(JSON.stringify(body));
+};
 
 /** Sends the headers and the first half of a response. */
 const half = (response: ServerResponse, next?: () => void): void =>
@@ -148,10 +150,13 @@ describe('a request', () => {
     await expect(sluice.getCurrentUser()).rejects.toThrow(/redirects to http:\/\/other\.test/);
   });
 
-  it.each(['{"data": ', 'null', '[]', '"text"', '{"name": "another API"}'])('throws UnreachableError if the body is %s', async (body) => {
-    respond = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body);
-    await expect(sluice.getCurrentUser()).rejects.toThrow(UnreachableError);
-  });
+  it.each(['{"data": ', 'null', '[]', '"text"', '{"name": "another API"}', '{"data": null}'])(
+    'throws UnreachableError if the body is %s',
+    async (body) => {
+      respond = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+      await expect(sluice.getCurrentUser()).rejects.toThrow(UnreachableError);
+    },
+  );
 
   it('gets an id if it publishes an event with an empty one', async () => {
     respond = (response) => json(response, 202, { data: [] });
@@ -161,7 +166,7 @@ describe('a request', () => {
 
   it('throws the problem that the API returns, with each bad field, and is not repeated', async () => {
     const problem = { detail: 'the request is malformed', request_id: 'r1', errors: [{ field: 'name', message: 'name must be a string' }] };
-    respond = (response) => json(response, 400, problem, { 'content-type': 'application/problem+json' });
+    respond = (response) => json(response, 400, problem);
     const error: unknown = await sluice.createSource({ body: {} }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(SluiceError);
     expect(error).toMatchObject({ status: 400, message: 'the request is malformed; name must be a string', requestId: 'r1' });
@@ -171,8 +176,8 @@ describe('a request', () => {
   it.each([
     ...['<h1>a teapot</h1>', 'null', '{"errors": {"tea": "pot"}}', '{"errors": [null, "tea", {}, {"message": 17}]}'],
     ...['{"detail": {"tea": "pot"}}'],
-  ])('throws the status of a response that is %s', async (body) => {
-    respond = (response) => response.writeHead(418).end(body);
+  ])('throws the status of a problem that is %s', async (body) => {
+    respond = (response) => response.writeHead(418, { 'content-type': 'application/problem+json' }).end(body);
     await expect(sluice.getCurrentUser()).rejects.toMatchObject({ status: 418, message: 'the server returned 418' });
   });
 
@@ -205,12 +210,13 @@ describe('a request', () => {
   });
 
   it.each([
-    [404, 'text/html'],
+    ...[401, 403, 404, 413, 418, 502, 503].map((status): [number, string] => [status, 'text/html']),
     [404, 'application/json'],
     [200, 'text/html'],
   ])('throws UnreachableError if something else than Sluice returns %i with %s', async (status, type) => {
     respond = (response) => json(response, status, { detail: 'Not Found' }, { 'content-type': type });
-    const error: unknown = await sluice.getCurrentUser().catch((thrown: unknown) => thrown);
+    const hasty = new SluiceClient({ url: sluice.url, key: 'slk_1', retries: 0 });
+    const error: unknown = await hasty.getCurrentUser().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UnreachableError);
     expect((error as Error).message).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:\\d+ returned ${status}, but not a response of Sluice`));
   });
@@ -261,8 +267,7 @@ describe('a request', () => {
 });
 
 describe('a DELETE', () => {
-  const problem = { 'content-type': 'application/problem+json' };
-  const missing = (response: ServerResponse) => json(response, 404, { detail: 'not found' }, problem);
+  const missing = (response: ServerResponse) => json(response, 404, { detail: 'not found' });
   const notFound = { status: 404, message: 'not found' };
   /** The first attempt fails, perhaps after it has taken effect. */
   const afterFailure = (first: (response: ServerResponse) => void, second = missing) => {
@@ -297,7 +302,7 @@ describe('a DELETE', () => {
   });
 
   it('succeeds for the key in use if a repetition finds that the key is not valid', async () => {
-    const unauthorized = (response: ServerResponse) => json(response, 401, { detail: 'the API key is not valid' }, problem);
+    const unauthorized = (response: ServerResponse) => json(response, 401, { detail: 'the API key is not valid' });
     const deleteKey = () => sluice.deleteKey({ path: { id: 'key_1' } });
     afterFailure((response) => response.destroy(), unauthorized);
     await deleteKey();
@@ -444,6 +449,19 @@ describe('events', () => {
     ]);
   });
 
+  it('does not count a response without a stream as a connection', async () => {
+    respond = (response, _, n) =>
+      n === 0
+        ? json(response, 200, { data: [] })
+        : void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`: hello\n\n${frame(8)}`);
+    const states: unknown[] = [];
+    await sluice.events('dc_1', { after: '1-7', onState: (state) => states.push(state) }).next();
+    expect(states).toEqual([
+      { connected: false, reason: expect.stringContaining('returned 200, but not a response of Sluice') },
+      { connected: true },
+    ]);
+  });
+
   it('starts after the given event, reports that events may be missing, and ends with the signal', async () => {
     const end = new AbortController();
     respond = (response) => {
@@ -563,7 +581,7 @@ describe('events', () => {
   });
 
   it('throws if the stream is refused', async () => {
-    respond = (response) => json(response, 404, { detail: 'no such source' }, { 'content-type': 'application/problem+json' });
+    respond = (response) => json(response, 404, { detail: 'no such source' });
     await expect(sluice.events('dc_1').next()).rejects.toMatchObject({ status: 404 });
   });
 });

@@ -101,10 +101,11 @@ export class SluiceClient extends Operations {
       throwOnError: true,
       requestValidator: requirePath,
       responseValidator: async (body) => {
-        if (typeof body !== 'object' || body === null || !('data' in body)) throw notSluice(baseUrl);
+        const { data } = (body ?? {}) as { data?: unknown };
+        if (typeof data !== 'object' || data === null) throw notSluice(baseUrl);
       },
     });
-    // a thrown text is the body of a response that is not a problem, such as the error page of a proxy
+    // a thrown text is a body that is not JSON
     client.interceptors.error.use((problem, response) => {
       if (problem instanceof SyntaxError) return notSluice(baseUrl);
       return response === undefined || problem instanceof Error
