@@ -512,6 +512,8 @@ describe('dev', () => {
       [isDown, lastMethod] = [false, undefined];
       await eventually(() => expect(dev.err()).toMatch(/warning: .*deactvate/));
       dev.child.kill();
+      // its warning would also appear when other tests apply an export
+      await cli.output('delete', 'source', 'cut');
     });
   });
 });
