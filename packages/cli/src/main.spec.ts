@@ -138,12 +138,12 @@ it('a command that ends with an error prints all of its output before', async ()
   expect(JSON.parse(await output)).toHaveLength(5000);
 });
 
-it('exits with one sentence on a Node that is too old', async () => {
-  const versions = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.19.0' } })";
+it.each(['20.19.0', '22.7.0'])('exits with one sentence on Node %s, which is too old', async (version) => {
+  const versions = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
   const child = await sluice(['whoami'], (_, json) => json({ data: {} }), { node: ['--import', `data:text/javascript,${versions}`] });
   const output = readAll(child.stderr!);
   expect((await once(child, 'exit'))[0]).toBe(1);
-  expect(await output).toBe('sluice: Node 22 or newer is required; this is Node 20.19.0\n');
+  expect(await output).toBe(`sluice: Node 22.8 or newer is required; this is Node ${version}\n`);
 });
 
 // some systems have none, and macOS has another one

@@ -3,9 +3,10 @@ import { program } from './program.js';
 import { EXIT, exitCodeOf, explain } from './session/errors.js';
 import { styled, written } from './session/output.js';
 
-// as in package.json
-if (Number.parseInt(process.versions.node) < 22) {
-  process.stderr.write(`sluice: Node 22 or newer is required; this is Node ${process.versions.node}\n`);
+// as in package.json; before, styleText also coloured what goes to a file or a pipe
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 8)) {
+  process.stderr.write(`sluice: Node 22.8 or newer is required; this is Node ${process.versions.node}\n`);
   process.exit(EXIT.failed);
 }
 
