@@ -1,5 +1,5 @@
 import { buffer as readAll } from 'node:stream/consumers';
-import { retryingFetch, SluiceClient, SluiceError } from '@sluice/client';
+import { retryingFetch, type RetryOptions, SluiceClient, SluiceError } from '@sluice/client';
 import { CliError, usageError } from './errors.js';
 import { utf8 } from './files.js';
 import { type Column, type Format, FORMATS, itemText, listText, printable, styled, written } from './output.js';
@@ -19,7 +19,15 @@ export class Session {
   readonly profiles = new Profiles(process.env);
   private known: SluiceClient | undefined;
 
-  constructor(private readonly options: CommonOptions) {}
+  constructor(
+    private readonly options: CommonOptions,
+    private readonly limits: Pick<RetryOptions, 'retries' | 'timeoutMs'> = {},
+  ) {}
+
+  /** The same session with other limits of requests. */
+  limited(limits: Pick<RetryOptions, 'retries' | 'timeoutMs'>): Session {
+    return new Session(this.options, limits);
+  }
 
   get access(): Access {
     return findAccess(this.env, this.profiles, this.options.profile);
@@ -33,13 +41,17 @@ export class Session {
   /** A request to a path of the API that the client has no method for. Throws as the client does. */
   async request(path: string, init: { method?: string; body?: string; headers?: Record<string, string> } = {}): Promise<Response> {
     const { url, key } = this.access;
-    const response = await retryingFetch({ fetch: this.options.debug ? debugFetch : undefined })(url + path, {
+    const response = await retryingFetch(this.retrying)(url + path, {
       ...init,
       headers: { authorization: `Bearer ${key}`, 'user-agent': 'sluice-cli', ...init.headers },
     });
     if (response.ok) return response;
     const problem: unknown = await response.json().catch(() => null);
     throw new SluiceError(response.status, problem ?? {});
+  }
+
+  private get retrying(): RetryOptions {
+    return { ...this.limits, fetch: this.options.debug ? debugFetch : undefined };
   }
 
   get format(): Format {
@@ -55,7 +67,7 @@ export class Session {
   }
 
   clientOf({ url, key }: { url: string; key: string }): SluiceClient {
-    return new SluiceClient({ url, key, headers: { 'user-agent': 'sluice-cli' }, fetch: this.options.debug ? debugFetch : undefined });
+    return new SluiceClient({ url, key, headers: { 'user-agent': 'sluice-cli' }, ...this.retrying });
   }
 
   print(text: string): void {

@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { setImmediate } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { CliError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
 import { deadLetters, doctor } from './doctor.js';
 
@@ -9,23 +11,28 @@ let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), 'sluice-doctor-'))));
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** A terminal of which doctor needs this, with the lines that it prints. */
+function terminal(given: object) {
+  const lines: string[] = [];
+  const print = (text: string): unknown => lines.push(text);
+  const session = { format: 'table', printStyled: print, note: print, limited: (): unknown => session, ...given };
+  return { session: session as unknown as Session, lines };
+}
+
 /** The report of doctor about dead letters and profiles. @param code of a launcher @param file of the profiles */
 async function reportOf(code: string, { url = 'http://127.0.0.1:3000', file = 'none' } = {}) {
   const launcher = join(folder, 'launcher.mjs');
   writeFileSync(launcher, code);
-  const lines: string[] = [];
-  const session = {
-    ...{ format: 'table', access: { url, key: 'slk_1', from: 'a test' }, profiles: { path: join(folder, file) } },
+  const { session, lines } = terminal({
+    ...{ access: { url, key: 'slk_1', from: 'a test' }, profiles: { path: join(folder, file) } },
     env: { SLUICE_LOCAL_URL: 'http://localhost:3000', SLUICE_LOCAL_LAUNCHER: launcher },
-    printStyled: (text: string) => lines.push(text),
-    note: (text: string) => lines.push(text),
     request: async () => new Response('{"info":{"title":"Sluice","version":"v1"}}', { headers: { date: new Date().toUTCString() } }),
     sluice: {
       getCurrentUser: async () => ({ data: { email: 'me@example.com' } }),
       each: async function* () {},
     },
-  };
-  const failed = await doctor(session as unknown as Session).then(
+  });
+  const failed = await doctor(session).then(
     () => false,
     () => true,
   );
@@ -68,5 +75,30 @@ it('says how to count those of another instance, and does not count those of thi
   expect(await reportOf('console.log("[]")', { url: 'https://sluice.example.com' })).toEqual({
     failed: false,
     text: 'sluice dead-letters, where Sluice is installed, counts the records that could not be handled',
+  });
+});
+
+describe('while a server does not respond', () => {
+  const given = { access: { url: 'http://here' }, profiles: { path: '/none' }, env: {} };
+
+  it('shows the checks that are done', async () => {
+    const response = Promise.withResolvers<never>();
+    const { session, lines } = terminal({ ...given, request: () => response.promise });
+    const done = doctor(session);
+    const shown = () => lines.map((line) => line.replace(/:.*/s, ''));
+    await setImmediate();
+    expect(shown()).toEqual(['ok      Node', 'ok      profiles', 'ok      API key']);
+    response.reject(new CliError('no response', 5));
+    await expect(done).rejects.toMatchObject({ code: 5 });
+    expect(shown().slice(3, 4)).toEqual(['failed  server']);
+  });
+
+  it('waits for ten seconds and does not try again', async () => {
+    const limits: unknown[] = [];
+    const request = () => Promise.reject(new CliError('no response', 5));
+    const { session } = terminal({ ...given, request });
+    const limited = (retrying: unknown): Session => (limits.push(retrying), session);
+    await expect(doctor({ limited } as unknown as Session)).rejects.toMatchObject({ code: 5 });
+    expect(limits).toEqual([{ retries: 0, timeoutMs: 10_000 }]);
   });
 });

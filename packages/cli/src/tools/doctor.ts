@@ -19,22 +19,28 @@ interface Check {
 type Result = string | Pick<Check, 'warning' | 'detail'>;
 
 const MOST_SKEW_MS = 60_000;
+const RESPONSE_MS = 10_000;
 /** Counting takes about a second. The launcher waits longer for a Kafka that does not respond. */
 const COUNTED_WITHIN_MS = 15_000;
 
 /** `sluice doctor`: checks what the command line needs, step by step. Exits like the first step that fails. */
-export async function doctor(session: Session): Promise<void> {
+export async function doctor(unlimited: Session): Promise<void> {
+  // that a server does not respond is a result
+  const session = unlimited.limited({ retries: 0, timeoutMs: RESPONSE_MS });
   const checks: Check[] = [];
   let code = 0;
+  const add = (done: Check): boolean => {
+    checks.push(done);
+    if (session.format === 'table') session.printStyled(lineOf(done));
+    return done.ok;
+  };
   const check = async (name: string, test: () => Promise<Result> | Result): Promise<boolean> => {
     try {
       const result = await test();
-      checks.push({ check: name, ok: true, ...(typeof result === 'string' ? { detail: result } : result) });
-      return true;
+      return add({ check: name, ok: true, ...(typeof result === 'string' ? { detail: result } : result) });
     } catch (error) {
       code ||= exitCodeOf(error);
-      checks.push({ check: name, ok: false, detail: explain(error) });
-      return false;
+      return add({ check: name, ok: false, detail: explain(error) });
     }
   };
   await check('Node', () => process.versions.node);
@@ -49,8 +55,7 @@ export async function doctor(session: Session): Promise<void> {
     if (launcher !== undefined) await check('dead letters', () => deadLetters(launcher));
     else session.note('sluice dead-letters, where Sluice is installed, counts the records that could not be handled');
   }
-  if (session.format === 'table') for (const each of checks) session.printStyled(lineOf(each));
-  else session.list(checks, []);
+  if (session.format !== 'table') session.list(checks, []);
   if (code > 0) throw new CliError('not everything works', code);
 }
 
@@ -87,7 +92,7 @@ async function endpoints(session: Session): Promise<string> {
     const endpoint = await endpointOf(session.sluice, source);
     if (endpoint === undefined) continue;
     const { origin } = new URL(endpoint);
-    const response = await fetch(origin, { redirect: 'manual', signal: AbortSignal.timeout(10_000) }).catch(() => {
+    const response = await fetch(origin, { redirect: 'manual', signal: AbortSignal.timeout(RESPONSE_MS) }).catch(() => {
       throw new CliError(`${origin} cannot be reached: apps cannot send requests to your sources (SLUICE_ENDPOINTS_URL)`, EXIT.unreachable);
     });
     await response.body?.cancel();
