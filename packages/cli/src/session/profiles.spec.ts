@@ -1,5 +1,7 @@
+import { spawn } from 'node:child_process';
 import {
   chmodSync,
+  existsSync,
   linkSync,
   lstatSync,
   mkdtempSync,
@@ -39,6 +41,27 @@ describe('profiles', () => {
     profiles.delete('here');
     expect(profiles.read()).toEqual({ current: 'there', profiles: { there: THERE } });
     expect(() => profiles.use('here')).toThrow('there is no profile here; known are there');
+  });
+
+  it('are changed by one command at a time, each of which keeps the changes of the others', () => {
+    profiles.save('here', HERE);
+    const lock = `${profiles.path}.lock`;
+    writeFileSync(lock, '');
+    // another command, in the middle of a change
+    const file = JSON.stringify({ current: 'there', profiles: { here: HERE, there: THERE } });
+    spawn('sh', ['-c', 'sleep 0.2; echo "$FILE" > "$CONFIG"; rm "$CONFIG.lock"'], {
+      env: { ...process.env, FILE: file, CONFIG: profiles.path },
+    });
+    profiles.save('third', HERE);
+    expect(profiles.read()).toEqual({ current: 'third', profiles: { here: HERE, there: THERE, third: HERE } });
+    expect(existsSync(lock)).toBe(false);
+  });
+
+  it('name the file of a command that was killed in the middle of a change', () => {
+    profiles.save('here', HERE);
+    writeFileSync(`${profiles.path}.lock`, '');
+    const hasty = new Profiles({ XDG_CONFIG_HOME: folder }, 50);
+    expect(() => hasty.use('here')).toThrow(`${profiles.path}.lock exists: another command changes the profiles; if none does, delete it`);
   });
 
   it.each([

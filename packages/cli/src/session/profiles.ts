@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { shortensAddress } from './addresses.js';
@@ -26,6 +26,10 @@ export interface Access extends Profile {
 
 export const DEFAULT_URL = 'http://localhost:3000';
 
+/** A change takes milliseconds. */
+const LOCKED_MS = 5000;
+const RETRY_MS = 10;
+
 /** Throws an error whose message is the reason. */
 function profilesIn(text: string): ProfileFile {
   const file = JSON.parse(text) as Partial<ProfileFile> | null;
@@ -41,7 +45,10 @@ function profilesIn(text: string): ProfileFile {
 export class Profiles {
   readonly path: string;
 
-  constructor(env: Environment) {
+  constructor(
+    env: Environment,
+    private readonly lockedMs = LOCKED_MS,
+  ) {
     this.path = join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'sluice', 'config.json');
   }
 
@@ -62,21 +69,22 @@ export class Profiles {
   }
 
   save(name: string, profile: Profile): void {
-    const { profiles } = this.read();
-    this.write({ current: name, profiles: { ...profiles, [name]: profile } });
+    this.change(({ profiles }) => ({ current: name, profiles: { ...profiles, [name]: profile } }));
   }
 
   use(name: string): void {
-    const file = this.read();
-    this.known(file, name);
-    this.write({ ...file, current: name });
+    this.change((file) => {
+      this.known(file, name);
+      return { ...file, current: name };
+    });
   }
 
   delete(name: string): void {
-    const file = this.read();
-    this.known(file, name);
-    const { [name]: _, ...profiles } = file.profiles;
-    this.write({ current: file.current === name ? (Object.keys(profiles)[0] ?? 'default') : file.current, profiles });
+    this.change((file) => {
+      this.known(file, name);
+      const { [name]: _, ...profiles } = file.profiles;
+      return { current: file.current === name ? (Object.keys(profiles)[0] ?? 'default') : file.current, profiles };
+    });
   }
 
   private known({ profiles }: ProfileFile, name: string): void {
@@ -84,9 +92,28 @@ export class Profiles {
       throw new CliError(`there is no profile ${name}; known are ${Object.keys(profiles).join(', ') || 'none'}`, EXIT.notFound);
   }
 
-  private write(file: ProfileFile): void {
+  /** Commands that run at the same time change the file one after the other: otherwise one would undo the change of another. */
+  private change(changed: (file: ProfileFile) => ProfileFile): void {
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    replaceFile(this.path, `${JSON.stringify(file, null, 2)}\n`, 0o600);
+    const lock = `${this.path}.lock`;
+    this.acquire(lock);
+    try {
+      replaceFile(this.path, `${JSON.stringify(changed(this.read()), null, 2)}\n`, 0o600);
+    } finally {
+      rmSync(lock, { force: true });
+    }
+  }
+
+  private acquire(lock: string): void {
+    for (const until = Date.now() + this.lockedMs; ;) {
+      try {
+        return closeSync(openSync(lock, 'wx'));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+        if (Date.now() > until) throw new CliError(`${lock} exists: another command changes the profiles; if none does, delete it`);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+      }
+    }
   }
 }
 
