@@ -70,6 +70,14 @@ async function readOnce(stream: NodeJS.ReadableStream & { destroy?: () => void }
   stream.destroy?.();
 }
 
+/** The description of an API that has one operation. */
+const API = {
+  info: { title: 'Sluice' },
+  paths: {
+    '/v1/workflows/{id}/sse': { get: { operationId: 'streamWorkflowEvents', parameters: [{ name: 'id', in: 'path', required: true }] } },
+  },
+};
+
 describe('when the reader of the output has ended', () => {
   const webhook = (name: string): string =>
     `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: ${name}}\nspec: {url: 'http://in.box/${name}'}`;
@@ -100,8 +108,12 @@ describe('when the reader of the output has ended', () => {
     expect(created).toBe(4);
   });
 
-  it('a command that would print without end exits', async () => {
-    const child = await sluice(['listen', '-s', 'p_1', '--after', '1-0'], (request, json, response) => {
+  it.each([
+    ['listen', '-s', 'p_1', '--after', '1-0'],
+    ['api', 'streamWorkflowEvents', 'id=p_1'],
+  ])('a command that would print without end exits: %s', async (...args) => {
+    const child = await sluice(args, (request, json, response) => {
+      if (request.endsWith('/openapi.json')) return json(API);
       if (!request.endsWith('/sse')) return json({ page_info: { end_cursor: null }, data: [] });
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const event = { event: 1, id: '1-1', indexed_at_ms: 1, metadata: { emitter_id: 'p_1', name: '' } };

@@ -8,6 +8,7 @@ function terminal(respond: () => Response, title = 'Sluice') {
   const [printed, sent]: [string[], (string | undefined)[]] = [[], []];
   const session = {
     ...{ format: 'table', access: { url: 'http://here' }, print: (text: string) => printed.push(text) },
+    ...{ endWithReader: () => {}, printNext: async (text: string) => printed.push(text) },
     request: async (path: string, { body }: { body?: string } = {}) => {
       if (path === '/openapi.json')
         return Response.json({ info: { title }, paths: { '/call': { post: { operationId: 'call', requestBody: {} } } } });

@@ -4,7 +4,7 @@ import { findAmong, isNoId } from '../resources/find.js';
 import { KINDS } from '../resources/kinds.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
-import { itemText } from '../session/output.js';
+import { itemText, printable } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { apiDocument } from './api-document.js';
 import { headersOf } from './verify.js';
@@ -89,8 +89,10 @@ async function withId(session: Session, { path }: Operation, values: Map<string,
 }
 
 async function printStream(session: Session, body: NonNullable<Response['body']>): Promise<void> {
+  session.endWithReader();
   try {
-    for await (const part of body.pipeThrough(new TextDecoderStream()) as unknown as AsyncIterable<string>) session.print(part);
+    const parts = body.pipeThrough(new TextDecoderStream()) as unknown as AsyncIterable<string>;
+    for await (const part of parts) await session.printNext(printable(part));
   } catch (error) {
     throw new UnreachableError(
       `the stream has ended: ${((error as Error).cause as Error | undefined)?.message ?? (error as Error).message}`,
