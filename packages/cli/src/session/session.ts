@@ -13,6 +13,9 @@ export interface CommonOptions {
   debug?: boolean;
 }
 
+/** After this time without a response, people wonder whether one will come. */
+const SLOW_MS = 5_000;
+
 /** The means of a command: the client of the account, and the terminal. */
 export class Session {
   readonly env = process.env;
@@ -51,7 +54,22 @@ export class Session {
   }
 
   private get retrying(): RetryOptions {
-    return { ...this.limits, fetch: this.options.debug ? debugFetch : undefined };
+    return { ...this.limits, fetch: (input, init) => this.send(input, init) };
+  }
+
+  /** Shows on a terminal that a server does not respond: several attempts may take minutes. */
+  private async send(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+    let isShown = false;
+    const timer = setTimeout(() => {
+      this.progress(`waiting for ${new URL((input as Request).url).origin}`);
+      isShown = true;
+    }, SLOW_MS);
+    try {
+      return await (this.options.debug ? debugFetch : fetch)(input, init);
+    } finally {
+      clearTimeout(timer);
+      if (isShown) this.progress();
+    }
   }
 
   get format(): Format {
