@@ -12,14 +12,17 @@ const webhook = (name: string, external_id?: string) => ({
 
 interface Given {
   webhooks: object[];
+  sources?: object[];
   subscriptions?: object[];
+  autoSubscriptions?: object[];
   input?: string;
   answer?: string;
   isInteractive?: boolean;
 }
 
 /** A terminal of an account with these resources: what is printed, asked and deleted. */
-function terminal({ webhooks, subscriptions = [], input = manifest, answer = 'y', isInteractive = true }: Given) {
+function terminal({ webhooks, sources = [], subscriptions = [], autoSubscriptions = [], ...rest }: Given) {
+  const { input = manifest, answer = 'y', isInteractive = true } = rest;
   const [shown, asked, deleted]: string[][] = [[], [], []];
   const session = {
     ...{ format: 'table', env: {}, isInteractive, stdin: async () => input },
@@ -33,11 +36,11 @@ function terminal({ webhooks, subscriptions = [], input = manifest, answer = 'y'
       each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
         yield* (await page({})).data;
       },
-      listSources: async () => ({ data: [] }),
+      listSources: async () => ({ data: sources }),
       listWebhooks: async () => ({ data: webhooks }),
       getCurrentUser: async () => ({ data: { id: 'u_1' } }),
       listSubscriptions: async () => ({ data: subscriptions }),
-      listAutoSubscriptions: async () => ({ data: [] }),
+      listAutoSubscriptions: async () => ({ data: autoSubscriptions }),
       deleteWebhook: async ({ path }: { path: { id: string } }) => deleted!.push(path.id),
     },
   };
@@ -59,6 +62,25 @@ it('prune deletes only what the same set has created', async () => {
   await apply(session, { file: '-', set: 'shop', prune: true });
   expect(asked).toEqual(['Delete 1 resource(s) of the set shop?']);
   expect(deleted).toEqual(['wh_old']);
+});
+
+it.each<[string, string, { auto?: string; autoSubscriptions?: object[] }]>([
+  ['keeps', 'that the account has', { autoSubscriptions: [{ id: 'asub_1', listener_id: 'wh_inbox', event_name: 'default' }] }],
+  ['keeps', 'of the manifests that someone has deleted', { auto: "event_name: ''" }],
+  ['deletes', 'of another stream', { auto: 'event_name: orders' }],
+])('prune %s the subscription of an auto-subscription %s', async (verb, _, { auto, ...account }) => {
+  const input = [manifest, 'apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: one}\nspec: {component: {id: sc_1}}'];
+  if (auto) input.push(`apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {auto: true, listener: webhook/inbox, ${auto}}`);
+  const one = { id: 'dc_1', name: 'one', name_slug: 'one', active: true, component_id: 'sc_1', configured_props: {} };
+  const { session, shown } = terminal({
+    ...account,
+    webhooks: [webhook('inbox', 'sluice.dev/inbox')],
+    sources: [{ ...one, external_id: 'sluice.dev/one' }],
+    subscriptions: [{ id: 'sub_1', emitter_id: 'dc_1', listener_id: 'wh_inbox', event_name: '' }],
+    input: input.join('\n---\n'),
+  });
+  await apply(session, { file: '-', prune: true, dryRun: true });
+  expect(/^delete {5}subscription/m.test(shown())).toBe(verb === 'deletes');
 });
 
 it('asks on a terminal before it deletes, and lists what it would delete', async () => {
@@ -165,8 +187,7 @@ it('a source whose name export has shortened is the one that has this name', asy
   const name = 'n'.repeat(150);
   const source = { id: 'dc_1', name, name_slug: name, active: true, component_id: 'sc_1', configured_props: {} };
   const input = `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: ${name.slice(0, 100)}}\nspec: {name: ${name}, component: {id: sc_1}}`;
-  const { session, shown } = terminal({ webhooks: [], input });
-  Object.assign(session.sluice, { listSources: async () => ({ data: [source] }) });
+  const { session, shown } = terminal({ webhooks: [], sources: [source], input });
   await diff(session, { file: '-' });
   expect(shown()).toMatch(/^no change /);
 });
@@ -176,8 +197,8 @@ async function sourceSteps(sources: object[], specs: Record<string, string>, com
   const input = Object.entries(specs).map(
     ([name, spec]) => `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: ${name}}\nspec: {component: {id: sc_1}, ${spec}}`,
   );
-  const { session, shown } = terminal({ webhooks: [], input: input.join('\n---\n') });
-  Object.assign(session.sluice, { listSources: async () => ({ data: sources }), getComponent: async () => ({ data: component }) });
+  const { session, shown } = terminal({ webhooks: [], sources, input: input.join('\n---\n') });
+  Object.assign(session.sluice, { getComponent: async () => ({ data: component }) });
   await apply(session, { file: '-', dryRun: true });
   return shown();
 }

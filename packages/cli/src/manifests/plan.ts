@@ -68,6 +68,7 @@ export async function readState(sluice: SluiceClient): Promise<State> {
 export class Plan {
   /** The ids of the resources of the manifests, as far as they exist. */
   private readonly ids = new Map<string, string>();
+  /** The ids of what `--prune` does not delete. */
   private readonly kept = new Set<string>();
 
   private constructor(
@@ -77,7 +78,9 @@ export class Plan {
     private readonly manifests: Manifest[],
     private readonly set: string,
     private readonly onCode: NonNullable<PlanOptions['onCode']> = async () => {},
-  ) {}
+  ) {
+    for (const auto of state.autoSubscriptions) this.keepSubscriptionsOf(auto);
+  }
 
   static async of(
     sluice: SluiceClient,
@@ -320,6 +323,7 @@ export class Plan {
     if (auto) {
       const listenerId = this.knownEnd(manifest, listener);
       const isKnown = this.state.autoSubscriptions.some((each) => streamOf(each.event_name) === stream && each.listener_id === listenerId);
+      if (listenerId !== undefined) this.keepSubscriptionsOf({ listener_id: listenerId, event_name });
       const run = (): Promise<unknown> =>
         this.sluice.createAutoSubscription({ query: { listener_id: this.end(manifest, listener), event_name: stream || 'default' } });
       return { action: isKnown ? 'none' : 'create', what, changes: [], uncertain: [], run };
@@ -378,6 +382,12 @@ export class Plan {
   private found({ kind, name }: Manifest, id: string): void {
     this.ids.set(`${kind} ${name}`, id);
     this.kept.add(id);
+  }
+
+  /** Keeps the subscriptions that an auto-subscription may have created: it does not create them again. */
+  private keepSubscriptionsOf(auto: Pick<AutoSubscription, 'listener_id' | 'event_name'>): void {
+    for (const { id, listener_id, event_name } of this.state.subscriptions)
+      if (listener_id === auto.listener_id && streamOf(event_name) === streamOf(auto.event_name)) this.kept.add(id);
   }
 
   /** Deletes what `apply` created from this set and the manifests no longer contain; of the subscriptions, those between two such resources. */
