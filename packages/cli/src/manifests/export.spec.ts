@@ -1,13 +1,19 @@
+import { createHash } from 'node:crypto';
 import { expect, it } from '@jest/globals';
 import { loadAll } from 'js-yaml';
+import type { SluiceClient } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { exportAll } from './export.js';
 import { parseManifests } from './manifest.js';
-import { MASK } from './plan.js';
+import { MASK, Plan } from './plan.js';
 
-const COMPONENT = { id: 'sc_1', code: 'export default {}', configurable_props: [{ name: 'chat', type: 'app' }] };
+const CODE = 'export default {}';
+const COMPONENT = {
+  ...{ id: 'sc_1', code: CODE, code_hash: createHash('sha256').update(CODE).digest('hex') },
+  configurable_props: [{ name: 'chat', type: 'app' }],
+};
 
-/** The manifests and warnings of `sluice export` for an account with these resources. */
+/** The manifests and warnings of `sluice export` for an account with these resources, and what `apply` in the same account would change. */
 async function exported(account: {
   sources?: { name: string; props?: object; external_id?: string }[];
   webhooks?: { name: string; external_id?: string }[];
@@ -44,7 +50,11 @@ async function exported(account: {
     },
   };
   await exportAll(session as unknown as Session, undefined);
-  return { documents: loadAll(printed) as { kind: string; spec: { props?: object } }[], warnings };
+  const changes = async (env: Record<string, string> = {}): Promise<string[]> => {
+    const steps = await Plan.of(session.sluice as unknown as SluiceClient, parseManifests(printed, 'all.yaml', '/'), { env });
+    return steps.flatMap((step) => step.changes);
+  };
+  return { documents: loadAll(printed) as { kind: string; spec: { props?: object } }[], warnings, changes };
 }
 
 it('exports inline credentials as variables, without the connection that only their source has', async () => {
@@ -60,6 +70,18 @@ it('exports inline credentials as variables, without the connection that only th
     },
   });
   expect(warnings).toEqual(['2 secret(s) are not exported: set the variables SLUICE_SECRET_… before you apply']);
+});
+
+it.each([
+  [{ any: { valueFrom: { file: '/etc/hostname' } } }],
+  [{ any: { deep: [{ valueFrom: { env: 'HOME' } }] } }],
+  [{ any: { valueFrom: { value: { valueFrom: { env: 'HOME' } } } } }],
+  [{ valueFrom: { file: '/etc/hostname' } }],
+  [{ chat: { valueFrom: { env: 'HOME' } } }],
+])('exports %j so that apply reads no variable or file', async (props) => {
+  const { changes, warnings } = await exported({ sources: [{ name: 'mine', props }] });
+  expect(await changes({ HOME: '/root' })).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
 it('exports each named connection as one variable, also if another one has the same name', async () => {

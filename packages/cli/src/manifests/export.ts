@@ -6,7 +6,7 @@ import { usageError } from '../session/errors.js';
 import { replaceFile, writeTo } from '../session/files.js';
 import { asYaml } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { ACCOUNT, API_VERSION, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
+import { ACCOUNT, API_VERSION, isFromElsewhere, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
 import { ownerOf } from './owner.js';
 import { MADE, MASK, readState } from './plan.js';
 
@@ -205,13 +205,19 @@ function propsOf(source: Source, { configurable_props }: Component, variables: V
   const types = new Map(configurable_props.map(({ name, type }) => [name, type]));
   const unmasked = (value: unknown, path: string[]): unknown => {
     if (value === MASK) return variables.secret([source.name_slug, ...path]);
+    if (Array.isArray(value)) return value.map((each, n) => unmasked(each, [...path, String(n)]));
     if (!isObject(value)) return value;
+    // otherwise apply would read the variable or file, which a user of the account has chosen
+    if (isFromElsewhere(value)) return { valueFrom: { value } };
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, unmasked(each, [...path, name])]));
   };
   const kept = Object.entries(source.configured_props).filter(([name]) => !MADE.includes(types.get(name) ?? ''));
   if (kept.length === 0) return undefined;
   return Object.fromEntries(
-    kept.map(([name, value]) => [name, unmasked(types.get(name) === 'app' ? withoutConnectionId(value, variables) : value, [name])]),
+    kept.map(([name, value]) => {
+      const written = unmasked(value, [name]);
+      return [name, types.get(name) === 'app' ? withoutConnectionId(written, variables) : written];
+    }),
   );
 }
 

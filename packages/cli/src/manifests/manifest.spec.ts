@@ -141,12 +141,21 @@ describe('resolved', () => {
     });
   });
 
+  it('replaces valueFrom with a value by this value as it is, at any depth', () => {
+    const written = { valueFrom: { env: 'A' } };
+    const value = { a: { valueFrom: { value: written } }, b: [{ valueFrom: { value: [written] } }] };
+    expect(resolved(value, manifest(), { A: 'from the environment' })).toEqual({ a: written, b: [[written]] });
+  });
+
   it.each([
     [{ valueFrom: { env: 'NONE' } }, 'all.yaml, document 1: the environment variable NONE is not set'],
     [{ valueFrom: { env: 'EMPTY' } }, 'all.yaml, document 1: the environment variable EMPTY is not set, or empty'],
     [{ valueFrom: { file: 'none' } }, 'there is no file'],
     [{ valueFrom: { file: 'no-text' } }, 'no-text is empty'],
-    [{ valueFrom: {} }, 'valueFrom must have env or file'],
+    [{ valueFrom: {} }, 'valueFrom must have one of env, file and value'],
+    [{ valueFrom: { env: 'HOME', value: 1 } }, 'valueFrom must have one of env, file and value'],
+    [{ valueFrom: { envs: 'HOME' } }, 'valueFrom must have one of env, file and value'],
+    [{ valueFrom: { env: 17 } }, 'valueFrom.env must be a text'],
   ])('refuses %j', (value, message) => {
     writeFileSync(join(folder, 'no-text'), '\n');
     expect(() => resolved(value, manifest(), { EMPTY: '' })).toThrow(message);

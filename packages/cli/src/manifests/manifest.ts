@@ -166,18 +166,15 @@ function requireUnique(manifests: Manifest[]): Manifest[] {
   return manifests;
 }
 
-/** Replaces each `{valueFrom: {env: NAME}}` and `{valueFrom: {file: PATH}}` by the value, at any depth. */
+/**
+ * Replaces each `{valueFrom: …}` at any depth: `{env: NAME}` and `{file: PATH}` by the text there, and `{value: VALUE}` by the value as it is written, also
+ * if that looks like a `{valueFrom: …}`.
+ */
 export function resolved(value: unknown, { folder, origin }: Manifest, env: Record<string, string | undefined>): unknown {
   const bad = (message: string): never => {
     throw usageError(`${origin}: ${message}`);
   };
-  const inside = (part: unknown): unknown => {
-    if (Array.isArray(part)) return part.map(inside);
-    if (!isObject(part)) return part;
-    if (!isFromElsewhere(part)) return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, inside(each)]));
-    const { env: variable, file } = part.valueFrom;
-    if (typeof variable === 'string') return env[variable] || bad(`the environment variable ${variable} is not set, or empty`);
-    if (typeof file !== 'string') return bad('valueFrom must have env or file');
+  const textIn = (file: string): string => {
     const path = relative(process.cwd(), resolve(folder, file));
     let text: string;
     try {
@@ -187,10 +184,24 @@ export function resolved(value: unknown, { folder, origin }: Manifest, env: Reco
     }
     return text || bad(`${path} is empty`);
   };
+  const valueFrom = (fields: Values): unknown => {
+    const [[kind, from] = [], other] = Object.entries(fields);
+    if (other !== undefined || !['env', 'file', 'value'].includes(kind ?? '')) return bad('valueFrom must have one of env, file and value');
+    if (kind === 'value') return from;
+    if (typeof from !== 'string') return bad(`valueFrom.${kind} must be a text`);
+    return kind === 'env' ? env[from] || bad(`the environment variable ${from} is not set, or empty`) : textIn(from);
+  };
+  const inside = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(inside);
+    if (!isObject(part)) return part;
+    if (isFromElsewhere(part)) return valueFrom(part.valueFrom);
+    return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, inside(each)]));
+  };
   return inside(value);
 }
 
-const isFromElsewhere = (value: unknown): value is { valueFrom: Values } =>
+/** Whether `resolved` replaces this value. */
+export const isFromElsewhere = (value: unknown): value is { valueFrom: Values } =>
   isObject(value) && isObject(value.valueFrom) && Object.keys(value).length === 1;
 
 export const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -197,9 +197,10 @@ export class Plan {
 
   private async source(manifest: Manifest): Promise<Step> {
     const { name = manifest.name, active = true, component } = manifest.spec as { name?: string; active?: boolean; component?: unknown };
-    const written = (resolved(manifest.spec.props ?? {}, manifest, this.env) ?? {}) as Record<string, unknown>;
+    // each on its own: the props of a source whose only prop is called valueFrom are not from elsewhere
+    const written = Object.entries(manifest.spec.props ?? {}).map(([prop, value]) => [prop, resolved(value, manifest, this.env)]);
     // a prop without a value is one that the source should not have
-    const props = Object.fromEntries(Object.entries(written).filter(([, value]) => value !== null));
+    const props = Object.fromEntries(written.filter(([, value]) => value !== null)) as Record<string, unknown>;
     const { sources } = this.state;
     const hasName = (each: Source): boolean => each.name_slug === manifest.name;
     // one whose slug is the name of another manifest is meant by that one
