@@ -10,7 +10,11 @@ import { MASK, Plan } from './plan.js';
 const CODE = 'export default {}';
 const COMPONENT = {
   ...{ id: 'sc_1', code: CODE, code_hash: createHash('sha256').update(CODE).digest('hex') },
-  configurable_props: [{ name: 'chat', type: 'app' }],
+  configurable_props: [
+    { name: 'chat', type: 'app' },
+    { name: 'token', type: 'string', secret: true },
+    { name: 'tokens', type: 'string[]', secret: true },
+  ],
 };
 
 /** The manifests and warnings of `sluice export` for an account with these resources, and what `apply` in the same account would change. */
@@ -82,6 +86,15 @@ it.each([
   const { changes, warnings } = await exported({ sources: [{ name: 'mine', props }] });
   expect(await changes({ HOME: '/root' })).toEqual([]);
   expect(warnings).toEqual([]);
+});
+
+it('exports secrets that are not texts as variables with JSON', async () => {
+  const { documents, changes } = await exported({ sources: [{ name: 'mine', props: { token: MASK, tokens: MASK } }] });
+  expect(documents[0]!.spec.props).toEqual({
+    token: { valueFrom: { env: 'SLUICE_SECRET_MINE_TOKEN' } },
+    tokens: { valueFrom: { env: 'SLUICE_SECRET_MINE_TOKENS', json: true } },
+  });
+  expect(await changes({ SLUICE_SECRET_MINE_TOKEN: '["', SLUICE_SECRET_MINE_TOKENS: '["a"]' })).toEqual([]);
 });
 
 it('exports each named connection as one variable, also if another one has the same name', async () => {

@@ -165,12 +165,13 @@ class Variables {
   /** @param connections the names of connections by id */
   constructor(private readonly connections: ReadonlyMap<string, string>) {}
 
-  secret(path: string[]): object {
-    return this.valueFrom(SECRET, JSON.stringify(path), path);
+  secret(path: string[], { json }: { json: boolean }): object {
+    const env = this.variable(SECRET, JSON.stringify(path), path);
+    return { valueFrom: json ? { env, json } : { env } };
   }
 
   connection(id: string): object {
-    return this.valueFrom(CONNECTION, id, [this.connections.get(id) ?? id]);
+    return { valueFrom: { env: this.variable(CONNECTION, id, [this.connections.get(id) ?? id]) } };
   }
 
   warnings(): string[] {
@@ -185,7 +186,7 @@ class Variables {
   }
 
   /** The same key has the same variable; another key with the same words has a number. */
-  private valueFrom(prefix: string, key: string, words: string[]): object {
+  private variable(prefix: string, key: string, words: string[]): string {
     const wanted =
       prefix +
       words
@@ -196,15 +197,17 @@ class Variables {
     let env = this.names.get(key) ?? wanted;
     for (let n = 2; !this.names.has(key) && taken.includes(env); n++) env = `${wanted}_${n}`;
     this.names.set(key, env);
-    return { valueFrom: { env } };
+    return env;
   }
 }
 
 /** The values that a user has configured, without secrets and without ids that only this account has. */
 function propsOf(source: Source, { configurable_props }: Component, variables: Variables): Record<string, unknown> | undefined {
   const types = new Map(configurable_props.map(({ name, type }) => [name, type]));
+  // credentials of an app have no type: usually they are texts
+  const isText = (path: string[]): boolean => path.length > 1 || types.get(path[0]!) === 'string';
   const unmasked = (value: unknown, path: string[]): unknown => {
-    if (value === MASK) return variables.secret([source.name_slug, ...path]);
+    if (value === MASK) return variables.secret([source.name_slug, ...path], { json: !isText(path) });
     if (Array.isArray(value)) return value.map((each, n) => unmasked(each, [...path, String(n)]));
     if (!isObject(value)) return value;
     // otherwise apply would read the variable or file, which a user of the account has chosen

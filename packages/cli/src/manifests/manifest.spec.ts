@@ -141,6 +141,12 @@ describe('resolved', () => {
     });
   });
 
+  it('parses JSON from the environment and from files', () => {
+    writeFileSync(join(folder, 'key.json'), '{"k": ["v"]}\n');
+    const value = [{ valueFrom: { env: 'N', json: true } }, { valueFrom: { json: true, file: 'key.json' } }];
+    expect(resolved([...value, { valueFrom: { env: 'N', json: false } }], manifest(), { N: '5' })).toEqual([5, { k: ['v'] }, '5']);
+  });
+
   it('replaces valueFrom with a value by this value as it is, at any depth', () => {
     const written = { valueFrom: { env: 'A' } };
     const value = { a: { valueFrom: { value: written } }, b: [{ valueFrom: { value: [written] } }] };
@@ -155,9 +161,20 @@ describe('resolved', () => {
     [{ valueFrom: {} }, 'valueFrom must have one of env, file and value'],
     [{ valueFrom: { env: 'HOME', value: 1 } }, 'valueFrom must have one of env, file and value'],
     [{ valueFrom: { envs: 'HOME' } }, 'valueFrom must have one of env, file and value'],
+    [{ valueFrom: { value: '1', json: true } }, 'valueFrom must have one of env, file and value, and json only with env or file'],
     [{ valueFrom: { env: 17 } }, 'valueFrom.env must be a text'],
+    [{ valueFrom: { env: 'TEXT', json: 'yes' } }, 'valueFrom.json must be true or false'],
+    [{ valueFrom: { file: 'token.json', json: true } }, 'token.json is not JSON'],
   ])('refuses %j', (value, message) => {
     writeFileSync(join(folder, 'no-text'), '\n');
-    expect(() => resolved(value, manifest(), { EMPTY: '' })).toThrow(message);
+    writeFileSync(join(folder, 'token.json'), 'a token');
+    expect(() => resolved(value, manifest(), { EMPTY: '', TEXT: 'text' })).toThrow(message);
+  });
+
+  it('shows nothing of a secret that is not JSON', () => {
+    const value = { valueFrom: { env: 'TOKEN', json: true } };
+    expect(() => resolved(value, manifest(), { TOKEN: 's3cret' })).toThrow(
+      /^all.yaml, document 1: the environment variable TOKEN is not JSON, such as "a text" or \["a", "list"\]$/,
+    );
   });
 });

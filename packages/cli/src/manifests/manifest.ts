@@ -166,38 +166,41 @@ function requireUnique(manifests: Manifest[]): Manifest[] {
   return manifests;
 }
 
-/**
- * Replaces each `{valueFrom: …}` at any depth: `{env: NAME}` and `{file: PATH}` by the text there, and `{value: VALUE}` by the value as it is written, also
- * if that looks like a `{valueFrom: …}`.
- */
+/** Replaces each `{valueFrom: …}` by the value that it stands for, at any depth. */
 export function resolved(value: unknown, { folder, origin }: Manifest, env: Record<string, string | undefined>): unknown {
-  const bad = (message: string): never => {
-    throw usageError(`${origin}: ${message}`);
-  };
-  const textIn = (file: string): string => {
-    const path = relative(process.cwd(), resolve(folder, file));
-    let text: string;
-    try {
-      text = fileText(path);
-    } catch (error) {
-      return bad((error as Error).message);
-    }
-    return text || bad(`${path} is empty`);
-  };
-  const valueFrom = (fields: Values): unknown => {
-    const [[kind, from] = [], other] = Object.entries(fields);
-    if (other !== undefined || !['env', 'file', 'value'].includes(kind ?? '')) return bad('valueFrom must have one of env, file and value');
-    if (kind === 'value') return from;
-    if (typeof from !== 'string') return bad(`valueFrom.${kind} must be a text`);
-    return kind === 'env' ? env[from] || bad(`the environment variable ${from} is not set, or empty`) : textIn(from);
-  };
   const inside = (part: unknown): unknown => {
     if (Array.isArray(part)) return part.map(inside);
     if (!isObject(part)) return part;
-    if (isFromElsewhere(part)) return valueFrom(part.valueFrom);
+    if (isFromElsewhere(part)) return valueFrom(part.valueFrom, folder, env);
     return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, inside(each)]));
   };
-  return inside(value);
+  try {
+    return inside(value);
+  } catch (error) {
+    throw usageError(`${origin}: ${(error as Error).message}`);
+  }
+}
+
+/**
+ * The text, or with `json: true` the JSON, in a variable (`{env: NAME}`) or a file (`{file: PATH}`); or the value in `{value: VALUE}` as it is written, also
+ * if it looks like a `{valueFrom: …}`.
+ */
+function valueFrom({ json = false, ...fields }: Values, folder: string, env: Record<string, string | undefined>): unknown {
+  const [[kind, from] = [], other] = Object.entries(fields);
+  if (other !== undefined || !['env', 'file', 'value'].includes(kind ?? '') || (kind === 'value' && json !== false))
+    throw usageError('valueFrom must have one of env, file and value, and json only with env or file');
+  if (kind === 'value') return from;
+  if (typeof from !== 'string') throw usageError(`valueFrom.${kind} must be a text`);
+  if (typeof json !== 'boolean') throw usageError('valueFrom.json must be true or false');
+  const path = relative(process.cwd(), resolve(folder, from));
+  const [name, text] = kind === 'env' ? [`the environment variable ${from}`, env[from]] : [path, fileText(path)];
+  if (!text) throw usageError(`${name} is ${kind === 'env' ? 'not set, or ' : ''}empty`);
+  try {
+    return json ? JSON.parse(text) : text;
+  } catch {
+    // the message of the error would show a part of the secret
+    throw usageError(`${name} is not JSON, such as "a text" or ["a", "list"]`);
+  }
 }
 
 /** Whether `resolved` replaces this value. */
