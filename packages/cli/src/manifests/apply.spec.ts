@@ -225,6 +225,23 @@ it('changes none of several sources that are called like the manifest says', asy
   );
 });
 
+it('compares a thousand sources and webhooks of one name within seconds', async () => {
+  const all = Array.from({ length: 1000 }, (_, n) => n);
+  const input = all.flatMap((n) => [
+    manifestOf(`w${n}`, 'same', 'http://in.box/'),
+    `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: s${n}}\nspec: {name: same, component: {id: sc_1}}`,
+  ]);
+  const { session, shown } = terminal({
+    webhooks: all.map((n) => ({ ...webhook('same'), id: `wh_${n}` })),
+    sources: all.map((n) => source({ id: `dc_${n}`, name: 'same', name_slug: `s${n}` })),
+    input: input.join('\n---\n'),
+  });
+  const begin = performance.now();
+  await diff(session, { file: '-' });
+  expect(performance.now() - begin).toBeLessThan(10_000);
+  expect(shown().match(/no change/g)).toHaveLength(2000);
+});
+
 it.each([
   ['{note: null}', {}, 'no change'],
   ['{note: null}', { note: 'initial' }, 'no change'],

@@ -20,7 +20,7 @@ const COMPONENT = {
 /** The manifests and warnings of `sluice export` for an account with these resources, and what `apply` in the same account would change. */
 async function exported(account: {
   sources?: { name: string; props?: object; external_id?: string }[];
-  webhooks?: { name: string; external_id?: string }[];
+  webhooks?: { id?: string; name: string; external_id?: string }[];
   subscriptions?: object[];
   connections?: object[];
 }) {
@@ -58,7 +58,7 @@ async function exported(account: {
     const steps = await Plan.of(session.sluice as unknown as SluiceClient, parseManifests(printed, 'all.yaml', '/'), { env });
     return steps.flatMap((step) => step.changes);
   };
-  return { documents: loadAll(printed) as { kind: string; spec: { props?: object } }[], warnings, changes };
+  return { documents: loadAll(printed) as { kind: string; metadata: { name: string }; spec: { props?: object } }[], warnings, changes };
 }
 
 it('exports inline credentials as variables, without the connection that only their source has', async () => {
@@ -134,6 +134,17 @@ it('warns about external ids that apply has not set', async () => {
     ],
   });
   expect(warnings).toEqual(['2 external id(s) are not exported, because apply sets its own: dc_mine, wh_inbox']);
+});
+
+it('names thousands of webhooks and connections with one name within seconds', async () => {
+  const webhooks = Array.from({ length: 2000 }, (_, n) => ({ id: `wh_${n}`, name: 'example.com' }));
+  const connections = webhooks.map(({ id, name }) => ({ id: `apn_${id}`, name }));
+  const sources = connections.map(({ id }) => ({ name: id, props: { chat: { authProvisionId: id } } }));
+  const begin = performance.now();
+  const { documents } = await exported({ webhooks, connections, sources });
+  expect(performance.now() - begin).toBeLessThan(5000);
+  expect(new Set(documents.map(({ metadata }) => metadata.name)).size).toBe(documents.length);
+  expect(new Set(documents.map(({ spec }) => JSON.stringify(spec.props))).size).toBe(connections.length + 1);
 });
 
 it('names long sources, webhooks and subscriptions so that apply accepts them', async () => {

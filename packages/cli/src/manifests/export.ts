@@ -94,6 +94,7 @@ function externalIdWarnings(items: (Source | Webhook)[]): string[] {
 /** The names of the account, and of sources and webhooks in manifests, each unique among those of its kind. */
 class Names {
   private readonly byId: Map<string, string>;
+  private readonly distinct = new DistinctNames();
 
   constructor(accountId: string) {
     this.byId = new Map([[accountId, ACCOUNT]]);
@@ -102,12 +103,9 @@ class Names {
   /** An item that `apply` created keeps its name; another one gets the beginning of its text, with a number if the name is taken. Returns the items. */
   addAll<T extends Source | Webhook>(items: T[], kind: string, text: (item: T) => string): T[] {
     for (const item of items) {
-      const taken = [...this.byId.values()];
       const wanted = ownerOf(item)?.name || text(item);
-      const ended = (end: string): string => wanted.slice(0, LONGEST_NAME - end.length).toWellFormed() + end;
-      let name = ended('');
-      for (let n = 2; taken.includes(`${kind}/${name}`); n++) name = ended(`-${n}`);
-      this.byId.set(item.id, `${kind}/${name}`);
+      const name = (end: string): string => `${kind}/${wanted.slice(0, LONGEST_NAME - end.length).toWellFormed()}${end}`;
+      this.byId.set(item.id, this.distinct.add(name, '-'));
     }
     return items;
   }
@@ -119,6 +117,23 @@ class Names {
   /** With the kind, for other manifests. */
   reference(id: string): string {
     return this.byId.get(id) ?? id;
+  }
+}
+
+/** Names that differ from each other. */
+class DistinctNames {
+  private readonly taken = new Set<string>();
+  /** The number to try next, by the name without a number. */
+  private readonly numbers = new Map<string, number>();
+
+  /** @param name the name with an end, which is empty or, if this name is taken, a number */
+  add(name: (end: string) => string, separator: string): string {
+    const wanted = name('');
+    let [free, number] = [wanted, this.numbers.get(wanted) ?? 2];
+    while (this.taken.has(free)) free = name(`${separator}${number++}`);
+    this.taken.add(free);
+    this.numbers.set(wanted, number);
+    return free;
   }
 }
 
@@ -160,7 +175,8 @@ const CONNECTION = 'SLUICE_CONNECTION_';
 
 /** The variables from which `apply` reads secrets and the ids of connections. */
 class Variables {
-  private readonly names = new Map<string, string>();
+  private readonly byKey = new Map<string, string>();
+  private readonly distinct = new DistinctNames();
 
   /** @param connections the names of connections by id */
   constructor(private readonly connections: ReadonlyMap<string, string>) {}
@@ -175,7 +191,7 @@ class Variables {
   }
 
   warnings(): string[] {
-    const count = (prefix: string): number => [...this.names.values()].filter((name) => name.startsWith(prefix)).length;
+    const count = (prefix: string): number => [...this.byKey.values()].filter((name) => name.startsWith(prefix)).length;
     const [secrets, connections] = [count(SECRET), count(CONNECTION)];
     return [
       ...(secrets > 0 ? [`${secrets} secret(s) are not exported: set the variables ${SECRET}… before you apply`] : []),
@@ -187,17 +203,17 @@ class Variables {
 
   /** The same key has the same variable; another key with the same words has a number. */
   private variable(prefix: string, key: string, words: string[]): string {
+    const known = this.byKey.get(key);
+    if (known !== undefined) return known;
     const wanted =
       prefix +
       words
         .join('_')
         .toUpperCase()
         .replace(/[^A-Z0-9]+/g, '_');
-    const taken = [...this.names.values()];
-    let env = this.names.get(key) ?? wanted;
-    for (let n = 2; !this.names.has(key) && taken.includes(env); n++) env = `${wanted}_${n}`;
-    this.names.set(key, env);
-    return env;
+    const variable = this.distinct.add((end) => wanted + end, '_');
+    this.byKey.set(key, variable);
+    return variable;
   }
 }
 

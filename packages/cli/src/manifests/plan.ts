@@ -66,6 +66,8 @@ export async function readState(sluice: SluiceClient): Promise<State> {
  * the one that `apply` created from this name, or else the one that has this name; the latter is changed, but never pruned.
  */
 export class Plan {
+  /** The kinds and names of the manifests. */
+  private readonly keys: ReadonlySet<string>;
   /** The ids of the resources of the manifests, as far as they exist. */
   private readonly ids = new Map<string, string>();
   /** The ids of what `--prune` does not delete. */
@@ -79,6 +81,7 @@ export class Plan {
     private readonly set: string,
     private readonly onCode: NonNullable<PlanOptions['onCode']> = async () => {},
   ) {
+    this.keys = new Set(manifests.map(({ kind, name }) => `${kind} ${name}`));
     for (const auto of state.autoSubscriptions) this.keepSubscriptionsOf(auto);
   }
 
@@ -120,13 +123,14 @@ export class Plan {
     const externalId = this.externalId(manifest);
     const own = items.find(({ external_id }) => external_id === externalId);
     const found = own ?? candidates.find((item) => !this.kept.has(item.id) && ownerOf(item) === undefined);
+    if (found) return found;
     const named = items.filter((item) => hasName(item) && !this.kept.has(item.id));
     const other = named.map(ownerOf).find((owner) => owner !== undefined && owner.set !== this.set);
-    if (!found && other)
+    if (other)
       throw usageError(
         `${manifest.origin}: a ${manifest.kind.toLowerCase()} ${manifest.name} belongs to the set ${other.set}: add --set ${other.set}, or choose another name`,
       );
-    return found;
+    return undefined;
   }
 
   private async component(manifest: Manifest): Promise<Step> {
@@ -173,7 +177,8 @@ export class Plan {
     const { webhooks } = this.state;
     // several may have the same name, or none
     const hasName = (each: Webhook): boolean => each.name === name && (name !== null || each.url === url);
-    const candidates = webhooks.filter(hasName).sort((a, b) => Number(b.url === url) - Number(a.url === url));
+    const named = webhooks.filter(hasName);
+    const candidates = [...named.filter((each) => each.url === url), ...named];
     const found = this.existing(manifest, webhooks, { candidates, hasName });
     const wanted: Record<string, unknown> = { url, name, description: null, active: true, rate_limit: null, ...rest };
     const changes = found
@@ -204,7 +209,7 @@ export class Plan {
     const { sources } = this.state;
     const hasName = (each: Source): boolean => each.name_slug === manifest.name;
     // one whose slug is the name of another manifest is meant by that one
-    const named = sources.filter((each) => each.name === name && !this.ofKind('Source').some((other) => other.name === each.name_slug));
+    const named = sources.filter((each) => each.name === name && !this.keys.has(`Source ${each.name_slug}`));
     const found = this.existing(manifest, sources, { candidates: [...sources.filter(hasName), ...named], hasName });
     const [other] = named.filter((each) => each !== found && ownerOf(each) === undefined);
     if (found && other && !hasName(found) && ownerOf(found) === undefined)
@@ -295,8 +300,7 @@ export class Plan {
     if (key !== undefined) return { body: { key } };
     if (id !== undefined) return { body: { component_id: id } };
     if (name !== undefined) {
-      const [known] = this.ofKind('Component').filter((each) => each.name === name);
-      if (!known) throw usageError(`${manifest.origin}: there is no Component ${name}`);
+      if (!this.keys.has(`Component ${name}`)) throw usageError(`${manifest.origin}: there is no Component ${name}`);
       return { body: { component_id: this.ids.get(`Component ${name}`) }, named: name };
     }
     return this.code({ ...manifest, spec: component });
@@ -348,9 +352,8 @@ export class Plan {
   private knownEnd(manifest: Manifest, text: unknown): string | undefined {
     const [, kind, name = ''] = /^(source|webhook)\/(.+)$/s.exec(String(text)) ?? [];
     if (kind === undefined) return this.end(manifest, text);
-    const manifestKind = kind === 'source' ? 'Source' : 'Webhook';
-    const key = `${manifestKind} ${name}`;
-    if (!this.ofKind(manifestKind).some((each) => each.name === name)) {
+    const key = `${kind === 'source' ? 'Source' : 'Webhook'} ${name}`;
+    if (!this.keys.has(key)) {
       const found =
         kind === 'source'
           ? this.state.sources.find(({ name_slug }) => name_slug === name)
