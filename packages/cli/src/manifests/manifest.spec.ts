@@ -66,6 +66,19 @@ describe('parseManifests', () => {
   });
 });
 
+it('refuses a few aliases that stand for millions of values', () => {
+  const lines = [...'bcdefghi'].map((name, n) => `    ${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`).join()}]`);
+  const text = `${head}kind: Source\nmetadata: {name: a}\nspec:\n  props:\n    a: &a [x, x, x, x, x, x, x, x, x]\n${lines.join('\n')}`;
+  const begin = performance.now();
+  expect(() => parse(text)).toThrow('all.yaml: the aliases of a document stand for more than 1 MiB');
+  expect(performance.now() - begin).toBeLessThan(1000);
+});
+
+it('accepts an alias that is used often', () => {
+  const text = `${head}kind: Source\nmetadata: {name: a}\nspec: {props: {a: &a ${'x'.repeat(1000)}, b: [${Array(1000).fill('*a').join()}]}}`;
+  expect((parse(text)[0]!.spec.props as { b: string[] }).b).toHaveLength(1000);
+});
+
 it('merge keys are merged, and a prop may have their name in quotes', () => {
   const [common, key] = ['common: &common {a: 1, b: 1}', `'<<': 3`];
   const text = `${head}kind: Source\nmetadata: {name: a}\nspec: {props: {${common}, more: {<<: *common, b: 2, ${key}}}}`;

@@ -81,10 +81,29 @@ function requireSome(manifests: Manifest[], from: string): Manifest[] {
 /** YAML 1.2 has no merge keys (`<<`), but people know them from other tools. */
 const schema = CORE_SCHEMA.withTags([mergeTag]);
 
-/** JSON would have null instead, which removes a prop. */
-function requireFinite(_: string, value: unknown): unknown {
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new Error('infinities and .nan are not numbers in JSON');
-  return value;
+/** How many characters the aliases of a document may add to its text. The API accepts 64 KiB of props. */
+const MOST_FROM_ALIASES = 1024 * 1024;
+
+/** Throws for values that JSON does not have, and for aliases that stand for more than anyone writes. */
+function requireJson(document: unknown, text: string): void {
+  const sizes = new Map<object, number>();
+  /** About the number of characters that the value would have in YAML without aliases, and never more. */
+  const sizeOf = (value: unknown): number => {
+    // JSON would have null instead, which removes a prop
+    if (typeof value === 'number' && !Number.isFinite(value)) throw new Error('infinities and .nan are not numbers in JSON');
+    if (typeof value === 'string') return value.length + 1;
+    if (typeof value !== 'object' || value === null) return 1;
+    const known = sizes.get(value);
+    if (known !== undefined) return known;
+    // makes the whole size NaN if an alias inside the value stands for it
+    sizes.set(value, NaN);
+    const size = Object.entries(value).reduce((sum, [key, each]) => sum + (Array.isArray(value) ? 0 : key.length) + sizeOf(each), 1);
+    sizes.set(value, size);
+    return size;
+  };
+  const size = sizeOf(document);
+  if (Number.isNaN(size)) throw new Error('an alias must not contain itself');
+  if (size > text.length + MOST_FROM_ALIASES) throw new Error('the aliases of a document stand for more than 1 MiB');
 }
 
 /** The manifests in a text, one for each YAML document. */
@@ -92,12 +111,9 @@ export function parseManifests(text: string, file: string, folder: string): Mani
   let documents: unknown[];
   try {
     documents = loadAll(text, { schema });
-    // an alias may be inside of what it stands for
-    JSON.stringify(documents, requireFinite);
+    for (const document of documents) requireJson(document, text);
   } catch (error) {
-    throw usageError(
-      `${file}: ${(error as Error).message.replace(/^Converting circular structure.*/s, 'an alias must not contain itself')}`,
-    );
+    throw usageError(`${file}: ${(error as Error).message}`);
   }
   return requireUnique(
     documents.flatMap((document, n) =>
