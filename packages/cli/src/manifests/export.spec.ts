@@ -22,6 +22,7 @@ async function exported(account: {
   sources?: { name: string; props?: object; external_id?: string }[];
   webhooks?: { id?: string; name: string; external_id?: string }[];
   subscriptions?: object[];
+  autoSubscriptions?: object[];
   connections?: object[];
 }) {
   let printed = '';
@@ -38,7 +39,7 @@ async function exported(account: {
     })),
     listSubscriptions: account.subscriptions ?? [],
     listConnections: account.connections ?? [],
-    listAutoSubscriptions: [],
+    listAutoSubscriptions: account.autoSubscriptions ?? [],
     listRegistry: [],
   };
   const session = {
@@ -134,6 +135,16 @@ it('warns about external ids that apply has not set', async () => {
     ],
   });
   expect(warnings).toEqual(['2 external id(s) are not exported, because apply sets its own: dc_mine, wh_inbox']);
+});
+
+it('warns about workflows, which it does not export', async () => {
+  const between = (emitter_id: string, listener_id: string) => ({ id: 'sub_1', emitter_id, listener_id, event_name: '' });
+  const { warnings } = await exported({
+    webhooks: [{ name: 'inbox' }],
+    subscriptions: [between('p_1', 'wh_inbox'), between('dc_*', 'p_2'), between('p_1', 'p_2'), between('p_*', 'wh_inbox')],
+    autoSubscriptions: [{ id: 'asub_1', listener_id: 'p_3', event_name: '' }],
+  });
+  expect(warnings).toEqual(['3 workflow(s) are not exported, but must exist before you apply: p_1, p_2, p_3']);
 });
 
 it('names thousands of webhooks and connections with one name within seconds', async () => {

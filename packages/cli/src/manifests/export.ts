@@ -81,7 +81,21 @@ async function manifestsOf(
       }),
     ),
   ];
-  return { documents, warnings: [...variables.warnings(), ...externalIdWarnings([...sources, ...webhooks])] };
+  return {
+    documents,
+    warnings: [
+      ...variables.warnings(),
+      ...workflowWarnings([...subscriptions, ...autoSubscriptions]),
+      ...externalIdWarnings([...sources, ...webhooks]),
+    ],
+  };
+}
+
+function workflowWarnings(subscriptions: { emitter_id?: string; listener_id: string }[]): string[] {
+  const ends = new Set(subscriptions.flatMap(({ emitter_id = '', listener_id }) => [emitter_id, listener_id]));
+  const workflows = [...ends].filter((id) => /^p_(?!\*)/.test(id));
+  if (workflows.length === 0) return [];
+  return [`${workflows.length} workflow(s) are not exported, but must exist before you apply: ${workflows.join(', ')}`];
 }
 
 /** `apply` uses the external id for its own mark, so that of a user has no place in a manifest. */
