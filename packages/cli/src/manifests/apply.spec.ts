@@ -283,6 +283,17 @@ it('prints what is done for programs, also if a step fails', async () => {
   expect(listed).toEqual([[]]);
 });
 
+it('prints each step as soon as it is done with -o ndjson, because a signal may end the next one', async () => {
+  const input = ['a', 'b'].map((name) => manifestOf(name, name, 'http://in.box/')).join('\n---\n');
+  const { session } = terminal({ webhooks: [], input });
+  const events: unknown[] = [];
+  Object.assign(session, { format: 'ndjson', item: (item: unknown) => events.push(item), list: () => events.push('list') });
+  Object.assign(session.sluice, { createWebhook: async ({ body }: { body: object }) => (events.push(body), { data: { id: 'wh_1' } }) });
+  await apply(session, { file: '-' });
+  const [a, b] = [expect.objectContaining({ name: 'a' }), expect.objectContaining({ name: 'b' })];
+  expect(events).toEqual([a, { what: 'webhook a', result: 'created' }, b, { what: 'webhook b', result: 'created' }]);
+});
+
 it.each([
   ['Source', 'component: {id: sc_1}', 'source inbox: created, but still on: sluice off dc_1; busy'],
   ['Webhook', "url: 'http://in.box/'", 'webhook inbox: created, but still on: sluice off wh_1; busy'],

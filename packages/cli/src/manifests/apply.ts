@@ -28,16 +28,20 @@ export async function apply(session: Session, options: ApplyOptions): Promise<vo
   const steps = await planned(session, options);
   if (options.dryRun) return showPlan(session, steps);
   await confirmDeletions(session, steps, options);
+  const { format } = session;
   const results: { what: string; result: string }[] = [];
   try {
     for (const step of steps) {
       const outcome = await outcomeOf(step);
-      results.push({ what: step.what, result: DONE[outcome] });
-      if (session.format === 'table') session.printStyled(line(outcome, DONE[outcome], step.what, step.changes));
+      const result = { what: step.what, result: DONE[outcome] };
+      // at once if the format allows it: a signal may end the next step
+      if (format === 'table') session.printStyled(line(outcome, result.result, step.what, step.changes));
+      else if (format === 'ndjson') session.item(result);
+      else results.push(result);
     }
   } finally {
     // also if a step has failed: those before it are done
-    if (session.format !== 'table') session.list(results, []);
+    if (format === 'json' || format === 'yaml') session.list(results, []);
   }
 }
 
