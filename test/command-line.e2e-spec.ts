@@ -644,6 +644,20 @@ spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
     );
     await cli.output('deploy', 'chatter.mjs', '--name', 'inline', '-p', 'chat={"$auth":{"key":"inline"}}');
     await cli.output('deploy', 'chatter.mjs', '--name', 'connected', '-p', `chat={"authProvisionId":"${await connect(api, 'named')}"}`);
+    write(
+      'keeper.mjs',
+      "export default { name: 'Keeper', props: { keys: { type: 'string[]', secret: true }, any: 'any' }, run() { this.$emit({ keys: this.keys, any: this.any }); } };",
+    );
+    await cli.output(
+      'deploy',
+      'keeper.mjs',
+      '--name',
+      'kept',
+      '-p',
+      'keys=["a secret"]',
+      '-p',
+      'any={"valueFrom":{"env":"SLUICE_API_KEY"}}',
+    );
     await api.subscribe(
       (await source('by-hand')).id,
       (await api.get('/users/me/webhooks?limit=100')).body.data.find(({ name }: any) => name === 'inbox').id,
@@ -654,6 +668,7 @@ spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
     expect(exported).not.toContain('a secret');
     const secrets = Object.fromEntries([...exported.matchAll(/env: (SLUICE_SECRET_\w+)/g)].map(([, name]) => [name!, 'imported']));
     const connection = await connect(other, 'named there');
+    secrets.SLUICE_SECRET_KEPT_KEYS = '["imported"]';
     const there = { ...secrets, SLUICE_CONNECTION_CHAT: connection, SLUICE_API_KEY: other.account.api_key };
     const imported = await cli.run(['apply', '-f', '-'], { input: exported, env: there });
     expect(imported).toMatchObject({ code: 0, stderr: '' });
@@ -673,14 +688,45 @@ spec: {emitter: source/deployed-before, listener: webhook/created-before}`;
     expect((await other.get('/users/me/subscriptions')).body.data).toContainEqual(
       expect.objectContaining({ emitter_id: other.account.id }),
     );
-    for (const [name, key] of [
-      ['inline', 'imported'],
-      ['connected', 'named there'],
-    ]) {
-      expect((await cli.run(['run', name!], { env: there })).code).toBe(0);
-      const shown = async () => JSON.parse((await cli.run(['events', name!, '-o', 'json'], { env: there })).stdout);
-      await eventually(async () => expect(await shown()).toMatchObject([{ event: { key } }]));
+    for (const [name, event] of [
+      ['inline', { key: 'imported' }],
+      ['connected', { key: 'named there' }],
+      ['kept', { keys: ['imported'], any: { valueFrom: { env: 'SLUICE_API_KEY' } } }],
+    ] as const) {
+      expect((await cli.run(['run', name], { env: there })).code).toBe(0);
+      const shown = async () => JSON.parse((await cli.run(['events', name, '-o', 'json'], { env: there })).stdout);
+      await eventually(async () => expect(await shown()).toMatchObject([{ event }]));
     }
+  });
+
+  it('prune keeps the subscription that an auto-subscription of the files has created', async () => {
+    const auto = `
+apiVersion: sluice.dev/v1
+kind: Webhook
+metadata: {name: all-later}
+spec: {url: ${receiver.url}all-later}
+---
+apiVersion: sluice.dev/v1
+kind: Subscription
+spec: {auto: true, listener: webhook/all-later}
+`;
+    const later = `---
+apiVersion: sluice.dev/v1
+kind: Source
+metadata: {name: added-later}
+spec: {component: {key: manual}}
+`;
+    const apply = async (input: string) =>
+      expect((await cli.run(['apply', '-f', '-', '--set', 'auto', '--prune'], { input })).code).toBe(0);
+    for (const input of [auto, auto + later]) await apply(input);
+    const subscribed = async () => {
+      const { id } = await source('added-later');
+      return (await api.get('/users/me/subscriptions')).body.data.filter(({ emitter_id }: any) => emitter_id === id);
+    };
+    await eventually(async () => expect(await subscribed()).toHaveLength(1));
+    await apply(auto + later);
+    expect(await subscribed()).toHaveLength(1);
+    for (const name of ['added-later', 'all-later']) await cli.output('delete', name, '--yes');
   });
 });
 
