@@ -47,13 +47,12 @@ export class DeliveriesService {
   async list({ owner_id, webhook_id, limit, after, before }: ListDeliveries): Promise<Page<WebhookDelivery>> {
     const window = placeWindow(webhook_id, limit, after, before);
     if (!(await this.webhooks.find(owner_id, webhook_id))) throw new NotFound('webhook', webhook_id);
+    // first: a delivery that succeeds is in the log before it leaves the backlog
+    const rows = await this.parked.list(owner_id, webhook_id, window);
     // the deliveries that this process made a moment ago
     await this.log.flush(webhook_id);
     const { places, entries } = await this.delivered.list(owner_id, webhook_id, window);
-    const [total, rows] = await Promise.all([
-      this.parked.count(owner_id, webhook_id, places),
-      this.parked.list(owner_id, webhook_id, window),
-    ]);
+    const total = await this.parked.count(owner_id, webhook_id, places);
     // delivered and parked: one delivery, in its last state
     const byPlace = new Map(
       [...entries.map((entry) => succeeded(entry, webhook_id)), ...rows.map((row) => pendingOrFailed(row, webhook_id))].map((delivery) => [
