@@ -53,7 +53,7 @@ export type ComponentWarning = {
 export type Component = {
     id: string;
     /**
-     * The full code, as submitted.
+     * The full code, as submitted. Of a URL whose file imports others: one module with all of them.
      */
     code: string;
     /**
