@@ -36,6 +36,7 @@ import { freeMemoryWhenIdle } from './idle-memory.js';
 import { recreateDeletedTopics } from './recreate-topics.js';
 import { ServiceConfig } from './service.config.js';
 import { ServiceModule, type Shared } from './service.module.js';
+import { onStopCause } from './stop-causes.js';
 import { retryUntilStoresRespond, type StoresOptions, waitForStores } from './stores.js';
 
 export interface ServiceOptions {
@@ -71,7 +72,8 @@ const MIN_DRAIN_MS = 1000;
 export async function runService(options: ServiceOptions): Promise<void> {
   const { name, settings } = options;
   const log = createLog(name, undefined, reasonForLog);
-  const stopExiting = exitOnSignal();
+  // the launcher may exit, even by kill -9, before there is anything to shut down
+  const setStop = onStopCause(() => process.exit(0));
   process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
   try {
@@ -95,8 +97,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
       () => database.query('SELECT 1'),
       () => database.pool.waitingCount > 0,
     );
-    stopExiting();
-    stopInOrder(log, config.shutdownTimeoutMs, async () => {
+    const stop = inOrder(log, config.shutdownTimeoutMs, async () => {
       readiness.stopping();
       messages.stopWithin(kafka.drainMs);
       stopRecreating();
@@ -106,22 +107,13 @@ export async function runService(options: ServiceOptions): Promise<void> {
       await publisher.close();
       await health?.close();
     });
+    setStop(stop);
     freeMemoryWhenIdle();
     log.info({ pid: process.pid }, 'service.ready');
     process.send?.({ type: 'ready' });
   } catch (error) {
     die(log, error, 'service.not-started');
   }
-}
-
-/** The launcher may exit, even by kill -9, before there is anything to shut down. @returns a function that ends this */
-function exitOnSignal(): () => void {
-  const exit = () => process.exit(0);
-  const causes = ['disconnect', 'SIGTERM', 'SIGINT'];
-  for (const cause of causes) process.once(cause, exit);
-  return () => {
-    for (const cause of causes) process.off(cause, exit);
-  };
 }
 
 /** Resolves when both stores are usable, and the secrets in the database can be decrypted. */
@@ -208,9 +200,10 @@ function handleRecords(microservice: INestMicroservice): void {
 /** The app's module, with the log and the connections that every service has. */
 class RootModule {}
 
-function stopInOrder(log: Log, timeoutMs: number, close: () => Promise<void>): void {
+/** @returns stops the service at its first call */
+function inOrder(log: Log, timeoutMs: number, close: () => Promise<void>): (reason: string) => void {
   let stopping = false;
-  const stop = (reason: string) => {
+  return (reason) => {
     if (stopping) return;
     stopping = true;
     log.info({ reason }, 'service.stopping');
@@ -220,11 +213,6 @@ function stopInOrder(log: Log, timeoutMs: number, close: () => Promise<void>): v
       (error: Error) => die(log, error, 'service.stop-failed'),
     );
   };
-  process.on('SIGTERM', () => stop('SIGTERM'));
-  process.on('SIGINT', () => stop('SIGINT'));
-  // the launcher is gone, even by kill -9: nobody else would stop this process
-  process.on('disconnect', () => stop('launcher gone'));
-  if (process.send && !process.connected) stop('launcher gone');
 }
 
 function die(log: Log, error: unknown, name: string): void {
