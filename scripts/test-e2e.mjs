@@ -3,7 +3,7 @@ import { runScript } from './shell/command.mjs';
 import { ExplainedError } from './shell/explained-error.mjs';
 import { describeInstance } from './stories/instance.mjs';
 import { kafkaLoginOptions, kafkaLoginVariables } from './stories/kafka-login.mjs';
-import { runStories, signalJest } from './stories/run-jest.mjs';
+import { runStories, stopJestOnSignals } from './stories/run-jest.mjs';
 import { ensureDependencies } from './setup/setup.mjs';
 
 const USAGE = `Usage: npm run test:e2e -- --url URL --key KEY --kafka HOST:PORT --endpoints URL [options] [-- arguments for jest]
@@ -25,8 +25,7 @@ They delete the sources and webhooks that they create; components and accounts r
 
 const REQUIRED = /** @type {const} */ (['url', 'key', 'kafka', 'endpoints']);
 
-for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.once(signal, () => signalJest(signal));
-process.once('SIGINT', () => process.stdin.isTTY || signalJest('SIGINT'));
+stopJestOnSignals();
 
 await runScript(
   {

@@ -1,12 +1,10 @@
 // npm test [-- arguments for jest]: installs what is missing, runs the tests, and ends with the line "N passed, N failed, N skipped".
 // npm run test:secured sets SLUICE_TEST_SECURED=1: only the stories run, with stores that require TLS and logins.
 import { explain } from './shell/explained-error.mjs';
-import { ofStories, runJest, signalJest } from './stories/run-jest.mjs';
+import { ofStories, runJest, stopJestOnSignals } from './stories/run-jest.mjs';
 import { ensureDependencies } from './setup/setup.mjs';
 
-// A signal to this process stops jest; Ctrl-C in a terminal reaches jest directly.
-for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP'])) process.once(signal, () => signalJest(signal));
-process.once('SIGINT', () => process.stdin.isTTY || signalJest('SIGINT'));
+stopJestOnSignals();
 
 const USAGE = `Usage: npm test [-- arguments for jest]
        npm run test:secured [-- arguments for jest]

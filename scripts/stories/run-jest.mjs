@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { node24 } from '../setup/node24.mjs';
@@ -15,6 +15,15 @@ const running = new Set();
 
 /** @param {NodeJS.Signals} signal */
 export const signalJest = (signal) => running.forEach((child) => child.kill(signal));
+
+/** A signal to this process stops jest; Ctrl-C in a terminal reaches jest directly. While jest does not run, the signal ends this process. */
+export function stopJestOnSignals() {
+  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT']))
+    process.once(signal, () => {
+      if (running.size === 0) process.exit(128 + constants.signals[signal]);
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) signalJest(signal);
+    });
+}
 
 /**
  * Runs jest, which writes to standard error.
