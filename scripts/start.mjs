@@ -17,6 +17,7 @@ import { lastStart, startHash } from './launch/last-start.mjs';
 import { formatLogLine } from './launch/log-lines.mjs';
 import { commandOf } from './setup/bundles.mjs';
 import { node24 } from './setup/node24.mjs';
+import { printer, standardOutput } from './shell/output.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
 import { hasCluster, postgresEnvironment, postgresLog, startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
@@ -33,8 +34,10 @@ import { Supervisor } from './processes/supervisor.mjs';
 /** From when the stores respond; usually a second. */
 const READY_WITHIN_MS = 5000;
 
+const output = standardOutput();
+const print = printer(output);
 /** @param {string} app @param {string} line */
-const printLog = (app, line) => console.log(formatLogLine(app, line, { color: process.stdout.isTTY }));
+const printLog = (app, line) => print(formatLogLine(app, line, { color: process.stdout.isTTY }));
 /** @param {string} line */
 const say = (line) => printLog('sluice', line);
 
@@ -44,7 +47,7 @@ const say = (line) => printLog('sluice', line);
  *   stores: { stop(): Promise<void> }[], apps?: ReturnType<typeof superviseApps> }}
  */
 const started = { stores: [] };
-const stopping = stopOnSignals({ stop: stopAll, kill: killAll, say });
+const stopping = stopOnSignals({ stop: stopAll, kill: killAll, say, output });
 
 try {
   await start();
@@ -62,7 +65,10 @@ async function start() {
   if (existsSync(folder.dir)) await takeOver(folder, settings);
   await checkPorts(settings);
 
-  const [, build] = await Promise.all([settings.kafkaBrokers ? undefined : ensureKafka(), ensureDependencies().then(() => ensureBuild())]);
+  const [, build] = await Promise.all([
+    settings.kafkaBrokers ? undefined : ensureKafka({ say: print }),
+    ensureDependencies({ say: print }).then(() => ensureBuild({ say: print })),
+  ]);
   await goOn();
   await checkKeptFiles(folder, settings, process.env);
   const isFirst = !started.folder;
@@ -146,7 +152,7 @@ async function start() {
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
   writeSecret(folder.lastStart, hash);
   announce(folder, stores, { url: apiUrl(settings), kafka: publicBrokers(settings) });
-  console.log(banner({ settings, apiKey, keyFile: folder.apiKey }));
+  print(banner({ settings, apiKey, keyFile: folder.apiKey }));
   const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
   freeMemoryWhenIdle();
 }

@@ -1,4 +1,5 @@
 import { explain } from '../shell/explained-error.mjs';
+import { flush } from '../shell/output.mjs';
 
 // npm forwards the Ctrl-C that this process also receives from the terminal: two signals this close count as one.
 const SAME_KEYSTROKE_MS = 1000;
@@ -12,8 +13,9 @@ const PARENT_LOOK_MS = 1000;
  * @param {() => Promise<void>} options.stop
  * @param {() => Promise<void>} options.kill
  * @param {(line: string) => void} options.say
+ * @param {import('../shell/output.mjs').Output} options.output what `say` prints to
  */
-export function stopOnSignals({ stop, kill, say }) {
+export function stopOnSignals({ stop, kill, say, output }) {
   /** @type {number | null} */
   let begunAt = null;
 
@@ -25,8 +27,9 @@ export function stopOnSignals({ stop, kill, say }) {
       await stop();
     } catch (error) {
       console.error(explain(error));
-      process.exit(1);
+      code = 1;
     }
+    await flush([output, process.stderr]);
     process.exit(code);
   }
 
