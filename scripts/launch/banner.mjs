@@ -8,15 +8,16 @@ import { healthPorts, localUrl } from './settings.mjs';
  * @param {import('./settings.mjs').Settings} options.settings
  * @param {string | null} options.apiKey
  * @param {string} options.keyFile
+ * @param {boolean} options.inTerminal if not, the text ends up in a log, which must not contain the key
  */
-export function banner({ settings, apiKey, keyFile }) {
+export function banner({ settings, apiKey, keyFile, inTerminal }) {
   const server = localUrl(settings.httpHost, settings.httpPort);
-  const newKey = 'npx sluice admin key create --account u_…';
   /** @param {string} path */
   const shown = (path) => (path.startsWith(ROOT) ? relative(ROOT, path) : path);
   // the command line finds the instance by its folder
   const variable = shown(settings.dataDir) === '.sluice' ? '' : `    export SLUICE_DATA_DIR=${quoted(shown(settings.dataDir))}\n`;
   const health = [...healthPorts(settings)].map(([app, port]) => `${port} (${app})`).join(', ');
+  const key = `${inTerminal ? `${apiKey}   ` : ''}(stored in ${shown(keyFile)})`;
   return `
   Sluice is running.
 
@@ -24,7 +25,7 @@ export function banner({ settings, apiKey, keyFile }) {
     its documentation    ${server}/docs
     sources' endpoints   ${localUrl(settings.endpointsHost, settings.endpointsPort)}
     Kafka                ${settings.kafkaBrokers ?? `localhost:${settings.kafkaPort}   (the public topics, without a login)`}
-${health && `    health, metrics      ${localUrl(settings.healthHost, settings.healthPort)}/metrics; ports ${health}\n`}    API key              ${apiKey ? `${apiKey}   (stored in ${shown(keyFile)})` : `unchanged; to create another: ${newKey}`}
+${health && `    health, metrics      ${localUrl(settings.healthHost, settings.healthPort)}/metrics; ports ${health}\n`}    API key              ${apiKey ? key : 'unchanged; to create another: npx sluice admin key create --account u_…'}
 
   Next, in another terminal in this folder:
 
