@@ -1,5 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** Java writes an archive within seconds. */
+const WRITTEN_WITHIN_MS = 3_600_000;
 
 /**
  * The classes of a program as Java has loaded them (class data sharing). The first process writes them to a file when it stops, which takes two seconds;
@@ -12,6 +16,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
  */
 export function classArchive(prefix, madeOf) {
   const file = `${prefix}-${createHash('sha256').update(madeOf.join('\n')).digest('hex').slice(0, 12)}.jsa`;
+  removeLeftovers(prefix, file);
   const quiet = ['-XX:+IgnoreUnrecognizedVMOptions', '-Xlog:cds=off', '-Xlog:cds+dynamic=off'];
   if (existsSync(file)) return { options: [...quiet, `-XX:SharedArchiveFile=${file}`] };
   const half = `${file}.${randomUUID()}`;
@@ -22,4 +27,23 @@ export function classArchive(prefix, madeOf) {
       else rmSync(half, { force: true });
     },
   };
+}
+
+/**
+ * Removes the archives of another version of Java or of an earlier path of this folder, and those that Java wrote after its launcher was killed: 50 MB each.
+ * @param {string} prefix
+ * @param {string} current
+ */
+function removeLeftovers(prefix, current) {
+  const files = readdirSync(dirname(prefix)).map((name) => join(dirname(prefix), name));
+  for (const file of files) {
+    if (file === current || !file.startsWith(`${prefix}-`) || !file.includes('.jsa')) continue;
+    const { mtimeMs = Infinity } = statSync(file, { throwIfNoEntry: false }) ?? {};
+    if (Date.now() - mtimeMs < WRITTEN_WITHIN_MS) continue;
+    try {
+      rmSync(file, { force: true });
+    } catch {
+      // the folder belongs to another user
+    }
+  }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { classArchive } from './class-archive.mjs';
@@ -37,5 +37,16 @@ describe('the archive of classes', () => {
     expect(readdirSync(folder)).toEqual([]);
     archive().ended?.(true);
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('removes the archives of earlier versions, and those of killed launchers, but none that may still be written', () => {
+    process(true);
+    const [current = ''] = readdirSync(folder);
+    const left = ['kafka-0a1b.jsa', 'kafka-0a1b.jsa.half', `${current}.half`];
+    const kept = [current, `${current}.new`, 'kafka-0a1b', 'kafka-client.jar', 'openapi.yaml'];
+    for (const name of [...left, ...kept]) writeFileSync(join(folder, name), '');
+    for (const name of [...left, current]) utimesSync(join(folder, name), 0, 0);
+    archive();
+    expect(readdirSync(folder).sort()).toEqual(kept.sort());
   });
 });
