@@ -4,7 +4,7 @@ import { inRoot } from '../shell/paths.mjs';
 
 /**
  * Adds the variables of `.env` to the environment, unless they are already set.
- * @throws {ExplainedError} if it exists, but cannot be read: with the defaults, another, empty Sluice would start
+ * @throws {ExplainedError} if it exists, but cannot be read or has a line that is not understood: with the defaults, another, empty Sluice would start
  */
 export function loadDotEnv(file = inRoot('.env')) {
   let text;
@@ -15,21 +15,31 @@ export function loadDotEnv(file = inRoot('.env')) {
     if (code === 'ENOENT') return;
     throw new ExplainedError(`${file} cannot be read: ${message}.`);
   }
-  for (const [name, value] of Object.entries(parseDotEnv(text))) process.env[name] ??= value;
+  const { variables, wrongLine } = parseDotEnv(text);
+  if (wrongLine !== undefined) throw new ExplainedError(`Line ${wrongLine} of ${file} must be NAME=value; quotes enclose the whole value.`);
+  for (const [name, value] of Object.entries(variables)) process.env[name] ??= value;
 }
 
+// As Docker Compose reads the file: the value may be quoted, and then has several lines; `#` begins a comment.
+const NAME = String.raw`(?:export[ \t]+)?([\w.-]+)[ \t]*[=:][ \t]*`;
+const QUOTED = String.raw`(?:'([^']*)'|"([^"]*)")(?:[ \t]+#[^\n]*)?`;
+const BARE = String.raw`(?![ \t]*['"])([^\n]*)`;
+const LINE = new RegExp(String.raw`[ \t]*(?:#[^\n]*|${NAME}(?:${QUOTED}|${BARE}))?[ \t\r]*(?:\n|$)`, 'y');
+
 /**
- * Parses `NAME=value` lines; the value may be quoted; `#` begins a comment.
  * @param {string} text
- * @returns {Record<string, string>}
+ * @returns {{ variables: Record<string, string>, wrongLine?: number }} `wrongLine`: the first one that is neither a variable nor a comment; 1 is the first line
  */
 export function parseDotEnv(text) {
   /** @type {Record<string, string>} */
   const variables = {};
-  for (const [, name, single, double, bare] of text.matchAll(
-    /^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*(?:'([^']*)'|"([^"]*)"|([^\r\n]*))/gm,
-  )) {
+  // editors on Windows begin a file with a byte order mark
+  for (let at = text.startsWith('\ufeff') ? 1 : 0; at < text.length; at = LINE.lastIndex) {
+    LINE.lastIndex = at;
+    const line = LINE.exec(text);
+    if (!line) return { variables, wrongLine: text.slice(0, at).split('\n').length };
+    const [, name, single, double, bare] = line;
     if (name) variables[name] = single ?? double?.replaceAll('\\n', '\n') ?? (bare ?? '').replace(/(^|\s+)#.*$/, '').trim();
   }
-  return variables;
+  return { variables };
 }
