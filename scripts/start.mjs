@@ -152,7 +152,9 @@ async function start() {
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
   writeSecret(folder.lastStart, hash);
   announce(folder, stores, { url: apiUrl(settings), kafka: publicBrokers(settings) });
-  print(banner({ settings, apiKey, keyFile: folder.apiKey, inTerminal: process.stdout.isTTY }));
+  print(
+    banner({ settings, apiKey, keyFile: folder.apiKey, showsKey: process.stdout.isTTY || ![keptKey, settings.apiKey].includes(apiKey) }),
+  );
   const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
   freeMemoryWhenIdle();
 }

@@ -8,16 +8,16 @@ import { healthPorts, localUrl } from './settings.mjs';
  * @param {import('./settings.mjs').Settings} options.settings
  * @param {string | null} options.apiKey
  * @param {string} options.keyFile
- * @param {boolean} options.inTerminal if not, the text ends up in a log, which must not contain the key
+ * @param {boolean} options.showsKey false in a log, which would get a key that is kept at each start
  */
-export function banner({ settings, apiKey, keyFile, inTerminal }) {
+export function banner({ settings, apiKey, keyFile, showsKey }) {
   const server = localUrl(settings.httpHost, settings.httpPort);
   /** @param {string} path */
   const shown = (path) => (path.startsWith(ROOT) ? relative(ROOT, path) : path);
   // the command line finds the instance by its folder
   const variable = shown(settings.dataDir) === '.sluice' ? '' : `    export SLUICE_DATA_DIR=${quoted(shown(settings.dataDir))}\n`;
   const health = [...healthPorts(settings)].map(([app, port]) => `${port} (${app})`).join(', ');
-  const key = `${inTerminal ? `${apiKey}   ` : ''}(stored in ${shown(keyFile)})`;
+  const key = `${showsKey ? `${apiKey}   ` : ''}(stored in ${shown(keyFile)})`;
   return `
   Sluice is running.
 

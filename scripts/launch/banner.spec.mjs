@@ -3,9 +3,9 @@ import { inRoot } from '../shell/paths.mjs';
 import { banner } from './banner.mjs';
 import { readSettings } from './settings.mjs';
 
-/** @param {Record<string, string>} variables @param {{ apiKey?: string | null, inTerminal?: boolean }} [options] */
-const shown = (variables, { apiKey = 'slk_key', inTerminal = true } = {}) =>
-  banner({ settings: readSettings(variables), apiKey, keyFile: inRoot('.sluice', 'api-key'), inTerminal });
+/** @param {Record<string, string>} variables @param {{ apiKey?: string | null, showsKey?: boolean }} [options] */
+const shown = (variables, { apiKey = 'slk_key', showsKey = true } = {}) =>
+  banner({ settings: readSettings(variables), apiKey, keyFile: inRoot('.sluice', 'api-key'), showsKey });
 
 describe('the text that npm start prints once everything runs', () => {
   test('lists the REST API, its documentation, the endpoints, Kafka and the key', () => {
@@ -43,8 +43,8 @@ describe('the text that npm start prints once everything runs', () => {
     expect(shown({ SLUICE_HOST: '127.0.0.2', SLUICE_HTTP_HOST: host })).toContain(`http://${shownHost}:3000/v1`);
   });
 
-  test('shows where the key is, but not the key, if the text does not appear in a terminal', () => {
-    const text = shown({}, { inTerminal: false });
+  test('shows where the key is stored, without the key, in a log', () => {
+    const text = shown({}, { showsKey: false });
     expect(text).not.toContain('slk_key');
     expect(text).toMatch(/API key +\(stored in \.sluice\/api-key\)\n/);
   });
