@@ -46,7 +46,7 @@ it('lets those that wait begin in their order, when memory is free again', async
   void begins('other', 'u_2');
   await new Promise(setImmediate);
   expect(begun).toEqual(['other']);
-  reserved.at(-1)!.end();
+  reserved.at(-1)!.keep([]);
   await new Promise(setImmediate);
   expect(begun).toEqual(['other']);
   reserved.at(-2)!.keep(parkedOf(1));
@@ -55,7 +55,19 @@ it('lets those that wait begin in their order, when memory is free again', async
   expect(begun).toEqual(['other', 'second']);
 });
 
-it('counts what is kept, once, until its end', async () => {
+it('serves accounts with the least memory first, however long others have waited', async () => {
+  const memory = new DeliveryMemory(MIB);
+  const reserved = [...(await fill(memory, 'u_1')), ...(await fill(memory, 'u_2'))];
+  const begun: string[] = [];
+  for (const account of ['u_1', 'u_2', 'u_3'] as const) void memory.reserve(account).then(() => begun.push(account));
+  await new Promise(setImmediate);
+  expect(begun).toEqual([]);
+  reserved[0]!.keep([]);
+  await new Promise(setImmediate);
+  expect(begun[0]).toBe('u_3');
+});
+
+it('counts what is kept until it is freed', async () => {
   const memory = new DeliveryMemory(MIB);
   const one = await memory.reserve('u_1');
   expect(one.isScarce(parkedOf(one.bytes / 4))).toBe(false);
@@ -64,10 +76,8 @@ it('counts what is kept, once, until its end', async () => {
   one.keep(parkedOf(OF_ACCOUNT - 2 * MIB));
   const rest = await fill(memory, 'u_1');
   expect(sumOf(rest)).toBeLessThanOrEqual(2 * MIB);
-  for (const each of [one, ...rest]) {
-    each.end();
-    each.end();
-  }
+  for (const each of rest) each.keep([]);
+  memory.free('u_1', parkedOf(OF_ACCOUNT - 2 * MIB));
   // the request that waits since `fill` has begun
   const after = await fill(memory, 'u_1');
   expect(sumOf(after)).toBeGreaterThan(OF_ACCOUNT - 8 * MIB);

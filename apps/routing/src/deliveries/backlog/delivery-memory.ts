@@ -17,19 +17,19 @@ type Sized = Pick<Parked, 'bytes'>[];
 
 const bytesOf = (parked: Sized): number => parked.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Memory for the deliveries of one backlog. */
+/** Memory for the next deliveries of one backlog. */
 export interface Reservation {
   readonly bytes: number;
   /** Whether these deliveries need so much that there may be more of them. */
   isScarce(parked: Sized): boolean;
-  /** These deliveries were taken: the rest is free again. */
+  /** These deliveries were taken, and each is held until `free`: the rest is free again. */
   keep(parked: Sized): void;
-  end(): void;
 }
 
 /**
  * The memory for parked deliveries. A drainer reserves some before it takes deliveries, because their size is not known, and waits while less is free
- * than one delivery may need. An account has three quarters at most, so that large deliveries that take long do not delay those of others.
+ * than one delivery may need. An account has three quarters at most, so that large deliveries that take long do not delay those of others. Of those that wait,
+ * accounts with the least memory come first.
  */
 export class DeliveryMemory {
   private readonly ofAccount = accountShareOf(MOST_BYTES);
@@ -51,37 +51,42 @@ export class DeliveryMemory {
     });
   }
 
+  /** These deliveries, which were kept for the account, are in memory no longer. */
+  free(account: UserId, parked: Sized): void {
+    this.add(account, -bytesOf(parked));
+    this.serve();
+  }
+
   private serve(): void {
-    this.waiting = this.waiting.filter(({ account, begin }) => {
-      const free = Math.min(MOST_BYTES - this.reserved, this.ofAccount - (this.accounts.get(account) ?? 0));
-      if (free < this.least) return true;
-      begin(this.begin(account, Math.min(TAKEN_BYTES, Math.max(this.least, Math.floor(free * PART)))));
-      return false;
-    });
+    while (this.waiting.length > 0 && MOST_BYTES - this.reserved >= this.least) {
+      const next = this.waiting.reduce((first, each) => (this.reservedBy(each.account) < this.reservedBy(first.account) ? each : first));
+      const free = Math.min(MOST_BYTES - this.reserved, this.ofAccount - this.reservedBy(next.account));
+      // nor do the others have less
+      if (free < this.least) return;
+      this.waiting.splice(this.waiting.indexOf(next), 1);
+      next.begin(this.begin(next.account, Math.min(TAKEN_BYTES, Math.max(this.least, Math.floor(free * PART)))));
+    }
   }
 
   private begin(account: UserId, bytes: number): Reservation {
-    let own = 0;
-    const set = (changed: number) => {
-      this.add(account, changed - own);
-      own = changed;
-    };
-    set(bytes);
-    const shrink = (changed: number) => {
-      set(changed);
-      this.serve();
-    };
+    this.add(account, bytes);
     return {
       bytes,
       isScarce: (parked) => 2 * bytesOf(parked) > bytes,
-      keep: (parked) => shrink(bytesOf(parked)),
-      end: () => shrink(0),
+      keep: (parked) => {
+        this.add(account, bytesOf(parked) - bytes);
+        this.serve();
+      },
     };
+  }
+
+  private reservedBy(account: UserId): number {
+    return this.accounts.get(account) ?? 0;
   }
 
   private add(account: UserId, bytes: number): void {
     this.reserved += bytes;
-    const own = (this.accounts.get(account) ?? 0) + bytes;
+    const own = this.reservedBy(account) + bytes;
     if (own === 0) this.accounts.delete(account);
     else this.accounts.set(account, own);
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { EmitterId, WebhookId } from '#contracts';
+import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../../routing.config.js';
@@ -347,6 +347,66 @@ describe('a drainer', () => {
     expect({ posts: poster.posts, parked: store.parked.get(WEBHOOK)!.size }).toEqual({ posts: 2, parked: 1 });
   });
 
+  it.each([
+    ['a first attempt', true, 500],
+    ['a retry', false, 50],
+  ])('attempts the deliveries of other emitters, also later ones, while %s takes long', async (_, fresh, count) => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 1000, spilled: true });
+    if (fresh) await store.parkFresh(WEBHOOK, [deliveryOf(0)]);
+    else await store.parkFailed({ delivery: deliveryOf(0), delivered: false, attempts: [], tries: 1, pauseMs: 0 });
+    await store.parkFresh(
+      WEBHOOK,
+      Array.from({ length: count }, (__, n) => deliveryOf(n + 1, 'dc_1')),
+    );
+    const { poster, drain } = await draining(store, () => OK);
+    const posted: number[] = [];
+    poster.post = async (...[, headers]: unknown[]) => {
+      const seq = Number((headers as Record<string, string>)['ce-sluiceevent']!.split('-')[1]);
+      posted.push(seq);
+      await new Promise((resolve) => setTimeout(resolve, seq === 0 ? 14_000 : 5));
+      return OK;
+    };
+    const drained = drain();
+    for (let seq = 1001; seq <= 1005; seq++) {
+      await store.parkFresh(WEBHOOK, [deliveryOf(seq, 'dc_2')]);
+      for (let turn = 0; turn < 30; turn++) await jest.advanceTimersByTimeAsync(50);
+      expect(posted).toContain(seq);
+    }
+    if (fresh) expect(posted.filter((seq) => seq < 1000)).toEqual([0]);
+    for (let turn = 0; turn < 500; turn++) await jest.advanceTimersByTimeAsync(50);
+    await drained;
+    expect(posted.filter((seq) => seq > 0 && seq < 1000)).toEqual(Array.from({ length: count }, (__, n) => n + 1));
+    expect(new Set(posted).size).toBe(posted.length);
+  });
+
+  it('keeps no memory for deliveries that wait for long, so that other accounts get some', async () => {
+    const store = new DeliveryStoreInMemory();
+    const json = Buffer.alloc(40_000, '1');
+    const park = async (id: WebhookId, owner: UserId, count: number) => {
+      store.addWebhook(id, owner, { rate_limit: 10_000, spilled: true });
+      const deliveries = Array.from({ length: count }, (_, seq) => ({ ...deliveryOf(seq), webhookId: id, json }));
+      await store.parkFresh(id, deliveries);
+    };
+    for (let n = 0; n < 40; n++) await park(`wh_slow${n}`, n < 24 ? 'u_1' : 'u_2', 200);
+    await park('wh_fast', 'u_3', 1);
+    const { poster, drainAll } = await draining(store, () => OK);
+    const posted: string[] = [];
+    poster.post = async (...[to]: unknown[]) => {
+      const { origin } = to as { origin: string };
+      posted.push(origin);
+      await new Promise((resolve) => setTimeout(resolve, origin.includes('slow') ? 14_000 : 5));
+      return OK;
+    };
+    const drained = drainAll();
+    for (let turn = 0; turn < 60; turn++) await jest.advanceTimersByTimeAsync(50);
+    expect(posted).toContain('http://wh-fast.test');
+    expect(posted).toHaveLength(41);
+    store.hooks.clear();
+    for (let turn = 0; turn < 40; turn++) await jest.advanceTimersByTimeAsync(1000);
+    await drained;
+  });
+
   it('does not attempt a delivery whose event was deleted while it waited for its turn', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1');
@@ -373,7 +433,7 @@ describe('a drainer', () => {
     await store.parkInFlight(slow, MINUTE);
     await store.parkFresh(
       WEBHOOK,
-      [1, 2, 3, 4, 5, 6].map((seq) => deliveryOf(seq, `dc_${seq}`)),
+      [1, 2, 3, 4, 5, 6].map((seq) => deliveryOf(seq)),
     );
     const { poster, drain } = await draining(store, () => OK);
     await drain();

@@ -1,14 +1,13 @@
 import type { Log } from '#observability';
-import type { Settlement } from '../store/delivery-store.js';
 
 const SIZE = 50;
 /** A crash repeats the deliveries of at most this time. */
 const DELAY_MS = 200;
 const PAUSES_MS = [100, 300, 1000, 3000, 5000];
 
-/** Stores the outcomes of deliveries in batches, while their lanes continue. */
-export class SettlementBatch {
-  private settlements: Settlement[] = [];
+/** Stores the outcomes of deliveries in batches, while further attempts are made. */
+export class SettlementBatch<T> {
+  private settlements: T[] = [];
   private timer: NodeJS.Timeout | undefined;
   private writing: Promise<void> = Promise.resolve();
   private error: unknown;
@@ -16,27 +15,32 @@ export class SettlementBatch {
   /** `write` is repeated if it fails. `written` is called once, with what it has stored. */
   constructor(
     private readonly log: Log,
-    private readonly write: (settlements: Settlement[]) => Promise<void>,
-    private readonly written: (settlements: Settlement[]) => Promise<void>,
+    private readonly write: (settlements: T[]) => Promise<void>,
+    private readonly written: (settlements: T[]) => Promise<void>,
   ) {}
 
-  add(settlement: Settlement): void {
+  /** Some outcomes could not be stored. */
+  get hasFailed(): boolean {
+    return this.error !== undefined;
+  }
+
+  add(settlement: T): void {
     this.settlements.push(settlement);
-    if (this.settlements.length >= SIZE) this.flush();
-    else this.timer ??= setTimeout(() => this.flush(), DELAY_MS);
+    if (this.settlements.length >= SIZE) void this.flush();
+    else this.timer ??= setTimeout(() => void this.flush(), DELAY_MS);
   }
 
   /** Resolves when all outcomes are stored. Rejects if some could not be stored: those deliveries will be repeated. */
   async end(): Promise<void> {
-    this.flush();
-    await this.writing;
+    await this.flush();
     if (this.error !== undefined) throw this.error as Error;
   }
 
-  private flush(): void {
+  /** Resolves when the outcomes are stored, or could not be. */
+  flush(): Promise<void> {
     clearTimeout(this.timer);
     this.timer = undefined;
-    if (this.settlements.length === 0) return;
+    if (this.settlements.length === 0) return this.writing;
     const settlements = this.settlements;
     this.settlements = [];
     this.writing = this.writing
@@ -45,10 +49,11 @@ export class SettlementBatch {
       .catch((error: unknown) => {
         this.error = error;
       });
+    return this.writing;
   }
 
   /** A short outage of the database must not cause all of these deliveries to be repeated. */
-  private async persist(settlements: Settlement[]): Promise<void> {
+  private async persist(settlements: T[]): Promise<void> {
     for (const pause of PAUSES_MS) {
       try {
         return await this.write(settlements);

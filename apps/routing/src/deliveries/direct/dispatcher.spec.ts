@@ -126,7 +126,7 @@ describe('a dispatcher', () => {
     dispatcher.firstAttempt(deliveryOf(4), 2, OWNER);
     await other!.run(() => {});
     expect([...store.parked.get(WEBHOOK)!.keys()].sort()).toEqual(['1-1', '1-2', '1-3', '1-4']);
-    expect(await store.take(WEBHOOK, 10)).toEqual({ parked: [], inFlight: true });
+    expect(await store.take(WEBHOOK, 10)).toMatchObject({ parked: [{ delivery: { place: { seq: 3 } } }], inFlight: true });
     ended.resolve();
     await attempted;
     await dispatcher.idle();

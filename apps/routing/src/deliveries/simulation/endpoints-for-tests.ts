@@ -2,7 +2,7 @@ import type { WebhookId } from '#contracts';
 import type { PostResult } from '../attempt/http-poster.js';
 import type { Chance } from './chance-for-tests.js';
 
-export type Behaviour = 'healthy' | 'failing' | 'hanging' | 'slow';
+export type Behaviour = 'healthy' | 'failing' | 'hanging' | 'slow' | 'stumbling';
 
 /** An attempt, as the endpoint's side of the wire sees it. */
 export interface Arrival {
@@ -20,6 +20,8 @@ export interface Arrival {
 
 /** How long an attempt may take, as in the dispatcher's configuration. */
 export const TIMEOUT_MS = 15_000;
+/** The emitter with some of whose events a stumbling endpoint takes long. */
+export const STUMBLED_OVER = 'dc_1';
 const SUCCESS: PostResult = { kind: 'response', status: 200, body: 'ok' };
 const FAILURE: PostResult = { kind: 'response', status: 500, body: 'no' };
 const TIMEOUT: PostResult = { kind: 'failed', timeout: true, reason: 'no response' };
@@ -56,10 +58,16 @@ export class Endpoints {
       await sleep(TIMEOUT_MS);
       return TIMEOUT;
     }
-    await sleep(behaviour === 'slow' ? this.chance.between(300, 2500) : this.chance.between(1, 20));
+    await sleep(this.duration(behaviour, arrival));
     if (behaviour === 'failing' || this.chokes(arrival)) return FAILURE;
     arrival.accepted = true;
     return SUCCESS;
+  }
+
+  private duration(behaviour: Behaviour, { emitterId }: Arrival): number {
+    if (behaviour === 'slow') return this.chance.between(300, 2500);
+    if (behaviour === 'stumbling' && emitterId === STUMBLED_OVER && this.chance.happens(0.2)) return this.chance.between(2000, 12_000);
+    return this.chance.between(1, 20);
   }
 
   private chokes({ webhookId, emitterId, n }: Arrival): boolean {

@@ -94,8 +94,8 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 1,
     store: (store) => {
       const take = store.take.bind(store);
-      store.take = async (id, limit, bytes) => {
-        const { parked, inFlight } = await take(id, limit, bytes);
+      store.take = async (id, limit, options) => {
+        const { parked, inFlight } = await take(id, limit, options);
         return { parked: parked.reverse(), inFlight };
       };
     },
@@ -105,11 +105,40 @@ export const MUTANTS: Mutant[] = [
     detectedBy: 2,
     store: (store) => {
       const take = store.take.bind(store);
-      store.take = async (id, limit, bytes) => {
+      store.take = async (id, limit, options) => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];
         for (const row of rows) row.inFlightUntil = 0;
-        return take(id, limit, bytes);
+        return take(id, limit, options);
       };
+    },
+  },
+  {
+    name: 'a backlog is not drained while any attempt takes long',
+    detectedBy: 2,
+    store: (store) => {
+      const take = store.take.bind(store);
+      store.take = async (id, limit, options) => {
+        const taken = await take(id, limit, options);
+        return taken.inFlight || options?.except?.emitters.length ? { parked: [], inFlight: taken.inFlight } : taken;
+      };
+    },
+  },
+  {
+    name: 'a backlog is drained as if no attempt took long',
+    detectedBy: 2,
+    store: (store) => {
+      const take = store.take.bind(store);
+      store.take = (id, limit, { except, ...options } = {}) =>
+        take(id, limit, { ...options, except: { places: except?.places ?? [], emitters: [] } });
+    },
+  },
+  {
+    name: 'deliveries in progress are taken again',
+    detectedBy: 2,
+    store: (store) => {
+      const take = store.take.bind(store);
+      store.take = (id, limit, { except, ...options } = {}) =>
+        take(id, limit, { ...options, except: { places: [], emitters: except?.emitters ?? [] } });
     },
   },
   {
@@ -158,7 +187,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'the lanes of a webhook know no emitters',
-    detectedBy: 6,
+    detectedBy: 4,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
@@ -168,7 +197,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'new deliveries of another replica keep waiting here',
-    detectedBy: 13,
+    detectedBy: 5,
     replica: (replica) => {
       const dispatcher = dispatcherOf(replica);
       const firstAttempt = dispatcher.firstAttempt.bind(dispatcher);
@@ -199,7 +228,7 @@ export const MUTANTS: Mutant[] = [
   },
   {
     name: 'an older state of a webhook replaces a newer one',
-    detectedBy: 14,
+    detectedBy: 11,
     replica: (replica) => {
       const { targets } = replica;
       const load = targets.load.bind(targets);

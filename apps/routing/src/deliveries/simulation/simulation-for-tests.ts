@@ -40,6 +40,9 @@ const WEBHOOKS: { id: WebhookId; tempers: Behaviour[] }[] = [
   { id: 'wh_6slow', tempers: ['slow'] },
 ];
 const LIMITED: WebhookId = 'wh_7limited';
+/** They take long with some events of one emitter. */
+const STUMBLING: WebhookId = 'wh_8stumbling';
+const LIMITED_STUMBLING: WebhookId = 'wh_9stumbling';
 
 /**
  * Lets two replicas deliver a few hundred events while endpoints fail, hang and flap, processes crash, partitions move
@@ -77,7 +80,9 @@ class Simulation implements World {
     this.chance = new Chance(seed);
     this.endpoints = new Endpoints(this.chance, 0.05);
     for (const { id } of WEBHOOKS) this.store.addWebhook(id, 'u_1');
-    this.store.addWebhook(LIMITED, 'u_1', { rate_limit: 50, spilled: true });
+    for (const id of [LIMITED, LIMITED_STUMBLING]) this.store.addWebhook(id, 'u_1', { rate_limit: 50, spilled: true });
+    this.store.addWebhook(STUMBLING, 'u_1');
+    for (const id of [STUMBLING, LIMITED_STUMBLING]) this.endpoints.behave(id, 'stumbling');
     mutant?.store?.(this.store);
   }
 
@@ -110,6 +115,7 @@ class Simulation implements World {
       emitted: this.emitted,
       webhooks: this.webhookIds(),
       healthy: WEBHOOKS.filter(({ tempers }) => tempers.every((temper) => temper === 'healthy')).map(({ id }) => id),
+      stumbling: [STUMBLING, LIMITED_STUMBLING],
       calm: this.calm,
       left: this.whatIsLeft(),
     });
@@ -136,7 +142,7 @@ class Simulation implements World {
   }
 
   private webhookIds(): WebhookId[] {
-    return [...WEBHOOKS.map(({ id }) => id), LIMITED];
+    return [...WEBHOOKS.map(({ id }) => id), LIMITED, STUMBLING, LIMITED_STUMBLING];
   }
 
   private burst(inMs: number): void {
@@ -240,7 +246,7 @@ class Simulation implements World {
     for (const [id, rows] of this.store.parked) if (rows.size > 0) left.push(`${rows.size} deliveries of ${id} are parked`);
     for (const [id, { spilled, rate_limit }] of this.store.hooks) if (spilled !== (rate_limit !== null)) left.push(`${id} is spilled`);
     for (const [id, backlog] of this.store.backlogs)
-      if (id !== LIMITED) left.push(`${id} has a backlog: ${JSON.stringify({ ...backlog, now: Date.now() })}`);
+      if (id !== LIMITED && id !== LIMITED_STUMBLING) left.push(`${id} has a backlog: ${JSON.stringify({ ...backlog, now: Date.now() })}`);
     for (const replica of this.replicas) {
       for (const { webhookId, waiting } of replica.receivers)
         if (waiting.size > 0) left.push(`${waiting.size} deliveries to ${webhookId} wait in no lane of replica ${replica.id}`);

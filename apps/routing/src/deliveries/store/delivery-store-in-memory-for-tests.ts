@@ -11,6 +11,8 @@ import {
   type SettleOptions,
   type Settlement,
   type Shares,
+  type Taken,
+  type TakeOptions,
 } from './delivery-store.js';
 import { type Attempted, type Mode, REPORT_EVERY_MS, type TargetRow } from '../../webhooks/webhooks.repository.js';
 
@@ -239,21 +241,19 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return { failedProbes: backlog.failedProbes, wakes: backlog.wakes };
   }
 
-  async take(webhookId: WebhookId, limit: number, bytes = Infinity): Promise<{ parked: Parked[]; inFlight: boolean }> {
-    const rows = this.rows(webhookId);
-    if (rows.some(({ inFlightUntil }) => inFlightUntil > Date.now())) return { parked: [], inFlight: true };
-    const fresh = rows.filter((row) => row.fresh && row.dueAt !== null).sort(byPlace);
+  async take(webhookId: WebhookId, limit: number, { bytes = Infinity, except }: TakeOptions = {}): Promise<Taken> {
+    const excepted = new Set(except?.places.map(keyOf));
+    const rows = this.rows(webhookId).filter(({ delivery }) => !excepted.has(keyOf(delivery.place)));
+    const inFlight = this.rows(webhookId).filter(({ inFlightUntil }) => inFlightUntil > Date.now());
+    const heldUp = new Set([...inFlight.map(({ delivery }) => delivery.emitterId), ...(except?.emitters ?? [])]);
+    const fresh = rows.filter((row) => row.fresh && row.dueAt !== null && !heldUp.has(row.delivery.emitterId)).sort(byPlace);
     const due = rows
       .filter((row) => !row.fresh && row.dueAt !== null && row.dueAt <= Date.now())
       .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
     const longest = [...fresh.slice(0, limit), ...due.slice(0, limit)].sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || byPlace(a, b));
     let left = bytes;
     const fitting = longest.slice(0, limit).filter((row, nth) => (left -= bytesOf(row)) >= 0 || nth === 0);
-    return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: false };
-  }
-
-  async findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]> {
-    return places.filter((place) => (this.parked.get(webhookId)?.get(keyOf(place))?.dueAt ?? null) !== null);
+    return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: fitting.length < limit && inFlight.length > 0 };
   }
 
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { newId, type UserId, type WebhookId } from '#contracts';
+import { type EmitterId, newId, type UserId, type WebhookId } from '#contracts';
 import type { Attempt, Delivery } from '../delivery.js';
 import { UNSHARED } from './delivery-store-in-memory-for-tests.js';
 import type { Claim, DeliveryStore } from './delivery-store.js';
@@ -97,7 +97,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const large = [delivery(id), delivery(id), delivery(id)].map((each) => ({ ...each, json }));
       await store.parkFresh(id, large);
       const seqs = large.map(({ place }) => place.seq);
-      const takenOf = async (bytes: number) => (await store.take(id, 100, bytes)).parked.map((parked) => parked.delivery.place.seq);
+      const takenOf = async (bytes: number) => (await store.take(id, 100, { bytes })).parked.map((parked) => parked.delivery.place.seq);
       expect(await takenOf(1)).toEqual(seqs.slice(0, 1));
       expect(await takenOf(20_000)).toEqual(seqs.slice(0, 1));
       expect(await takenOf(30_000)).toEqual(seqs.slice(0, 2));
@@ -116,7 +116,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       // as strings of two bytes per character
       expect(bytes).toBeGreaterThan(2 * 60 * 120 + 3 * 2048);
       expect(await bytesOf(other)).toBeLessThan(2000);
-      expect((await store.take(id, 100, 2.5 * bytes)).parked).toHaveLength(2);
+      expect((await store.take(id, 100, { bytes: 2.5 * bytes })).parked).toHaveLength(2);
       await store.spill(id, { probeInMs: 0 });
       expect((await store.takeProbe(id, 0))!.bytes).toBe(bytes);
     });
@@ -258,9 +258,9 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect((await store.take(id, 10)).parked.map(({ tries }) => tries)).toEqual([3]);
     });
 
-    it('gives nothing out while a first attempt is in flight, and all of it when that has ended', async () => {
+    it('holds back what is behind a first attempt in flight: fresh deliveries of its emitter, until it has ended', async () => {
       const id = await webhook();
-      const [slow, next] = [delivery(id), delivery(id)];
+      const [slow, next, other, tried] = [delivery(id), delivery(id), { ...delivery(id), emitterId: 'dc_2' as const }, delivery(id)];
       await store.parkInFlight(slow, LONG);
       expect(await modeOf(id)).toBe('spilled');
       await store.parkFresh(id, [next]);
@@ -269,7 +269,10 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await store.finishClosing(own)).toBe('more');
       await store.release(own, { when: 'later', inMs: LONG });
       expect(await claim(id)).toBeUndefined();
-      await store.settle(id, [delivered(slow)]);
+      await store.parkFresh(id, [other]);
+      await store.parkFailed(failed(tried, 0));
+      expect(await taken(id)).toEqual([other.place.seq, tried.place.seq]);
+      await store.settle(id, [delivered(slow), delivered(other), delivered(tried)]);
       await claimed(id);
       expect(await taken(id)).toEqual([next.place.seq]);
     });
@@ -498,22 +501,21 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await claimed(id);
     });
 
-    it('finds which deliveries still wait: not those that were delivered or given up', async () => {
+    it('takes no deliveries that are excepted, and no fresh ones of emitters that are held up', async () => {
       const id = await webhook();
-      const [done, tried, unknown] = [delivery(id), delivery(id), delivery(id)];
-      await store.parkFailed(failed(done, 0));
-      await store.parkFailed(failed(tried, LONG));
-      const waiting = () =>
-        store.findWaiting(
-          id,
-          [done, tried, unknown].map(({ place }) => place),
-        );
-      expect(await waiting()).toHaveLength(2);
-      await store.settle(id, [delivered(done)]);
-      expect(await waiting()).toEqual([tried.place]);
-      await store.disable(await receiverOf(id), []);
-      while (await store.giveUp(id));
-      expect(await waiting()).toEqual([]);
+      await store.spill(id, null);
+      const [begun, behind, other] = [delivery(id), delivery(id), { ...delivery(id), emitterId: 'dc_2' as const }];
+      const [tried, triedOf1] = [delivery(id), delivery(id)];
+      await store.parkFresh(id, [begun, behind, other]);
+      await store.parkFailed(failed(tried, 0));
+      await store.parkFailed(failed(triedOf1, 0));
+      const seqs = async (limit: number, emitters: EmitterId[]) => {
+        const { parked } = await store.take(id, limit, { except: { places: [begun.place, tried.place], emitters } });
+        return parked.map(({ delivery: { place } }) => place.seq);
+      };
+      expect(await seqs(10, [])).toEqual([behind, other, triedOf1].map(({ place }) => place.seq));
+      expect(await seqs(1, [])).toEqual([behind.place.seq]);
+      expect(await seqs(10, ['dc_1'])).toEqual([other, triedOf1].map(({ place }) => place.seq));
     });
 
     it('does not make a delivery due that was given up while it was attempted', async () => {

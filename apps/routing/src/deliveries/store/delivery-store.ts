@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { UserId, WebhookId } from '#contracts';
+import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { Database, type Session, type Transaction } from '#database';
 import type { EventPlace } from '#events';
 import { LOG, type Log } from '#observability';
@@ -24,6 +24,21 @@ export interface Parked {
   dueInMs: number;
   /** In memory, at most. */
   bytes: number;
+}
+
+/** Deliveries to attempt now. */
+export interface Taken {
+  parked: Parked[];
+  /** A first attempt is in progress elsewhere, for which other deliveries may wait. False if as many as wanted were taken. */
+  inFlight: boolean;
+}
+
+/** Which deliveries to take. */
+export interface TakeOptions {
+  /** At most this number of bytes in memory, but at least one delivery. */
+  bytes?: number;
+  /** Not those at these places, and no fresh ones of these emitters. */
+  except?: { places: EventPlace[]; emitters: EmitterId[] };
 }
 
 /** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. */
@@ -109,13 +124,10 @@ export abstract class DeliveryStore {
   /** Extends the lease. Undefined if it is lost. */
   abstract renew(claim: Claim, leaseMs: number): Promise<Renewed | undefined>;
   /**
-   * The deliveries to attempt now, those that have waited longest first: fresh ones, in order, and retries that are due. As many as have these bytes in
-   * memory, at least one.
-   * `inFlight`: a first attempt is in progress elsewhere and must end before any other begins.
+   * The deliveries to attempt now, those that have waited longest first: fresh ones, in order, and retries that are due. Fresh ones of an emitter whose first
+   * attempt is in progress elsewhere wait for its end.
    */
-  abstract take(webhookId: WebhookId, limit: number, bytes?: number): Promise<{ parked: Parked[]; inFlight: boolean }>;
-  /** Which of the deliveries still wait: none that was delivered or given up meanwhile, or whose event was deleted. */
-  abstract findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]>;
+  abstract take(webhookId: WebhookId, limit: number, options?: TakeOptions): Promise<Taken>;
   /**
    * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
    * different one each time, because an event that the receiver rejects must not be the only probe.
@@ -221,12 +233,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.backlogs.renew(claim, leaseMs);
   }
 
-  take(webhookId: WebhookId, limit: number, bytes?: number): Promise<{ parked: Parked[]; inFlight: boolean }> {
-    return this.parked.take(webhookId, limit, bytes);
-  }
-
-  findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]> {
-    return this.parked.findWaiting(webhookId, places);
+  take(webhookId: WebhookId, limit: number, options?: TakeOptions): Promise<Taken> {
+    return this.parked.take(webhookId, limit, options);
   }
 
   takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {

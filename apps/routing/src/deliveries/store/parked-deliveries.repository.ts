@@ -7,7 +7,7 @@ import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { coversStreamOf, DELETED, deletedValues, hasDeletedPlace } from './deleted-ranges.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { DeletedWebhook, IS_IN_FLIGHT } from './parked-delivery.entity.js';
-import type { Parked, Settlement } from './delivery-store.js';
+import type { Parked, Settlement, Taken, TakeOptions } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
 const givenUp = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
@@ -35,6 +35,10 @@ const BYTES = `octet_length(body) + 2 * coalesce(octet_length(context), 0) + 2 *
 const TAKEN_COLUMNS = `${COLUMNS}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms,
   extract(epoch FROM coalesce(scheduled_at, due_at) - now())::float8 * 1000 AS due_in_ms`;
 const MS = "interval '1 ms'";
+/** The number of fresh deliveries that are looked at: there may be many of emitters that are held up. */
+const LOOKED_AT = 2000;
+/** `$4` and `$5`: the places of deliveries in progress. A subquery, because with a join all deliveries of the backlog might be read and sorted. */
+const IS_NOT_EXCEPTED = '(ms, seq) NOT IN (SELECT * FROM unnest($4::bigint[], $5::bigint[]))';
 /** The number of deliveries that take turns as probes while none is due. */
 const PROBED = 20;
 
@@ -253,38 +257,35 @@ export class ParkedDeliveriesRepository {
     if (woken) this.backlogs.scheduled(session);
   }
 
-  async take(webhookId: WebhookId, limit: number, bytes = Infinity): Promise<{ parked: Parked[]; inFlight: boolean }> {
-    if (await this.hasInFlight(webhookId)) return { parked: [], inFlight: true };
+  async take(webhookId: WebhookId, limit: number, { bytes = Infinity, except }: TakeOptions = {}): Promise<Taken> {
+    const { places = [], emitters = [] } = except ?? {};
     const { rows } = await this.database.query<ParkedRow>({
       name: 'delivery-take',
+      // an attempt in flight is parked before later deliveries of its emitter: a statement that sees these also sees the attempt
       text: `
-        WITH wanted AS MATERIALIZED (
+        WITH held_up AS MATERIALIZED (
+          SELECT unnest($6::text[]) AS emitter_id
+          UNION
+          SELECT emitter_id FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT}
+        ), wanted AS MATERIALIZED (
           SELECT * FROM (
-            (SELECT ms, seq, due_at, ${BYTES} AS bytes FROM parked_delivery
-             WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT $2)
+            (SELECT ms, seq, due_at, ${BYTES} AS bytes FROM (
+               SELECT * FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT ${LOOKED_AT}
+             ) AS parked_delivery
+             WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) AND ${IS_NOT_EXCEPTED} ORDER BY ms, seq LIMIT $2)
             UNION ALL
             (SELECT ms, seq, due_at, ${BYTES} FROM parked_delivery
-             WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at LIMIT $2)
+             WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() AND ${IS_NOT_EXCEPTED} ORDER BY due_at LIMIT $2)
           ) AS candidate ORDER BY due_at, ms, seq LIMIT $2
         ), summed AS (
           SELECT ms, seq, bytes, sum(bytes) OVER longest AS total, row_number() OVER longest AS nth FROM wanted WINDOW longest AS (ORDER BY due_at, ms, seq)
         )
         SELECT ${TAKEN_COLUMNS}, bytes FROM parked_delivery JOIN summed USING (ms, seq)
         WHERE webhook_id = $1 AND (total <= $3::float8 OR nth = 1) ORDER BY ms, seq`,
-      values: [webhookId, limit, bytes],
+      values: [webhookId, limit, bytes, places.map(({ ms }) => ms), places.map(({ seq }) => seq), emitters],
     });
-    // again: a delivery may have been parked in flight between the two statements, and be among these
-    return { parked: rows.map((row) => parkedOf(webhookId, row)), inFlight: await this.hasInFlight(webhookId) };
-  }
-
-  async findWaiting(webhookId: WebhookId, places: EventPlace[]): Promise<EventPlace[]> {
-    const { rows } = await this.database.query<EventPlace>({
-      name: 'delivery-find-waiting',
-      text: `SELECT ms, seq FROM parked_delivery
-             WHERE webhook_id = $1 AND due_at IS NOT NULL AND (ms, seq) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`,
-      values: [webhookId, places.map(({ ms }) => ms), places.map(({ seq }) => seq)],
-    });
-    return rows;
+    const parked = rows.map((row) => parkedOf(webhookId, row));
+    return { parked, inFlight: parked.length < limit && (await this.hasInFlight(webhookId)) };
   }
 
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {
