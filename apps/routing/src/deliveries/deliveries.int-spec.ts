@@ -130,6 +130,24 @@ describe("a webhook's deliveries", () => {
     expect(Math.abs((pending.next_attempt_at ?? 0) - (Date.now() + LONG) / 1000)).toBeLessThan(60);
   });
 
+  it('lists a delivery that moves from the backlog to the log while the list is read', async () => {
+    const each = delivery();
+    await park(LONG, each);
+    const listParked = parked.list.bind(parked);
+    parked.list = async (...args) => {
+      const rows = await listParked(...args);
+      deliver(each);
+      await store.settle(webhook, [{ delivery: each, delivered: true, attempts: [SUCCESS] }], await lease());
+      return rows;
+    };
+    try {
+      expect((await list()).data.map(({ id }) => id)).toEqual([idOf(each.place)]);
+    } finally {
+      parked.list = listParked;
+    }
+    expect((await list()).data).toMatchObject([{ id: idOf(each.place), status: 'succeeded' }]);
+  });
+
   it('are walked in pages, each of them once', async () => {
     const places: EventPlace[] = [];
     for (let n = 0; n < 11; n++) places.unshift(n % 3 === 0 ? await park(LONG) : deliver());
@@ -403,6 +421,16 @@ describe('retrying', () => {
     await store.settle(webhook, [{ ...failed, pauseMs: null }], await lease());
     await retry();
     expect((await taken()).dueInMs).toBeLessThanOrEqual(0);
+  });
+
+  it('leaves one that was never attempted before the later ones of its emitter', async () => {
+    const json = Buffer.alloc(100_000, '1');
+    const [first, ...later] = [delivery({ json }), delivery({ json }), delivery({ json })];
+    await store.spill(webhook, null);
+    for (const each of [first!, ...later]) await store.parkFresh(webhook, [each]);
+    await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(first!.place) });
+    const { parked: taken } = await store.take(webhook, 100, { bytes: 250_000 });
+    expect(taken.map((each) => each.delivery.place.seq)).toEqual([first!.place.seq, later[0]!.place.seq]);
   });
 
   it('makes a delivery the next one, although the receiver counts as failing and others were never attempted', async () => {

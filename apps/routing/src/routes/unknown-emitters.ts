@@ -53,7 +53,10 @@ export class UnknownEmitters {
     const end = () => this.ended(emitterId, size);
     return {
       lane: `unknown-emitter ${emitterId}`,
-      run: async () => {
+      tenant: 'unknown emitters',
+      run: async (release) => {
+        // its place is for attempts: look-ups can take long, and the attempts have places in the other lanes
+        release();
         const tasks = await introduce();
         await Promise.all(tasks.map((task) => new Promise<void>((resolve) => this.lanes.push(task, resolve))));
         end();

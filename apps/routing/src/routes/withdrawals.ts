@@ -56,7 +56,7 @@ export class Withdrawals {
     };
     return {
       lane: `deleted ${emitterId}`,
-      ...(owner && { group: tenantOfDeletions(owner), tenant: tenantOfDeletions(owner) }),
+      ...(owner ? { group: tenantOfDeletions(owner), tenant: tenantOfDeletions(owner) } : { tenant: 'deletions of unknown emitters' }),
       drop: end,
       run: async (release) => {
         for (let pause = LOOK_MS.first; this.isWaiting(withdrawal); pause = Math.min(2 * pause, LOOK_MS.longest)) {

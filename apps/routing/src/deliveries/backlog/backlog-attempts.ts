@@ -166,7 +166,7 @@ export class BacklogAttempts {
       const gone = this.gone.splice(0);
       for (const { target, parked, outcome } of gone) {
         const stored = await this.parts.settlements.gone(target, parked, outcome);
-        this.batch.add({ target, parked, settlement: settlementOf(parked, stored) });
+        this.ended({ target, parked, settlement: settlementOf(parked, stored) });
       }
       await this.batch.end();
       return { disabled: this.disabled || gone.length > 0, retryAfterMs: this.retryAfterMs };
@@ -244,7 +244,7 @@ export class BacklogAttempts {
       if (outcome.retryAfterMs !== null) this.retryAfterMs = Math.max(this.retryAfterMs ?? 0, outcome.retryAfterMs);
       // that it is gone is stored at the end: the lane would repeat the attempt if the database failed here
       if (outcome.verdict === 'gone') this.gone.push({ target, parked, outcome });
-      else this.batch.add({ target, parked, settlement: settlementOf(parked, outcome) });
+      else this.ended({ target, parked, settlement: settlementOf(parked, outcome) });
     } catch (error) {
       this.failure = error;
     } finally {
@@ -256,6 +256,11 @@ export class BacklogAttempts {
       if (this.running === 0 && this.waiting.size === 0) void this.batch.flush();
       this.checkProgress();
     }
+  }
+
+  private ended(begun: Begun): void {
+    this.parts.settlements.ended(begun);
+    this.batch.add(begun);
   }
 
   private leaveWaiting(): void {

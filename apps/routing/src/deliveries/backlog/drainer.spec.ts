@@ -10,6 +10,8 @@ import { ReceiverStates } from '../receivers/receiver-states.js';
 import { Targets } from '../receivers/targets.js';
 import { DeliveryStoreInMemory, UNSHARED } from '../store/delivery-store-in-memory-for-tests.js';
 import type { Claim } from '../store/delivery-store.js';
+import type { DeliveredLog } from '../history/delivered.repository.js';
+import type { Delivery } from '../delivery.js';
 import { Drainer } from './drainer.js';
 
 const WEBHOOK: WebhookId = 'wh_1';
@@ -37,15 +39,20 @@ class FixedPoster extends Poster {
 /** A drainer whose attempts have this result, with the backlogs of all webhooks. `drain` drains the first one. */
 async function draining(store: DeliveryStoreInMemory, result: () => PostResult, config = RoutingConfig.read({})) {
   const middle = () => 0.5;
-  const none = { add() {}, countEnded() {}, gaveUp() {}, disabled: () => {} } as never;
+  const none = { countEnded() {}, gaveUp() {}, disabled: () => {} } as never;
+  /** How often each delivery was listed as succeeded, and how many were in the backlog then. */
+  const listed: Record<number, number[]> = {};
+  const delivered = {
+    add: ({ place, webhookId }: Delivery) => void (listed[place.seq] ??= []).push(store.parked.get(webhookId)!.size),
+  } as unknown as DeliveredLog;
   const poster = new FixedPoster(result);
   const clock = new RunningClock();
   const attempts = new Attempts(silent, config, poster, middle, none, clock);
   const targets = new Targets(silent, store, new SecretBox([]));
-  const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, none, none, middle);
+  const drainer = new Drainer(silent, config, store, targets, new ReceiverStates(), attempts, delivered, none, middle);
   const claims = await store.claim(1000, 'lease', MINUTE, UNSHARED);
   const drain = (othersWait?: () => boolean) => drainer.drain(claims[0] as Claim, othersWait);
-  return { poster, drainer, drain, drainAll: () => Promise.all(claims.map((claim) => drainer.drain(claim))) };
+  return { poster, drainer, listed, drain, drainAll: () => Promise.all(claims.map((claim) => drainer.drain(claim))) };
 }
 
 const deliveryOf = (seq: number, emitterId: EmitterId = 'dc_1') => ({
@@ -212,6 +219,19 @@ describe('a drainer', () => {
   afterEach(() => {
     jest.restoreAllMocks();
     jest.useRealTimers();
+  });
+
+  it('lists a delivery that succeeds before it leaves the backlog, and once, although the database refuses its outcome at first', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { spilled: true });
+    await store.parkFresh(WEBHOOK, [deliveryOf(1), deliveryOf(2, 'dc_2')]);
+    const { drain, listed } = await draining(store, () => OK);
+    jest.spyOn(store, 'settle').mockRejectedValueOnce(new Error('connection refused'));
+    const drained = drain();
+    for (let turn = 0; turn < 100; turn++) await jest.advanceTimersByTimeAsync(50);
+    await drained;
+    expect(listed).toEqual({ 1: [2], 2: [2] });
+    expect(store.parked.get(WEBHOOK)!.size).toBe(0);
   });
 
   it('leaves attempts in flight for the backlogs of other accounts', async () => {

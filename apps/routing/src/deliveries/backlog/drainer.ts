@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { UserId } from '#contracts';
 import { Lanes } from '#messaging';
 import { LimitedWarnings, LOG, type Log } from '#observability';
-import { accountShareOf, RoutingConfig } from '../../routing.config.js';
+import { limitsOfLanes, RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempt/attempts.js';
 import { DeliveredLog } from '../history/delivered.repository.js';
 import { type Claim, DeliveryStore, type NextLook, type Parked, type Taken } from '../store/delivery-store.js';
@@ -71,9 +71,8 @@ export class Drainer {
     const failures = new LimitedWarnings(log, 'drainer.task-failed', {}, 'error');
     // separate lanes: a new delivery never waits behind a backlog
     const lanes = new Lanes({
-      concurrency: config.concurrency,
+      ...limitsOfLanes(config.concurrency),
       groupConcurrency: config.webhookConcurrency,
-      tenantConcurrency: accountShareOf(config.concurrency),
       onFailure: (err, lane) => failures.warn({ lane, err }),
     });
     this.parts = { log, lanes, concurrency: config.webhookConcurrency, targets, attempts, settlements: this.settlements };
@@ -233,6 +232,7 @@ export class Drainer {
     receiver.count(parked.delivery, outcome, !parked.fresh);
     const stored = outcome.verdict === 'gone' ? await this.settlements.gone(target, parked, outcome) : outcome;
     const ended = [{ target, settlement: settlementOfProbe(parked, stored) }];
+    ended.forEach((each) => this.settlements.ended(each));
     await this.settlements.settle(claim, ended);
     const disabled = await this.settlements.settled(ended);
     if (disabled || outcome.verdict === 'gone') return true;

@@ -24,6 +24,11 @@ export class Settlements {
     private readonly notices: Notices,
   ) {}
 
+  /** The attempt has ended, and its outcome will be stored. A delivery that succeeds is listed before it leaves the backlog: otherwise, it would be in no list meanwhile. */
+  ended({ settlement }: Ended): void {
+    if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);
+  }
+
   /** At least one, all of one backlog. */
   settle({ webhookId, leaseId }: Claim, ended: Ended[]): Promise<void> {
     const settlements = ended.map(({ settlement }) => settlement);
@@ -32,10 +37,8 @@ export class Settlements {
 
   /** These outcomes are stored. Returns whether the webhook was disabled, because its receiver has been failing for too long. */
   async settled(ended: Ended[]): Promise<boolean> {
-    for (const { target, settlement } of ended) {
-      if (settlement.delivered) this.delivered.add(settlement.delivery, settlement.attempts);
-      else if (settlement.pauseMs === null) this.notices.gaveUp(target, settlement.delivery);
-    }
+    for (const { target, settlement } of ended)
+      if (!settlement.delivered && settlement.pauseMs === null) this.notices.gaveUp(target, settlement.delivery);
     const failed = ended.findLast(({ settlement }) => !settlement.delivered);
     if (!failed) return false;
     const { target, settlement } = failed;

@@ -273,11 +273,12 @@ export class Dispatcher implements OnApplicationShutdown {
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
   private async settleParked(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
     const opens = receiver.count(delivery, outcome, false);
+    // before it leaves the backlog: otherwise, it would be in no list meanwhile
+    if (outcome.verdict === 'delivered') this.delivered.add(delivery, [outcome.attempt]);
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
         if (outcome.verdict === 'delivered') {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
-          this.delivered.add(delivery, [outcome.attempt]);
         } else {
           const failed = failedSettlement(delivery, await this.judge(receiver, target, delivery, outcome, opens));
           await this.store.settle(delivery.webhookId, [failed], { report: failureReportOf(target, [failed]) });

@@ -81,7 +81,7 @@ export class ReceiverState {
   duration = 0;
   /** Known with its first delivery. */
   ownerId: UserId | undefined;
-  /** When it was last spilled under memory pressure, in ms: its waiting deliveries are parked when their lanes have their turns. */
+  /** When it was last spilled under memory pressure, in ms: not all of its waiting deliveries are parked at once. */
   spilledAt = -Infinity;
 
   constructor(

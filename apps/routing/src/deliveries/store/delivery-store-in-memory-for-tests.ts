@@ -250,7 +250,10 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const due = rows
       .filter((row) => !row.fresh && row.dueAt !== null && row.dueAt <= Date.now())
       .sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0));
-    const longest = [...fresh.slice(0, limit), ...due.slice(0, limit)].sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0) || byPlace(a, b));
+    let latest = 0;
+    const since = new Map(fresh.map((row) => [row, (latest = Math.max(latest, row.dueAt ?? 0))]));
+    const sinceOf = (row: Row): number => since.get(row) ?? row.dueAt ?? 0;
+    const longest = [...fresh.slice(0, limit), ...due.slice(0, limit)].sort((a, b) => sinceOf(a) - sinceOf(b) || byPlace(a, b));
     let left = bytes;
     const fitting = longest.slice(0, limit).filter((row, nth) => (left -= bytesOf(row)) >= 0 || nth === 0);
     return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: fitting.length < limit && inFlight.length > 0 };

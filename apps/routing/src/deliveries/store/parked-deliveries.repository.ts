@@ -50,9 +50,9 @@ const OWNED = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id =
 const HELD = 'webhook_id = (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR KEY SHARE)';
 /** A delivery whose event was deleted has no body: it is not attempted again. JSON has at least one byte. */
 const IS_KEPT = "(parked_delivery.body <> '')";
-/** A delivery that was given up begins a new retry schedule. That of another one is kept, in case the attempt fails. */
+/** A delivery that was given up begins a new retry schedule. That of another one is kept, in case the attempt fails; a fresh one keeps its place among others. */
 const DUE_NOW =
-  'due_at = now(), scheduled_at = CASE WHEN fresh OR due_at IS NULL THEN NULL ELSE coalesce(scheduled_at, due_at) END, failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
+  'due_at = CASE WHEN fresh AND due_at IS NOT NULL THEN due_at ELSE now() END, scheduled_at = CASE WHEN fresh OR due_at IS NULL THEN NULL ELSE coalesce(scheduled_at, due_at) END, failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
 /** Deliveries of a deleted webhook that are deleted at once: other statements about the webhook wait for the first of them, each with a connection. */
@@ -269,7 +269,8 @@ export class ParkedDeliveriesRepository {
           SELECT emitter_id FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT}
         ), wanted AS MATERIALIZED (
           SELECT * FROM (
-            (SELECT ms, seq, due_at, ${BYTES} AS bytes FROM (
+            -- no fresh one may be left out before a later one
+            (SELECT ms, seq, max(due_at) OVER (ORDER BY ms, seq) AS due_at, ${BYTES} AS bytes FROM (
                SELECT * FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT ${LOOKED_AT}
              ) AS parked_delivery
              WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) AND ${IS_NOT_EXCEPTED} ORDER BY ms, seq LIMIT $2)
