@@ -1,6 +1,6 @@
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { verifyWebhook } from '@sluice/client';
@@ -429,6 +429,21 @@ describe('dev', () => {
     await eventually(() => expect(dev.err()).toContain('Could not resolve "./parts/name.mjs"'));
     write('later/parts/name.mjs', "export const name = 'Later';\n");
     await eventually(() => expect(dev.err()).toContain('watching 2 file(s)'));
+    dev.child.kill();
+  });
+
+  it('follows the file when its folder, which is the working directory, is replaced or deleted for a while', async () => {
+    const code = (name: string): string => `export default { name: '${name}', run() {} };\n`;
+    write('replaced/main.mjs', code('One'));
+    const dev = cli.start(['dev', 'main.mjs', '--name', 'replaced'], { folder: 'replaced' });
+    await eventually(() => expect(dev.err()).toContain('watching 1 file(s)'));
+    renameSync(join(cli.folder, 'replaced'), join(cli.folder, 'former'));
+    write('replaced/main.mjs', code('Two'));
+    await eventually(() => expect(dev.err()).toContain('updated'));
+    rmSync(join(cli.folder, 'replaced'), { recursive: true });
+    await eventually(() => expect(dev.err()).toContain('there is no file main.mjs'));
+    write('replaced/main.mjs', code('Three'));
+    await eventually(() => expect(dev.err().split('updated').length).toBe(3));
     dev.child.kill();
   });
 

@@ -46,8 +46,12 @@ export class CommandLine {
     return new CommandLine(api);
   }
 
-  start(args: string[], { input = '', env = {} }: { input?: string; env?: Record<string, string | undefined> } = {}): Running {
-    const child = spawn(process.execPath, [PROGRAM, ...args], { cwd: this.folder, env: { ...this.env, ...env } });
+  /** @param folder the working directory, in that of the other commands */
+  start(
+    args: string[],
+    { input = '', env = {}, folder = '.' }: { input?: string; env?: Record<string, string | undefined>; folder?: string } = {},
+  ): Running {
+    const child = spawn(process.execPath, [PROGRAM, ...args], { cwd: join(this.folder, folder), env: { ...this.env, ...env } });
     child.stdin.on('error', () => {});
     child.stdin.end(input);
     return this.started(child);

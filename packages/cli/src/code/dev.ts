@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SluiceError, type Source, UnreachableError } from '@sluice/client';
 import { endpointOf } from '../resources/kinds.js';
@@ -198,6 +199,8 @@ const isRefusal = (error: unknown): boolean => error instanceof SluiceError && e
 async function readable(notes: VersionNotes, file: string): Promise<ComponentFile> {
   for (let shown = ''; ; await sleep(BROKEN_MS)) {
     try {
+      // another folder may have replaced the working directory, which stays the former one
+      if (existsSync(process.cwd())) process.chdir(process.cwd());
       return await readComponent(file);
     } catch (error) {
       const problem = explain(error);

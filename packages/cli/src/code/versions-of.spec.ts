@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
@@ -38,6 +38,39 @@ it('notices a save while the file is read', async () => {
 it('notices a save while a version is used', async () => {
   const read = (): Promise<ComponentFile> => readComponent(path('main.mjs'));
   expect(await versions(2, read, (code) => code === 'first' && save('main.mjs', 'second'))).toEqual(['first', 'second']);
+});
+
+it('notices a save in a folder that has replaced that of the file', async () => {
+  const before = `${folder}-before`;
+  const replace = (code: string): void => {
+    if (code !== 'first') return save('main.mjs', 'third');
+    renameSync(folder, before);
+    cpSync(before, folder, { recursive: true });
+    save('main.mjs', 'second');
+  };
+  try {
+    expect(await versions(3, () => readComponent(path('main.mjs')), replace)).toEqual(['first', 'second', 'third']);
+  } finally {
+    rmSync(before, { recursive: true });
+  }
+});
+
+it('notices a save in a folder that was deleted and created again', async () => {
+  let isDeleted = false;
+  const read = (): Promise<ComponentFile> => {
+    if (isDeleted) {
+      mkdirSync(folder);
+      save('main.mjs', 'second');
+    }
+    isDeleted = false;
+    return readComponent(path('main.mjs'));
+  };
+  const remove = (code: string): void => {
+    if (code !== 'first') return save('main.mjs', 'third');
+    rmSync(folder, { recursive: true });
+    isDeleted = true;
+  };
+  expect(await versions(3, read, remove)).toEqual(['first', 'second', 'third']);
 });
 
 it('notices a change of a file that a version imports, also while it is read for the first time', async () => {

@@ -1,9 +1,14 @@
-import { existsSync, type FSWatcher, realpathSync, watch } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { ComponentFile } from './component-file.js';
 
+/**
+ * How often the files are compared. A watcher of Node stays with a folder that is renamed or deleted, as `git checkout` and build tools do, and notices
+ * nothing on network drives.
+ */
+const COMPARE_MS = 200;
 /** Editors write a file in several steps. */
 const SETTLE_MS = 100;
 
@@ -11,42 +16,26 @@ const SETTLE_MS = 100;
 export async function* versionsOf(file: string, read: () => Promise<ComponentFile>): AsyncGenerator<ComponentFile, never> {
   for (let files = [resolve(file)]; ;) {
     // before the files are read: nobody would notice a change while they are read
-    const watched = watchFiles(files);
-    try {
-      const component = await read();
-      const isWatched = isDeepStrictEqual(new Set(component.files), new Set(files));
+    const before = files.map(stateOf);
+    const component = await read();
+    const isCompared = isDeepStrictEqual(new Set(component.files), new Set(files));
+    if (!isCompared) {
+      // it is read again, after a look at the files that it imports now
       files = component.files;
-      // it is read again while the files that it imports now are watched
-      if (!isWatched) continue;
-      yield component;
-      await watched.change;
-    } finally {
-      watched.close();
+      continue;
     }
+    yield component;
+    while (isDeepStrictEqual(files.map(stateOf), before)) await sleep(COMPARE_MS);
     await sleep(SETTLE_MS);
   }
 }
 
-/** `change` resolves when one of the files has changed. Watches their folders, because editors replace files. */
-function watchFiles(files: string[]): { change: Promise<void>; close: () => void } {
-  const watchers: FSWatcher[] = [];
-  const change = new Promise<void>((done, reject) => {
-    // a link, and what it leads to
-    const watched = files.flatMap((file) => (existsSync(file) ? [file, realpathSync(file)] : [file]));
-    for (const folder of new Set(watched.map((file) => dirname(file)))) {
-      const names = watched.filter((file) => dirname(file) === folder).map((file) => basename(file));
-      const watcher = watch(folder, (_, changed) => {
-        if (changed === null || names.includes(changed)) done();
-      });
-      watchers.push(watcher.on('error', reject));
-    }
-  });
-  // thrown when it is awaited; until then, Node would end the process
-  change.catch(() => {});
-  return {
-    change,
-    close: () => {
-      for (const watcher of watchers) watcher.close();
-    },
-  };
+/** Differs after each change of the file, or of the one that a link leads to. Undefined if there is none. */
+function stateOf(file: string): bigint[] | undefined {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+    return [ino, size, mtimeNs, ctimeNs];
+  } catch {
+    return undefined;
+  }
 }
