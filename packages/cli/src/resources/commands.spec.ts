@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
-import { findEmitter, findEmitterOrAccount, findListener } from './find.js';
+import { findEmitter, findEmitterOrAccount, findListener, findSource } from './find.js';
 import { deploy } from '../code/deploy.js';
 import { replay } from '../streams/deliveries.js';
 import { publish } from '../streams/publish.js';
@@ -20,6 +20,13 @@ function terminal(sources: object[], format = 'table', { isInteractive = false, 
   const asked: string[] = [];
   const items: unknown[] = [];
   const none = async () => ({ data: [] });
+  const one =
+    (all: object[]) =>
+    async ({ path }: { path: { id: string } }) => {
+      const data = all.find((each) => (each as { id: string }).id === path.id);
+      if (!data) throw new SluiceError(404, {});
+      return { data };
+    };
   const session = {
     ...{
       format,
@@ -45,6 +52,7 @@ function terminal(sources: object[], format = 'table', { isInteractive = false, 
         if (![OWN_COMPONENT.id, 'own-key'].includes(keyOrId)) throw new SluiceError(404, {});
         return { data: OWN_COMPONENT };
       },
+      ...{ getSource: one(sources), getWebhook: one(webhooks), getConnection: one([]) },
       listSources: async () => ({ data: sources }),
       patchSource: async ({ body }: { body: object }) => ({ data: { id: 'dc_1', ...body } }),
       deleteSource: async () => undefined,
@@ -234,6 +242,29 @@ describe('a beginning of a name', () => {
     expect(asked).toEqual(['Switch the source orders-eu off?', 'Delete the source orders-eu (dc_2)?']);
     expect(notes).toHaveLength(3);
   });
+});
+
+it('reads only the resource that has the id, and lists nothing', async () => {
+  const { session, items, notes } = terminal([orders], 'table', { webhooks: [{ id: 'wh_1', name: 'inbox', active: true }] });
+  const unlisted = async () => Promise.reject(new Error('listed'));
+  for (const name of Object.keys(session.sluice).filter((each) => each.startsWith('list')))
+    Object.assign(session.sluice, { [name]: unlisted });
+  Object.assign(session.sluice, { deleteWebhook: async () => undefined });
+  await get(session, ['dc_1']);
+  await get(session, ['webhook', 'wh_1']);
+  await switchOff(session, ['dc_1']);
+  expect(await findEmitter(session.sluice, 'dc_1')).toBe('dc_1');
+  expect(await findListener(session.sluice, 'wh_1')).toEqual({ id: 'wh_1', name: 'inbox' });
+  await remove(session, ['wh_1'], {});
+  expect([items, notes]).toEqual([
+    [orders, { id: 'wh_1', name: 'inbox', active: true }],
+    ['source orders is off', 'deleted webhook inbox (wh_1)'],
+  ]);
+});
+
+it('an id is that of a resource, although another one has it as its name', async () => {
+  const { session } = terminal([{ ...orders, id: 'dc_2', name: 'dc_1', name_slug: 'dc_1' }, orders]);
+  expect(await findSource(session.sluice, 'dc_1')).toEqual(orders);
 });
 
 describe('a name that looks like an id', () => {

@@ -53,8 +53,7 @@ async function findUnlessId(
   prefix: string,
   options?: FindOptions,
 ): Promise<Named> {
-  const isId = text.startsWith(prefix) && /^[A-Za-z0-9]{1,64}$/.test(text.slice(prefix.length));
-  if (isId && named(await listed(sluice, kinds), (name) => name === text).length === 0) return { id: text, name: text };
+  if (isId(text, prefix) && named(await listed(sluice, kinds), (name) => name === text).length === 0) return { id: text, name: text };
   const { kind, item } = await findAmong(sluice, kinds, text, { ...options, hint: 'a workflow is given by its id, p_…' });
   return { id: item.id, name: kind.names(item)[0] ?? item.id };
 }
@@ -72,7 +71,9 @@ export async function findAmong<T extends { id: string }>(
   // every name begins with an empty text
   if (text === '') throw usageError(`the name of a ${kindNames} is required`);
   let candidates: Found<T>[] = [];
-  let matches: Found<T>[] = [];
+  // in a large account, the lists have many pages
+  const identified = kinds.filter(({ prefix }) => isId(text, prefix));
+  let matches = await gotten(sluice, identified, text);
   // what looks like an id of one kind may be the name of another one
   const others = kinds.filter((kind) => !isOfPrefix(kind));
   for (const group of [kinds.filter(isOfPrefix), others.filter(isOwn), others.filter((kind) => !isOwn(kind))]) {
@@ -80,7 +81,8 @@ export async function findAmong<T extends { id: string }>(
     const items = await listed(sluice, group);
     candidates = candidates.concat(items);
     matches = named(items, (name) => name === text, byLabel);
-    if (matches.length === 0) matches = await unlisted(sluice, group, text);
+    const unlisted = group.filter((kind) => kind.isListPublic && !identified.includes(kind));
+    if (matches.length === 0) matches = await gotten(sluice, unlisted, text);
   }
   const beginning = matches.length === 0 ? named(candidates, (name) => name.startsWith(text), byLabel) : [];
   const own = beginning.filter(({ kind }) => isOwn(kind));
@@ -106,6 +108,9 @@ export const ambiguous = (kind: string, text: string, items: Named[]): CliError 
 /** Whether no id or key can be this text: in the path of a request, it would lead to another resource. */
 export const isNoId = (text: string): boolean => ['', '.', '..'].includes(text);
 
+/** Whether the text has the form of an id with this prefix. It may be a name, too. */
+const isId = (text: string, prefix: string): boolean => text.startsWith(prefix) && /^[A-Za-z0-9]{1,64}$/.test(text.slice(prefix.length));
+
 async function listed<T>(sluice: SluiceClient, kinds: Kind<T>[]): Promise<Found<T>[]> {
   const items: Found<T>[] = [];
   for (const kind of kinds) for await (const item of kind.list(sluice)) items.push({ kind, item });
@@ -118,11 +123,11 @@ const named = <T extends { id: string }>(items: Found<T>[], test: (name: string)
     [item.id, ...kind.names(item), ...((byLabel && kind.labels?.(item)) || [])].some((name) => typeof name === 'string' && test(name)),
   );
 
-/** The items with this id or key that no list contains. */
-async function unlisted<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {
+/** The items with this id, or key of a component, as the API returns them without a list. */
+async function gotten<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {
   const found: Found<T>[] = [];
   for (const kind of kinds) {
-    if (!kind.isListPublic || !kind.get || isNoId(text)) continue;
+    if (!kind.get || isNoId(text)) continue;
     try {
       found.push({ kind, item: (await kind.get(sluice, text)).data as T });
     } catch (error) {
