@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { PatchSourceBody, SluiceClient, Source } from '@sluice/client';
 import { SluiceError } from '@sluice/client';
@@ -9,6 +10,8 @@ import type { Session } from '../session/session.js';
 import { nameOf, type Place, placesIn, readComponent } from './component-file.js';
 import { sendProps } from './props.js';
 import { showWarnings } from './warnings.js';
+
+const AGAIN_MS = 1000;
 
 export interface DeployOptions {
   name?: string;
@@ -44,13 +47,17 @@ export async function chosenComponent(sluice: SluiceClient, target: string): Pro
 
 /** The source with this name, if there is one. Throws a usage error if there are several. */
 export async function sourceNamed(sluice: SluiceClient, name: string): Promise<Source | undefined> {
-  const found: Source[] = [];
-  for await (const source of SOURCES.list(sluice)) if (source.name === name || source.name_slug === name) found.push(source);
-  if (found.length > 1)
-    throw usageError(
-      `several sources are called ${name}: ${found.map(({ name_slug, id }) => `${name_slug} (${id})`).join(', ')}; sluice update ID --code changes one of them`,
-    );
-  return found[0];
+  for (let isAgain = false; ; isAgain = true) {
+    const found: Source[] = [];
+    for await (const source of SOURCES.list(sluice)) if (source.name === name || source.name_slug === name) found.push(source);
+    if (found.length < 2) return found[0];
+    if (isAgain)
+      throw usageError(
+        `several sources are called ${name}: ${found.map(({ name_slug, id }) => `${name_slug} (${id})`).join(', ')}; sluice update ID --code changes one of them`,
+      );
+    // commands that have created it at the same time keep one
+    await sleep(AGAIN_MS);
+  }
 }
 
 export interface Deployed {
@@ -66,10 +73,20 @@ export async function deployed(sluice: SluiceClient, name: string, body: PatchSo
   return before ? changed(sluice, before, body) : created(sluice, name, body);
 }
 
+/** Creates a source with a name that none had, and keeps the first one if other commands have done so at the same time. */
 export async function created(sluice: SluiceClient, name: string, body: PatchSourceBody): Promise<Deployed> {
   const { data: source } = await sluice.createSource({ body: { ...(body as object), name } });
-  return { source, outcome: 'created' };
+  // the slug of the first one has no number, or a lower one
+  if (!/-\d+$/.test(source.name_slug)) return { source, outcome: 'created' };
+  let first = source;
+  for await (const each of SOURCES.list(sluice)) if (each.name === name && isBefore(each.name_slug, first.name_slug)) first = each;
+  if (first.id === source.id) return { source, outcome: 'created' };
+  await sluice.deleteSource({ path: { id: source.id } });
+  return changed(sluice, first, body);
 }
+
+/** Compares two slugs of one name: `a`, `a-1`, …, `a-10`. */
+const isBefore = (slug: string, other: string): boolean => slug.localeCompare(other, 'en', { numeric: true }) < 0;
 
 /** @param before as it was read */
 export async function changed(sluice: SluiceClient, before: Source, body: PatchSourceBody): Promise<Deployed> {
