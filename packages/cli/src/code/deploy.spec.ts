@@ -106,3 +106,7 @@ it('deploys a registered component although a folder has the name of its key', a
   const choice = await chosenComponent({ getRegisteredComponent } as unknown as SluiceClient, 'packages');
   expect(choice.component).toEqual({ key: 'packages' });
 });
+
+it.each(['http://', 'https://['])('refuses %s, which is not a URL', async (target) => {
+  await expect(chosenComponent({} as SluiceClient, target)).rejects.toMatchObject({ code: 2, message: `${target} is not a URL` });
+});

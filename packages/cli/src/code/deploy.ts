@@ -30,8 +30,10 @@ interface Choice {
 
 /** The component that `FILE|KEY|URL` refers to. */
 export async function chosenComponent(sluice: SluiceClient, target: string): Promise<Choice> {
-  if (/^https?:\/\//i.test(target))
+  if (/^https?:\/\//i.test(target)) {
+    if (!URL.canParse(target)) throw usageError(`${target} is not a URL`);
     return { component: { component_url: target }, name: nameOf(new URL(target).pathname), types: {}, placeOf: placesIn(target) };
+  }
   if (isFile(target) || /\.[cm]?[jt]s$/.test(target)) {
     const { code, placeOf } = await readComponent(target);
     return { component: { component_code: code }, name: nameOf(target), types: {}, placeOf };
