@@ -250,8 +250,17 @@ it.each([
   ['{timer: {cron: 0 * * * *}}', { timer: { cron: '0 * * * *', interval_seconds: null } }, 'no change'],
   ['{timer: {cron: 0 * * * *}}', { timer: { cron: '1 * * * *', interval_seconds: null } }, 'update     source a: props.timer'],
   ['{timer: {cron: 1, seconds: 5}}', { timer: { cron: 1, seconds: 6 } }, 'update     source a: props.timer'],
+  ['{plain: {interval_seconds: 60}}', { plain: { intervalSeconds: 60 } }, 'update     source a: props.plain'],
+  ['{plain: {}}', { plain: { cron: '' } }, 'update     source a: props.plain'],
+  ['{plain: {zero: -0.0, list: [-0.0]}}', { plain: { zero: 0, list: [0] } }, 'no change'],
 ])('the props %s of a source that has %j: %s', async (props, configured_props, expected) => {
-  const component = { configurable_props: [{ name: 'note', type: 'string', default: 'initial' }] };
+  const component = {
+    configurable_props: [
+      { name: 'note', type: 'string', default: 'initial' },
+      { name: 'timer', type: '$.interface.timer' },
+      { name: 'plain', type: 'object' },
+    ],
+  };
   const found = source({ name: 'a', name_slug: 'a', configured_props });
   expect(await sourceSteps([found], { a: `props: ${props}` }, component)).toContain(expected);
 });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { relative, resolve } from 'node:path';
 import { SluiceError } from '@sluice/client';
-import type { AutoSubscription, Component, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
+import type { AutoSubscription, Component, PropDefinition, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
 import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
@@ -218,9 +218,10 @@ export class Plan {
       );
     const choice = await this.choice(manifest, component);
     const moves = found !== undefined && choice.body.component_url === undefined && (await this.isOtherComponent(found, choice));
-    const given = found ? { ...props, ...(await this.removedProps(found, props, moves)) } : props;
+    const definitions = found ? await this.definitions(found, props) : new Map<string, PropDefinition>();
+    const given = found ? { ...props, ...this.removedProps(found, props, { definitions, moves }) } : props;
     const { changes, uncertain } = found
-      ? await this.sourceChanges(found, { name, active, props: given, choice, moves })
+      ? this.sourceChanges(found, { name, active, props: given, choice, definitions, moves })
       : { changes: [], uncertain: [] };
     if (found) this.found(manifest, found.id);
     return {
@@ -242,16 +243,32 @@ export class Plan {
     };
   }
 
-  private async sourceChanges(
+  /** The props that the component of the source defines, by name; none if nothing about them must be known to compare the values. */
+  private async definitions({ component_id, configured_props }: Source, props: Record<string, unknown>): Promise<Definitions> {
+    const isClear = (prop: string): boolean => Object.hasOwn(props, prop) && timerForm(props[prop]) === props[prop];
+    if (Object.keys(configured_props).every(isClear)) return new Map();
+    const { data } = await this.sluice.getComponent({ path: { keyOrId: component_id }, query: { include: 'configurable_props' } });
+    return new Map(data.configurable_props.map((definition) => [definition.name, definition]));
+  }
+
+  private sourceChanges(
     found: Source,
     {
       name,
       active,
       props,
       choice,
+      definitions,
       moves,
-    }: { name: string; active: boolean; props: Record<string, unknown>; choice: Choice; moves: boolean },
-  ): Promise<Pick<Step, 'changes' | 'uncertain'>> {
+    }: {
+      name: string;
+      active: boolean;
+      props: Record<string, unknown>;
+      choice: Choice;
+      definitions: Definitions;
+      moves: boolean;
+    },
+  ): Pick<Step, 'changes' | 'uncertain'> {
     const [changes, uncertain]: [string[], string[]] = [[], []];
     if (found.name !== name) changes.push('name');
     if (found.active !== active) changes.push('active');
@@ -261,7 +278,7 @@ export class Plan {
       const now = Object.hasOwn(found.configured_props, prop) ? found.configured_props[prop] : undefined;
       if (value === null) changes.push(`props.${prop}`);
       else if (JSON.stringify(now ?? null).includes(MASK)) uncertain.push(`props.${prop}`);
-      else if (!isDeepStrictEqual(timerForm(value ?? null), timerForm(now ?? null))) changes.push(`props.${prop}`);
+      else if (!isSameValue(definitions.get(prop), value, now)) changes.push(`props.${prop}`);
     }
     return { changes, uncertain };
   }
@@ -271,17 +288,15 @@ export class Plan {
    *
    * @param moves whether the source gets another component, which may lack the prop or have another default
    */
-  private async removedProps(
-    { component_id, configured_props }: Source,
+  private removedProps(
+    { configured_props }: Source,
     props: Record<string, unknown>,
-    moves: boolean,
-  ): Promise<Record<string, null>> {
+    { definitions, moves }: { definitions: Definitions; moves: boolean },
+  ): Record<string, null> {
     const extra = Object.keys(configured_props).filter((prop) => !Object.hasOwn(props, prop));
-    if (extra.length === 0) return {};
-    const { data } = await this.sluice.getComponent({ path: { keyOrId: component_id }, query: { include: 'configurable_props' } });
     const isRemoved = (prop: string): boolean => {
-      const { type = '', default: initial } = data.configurable_props.find(({ name }) => name === prop) ?? {};
-      return !MADE.includes(type) && (moves || !isDeepStrictEqual(timerForm(configured_props[prop]), timerForm(initial)));
+      const definition = definitions.get(prop);
+      return !MADE.includes(definition?.type ?? '') && (moves || !isSameValue(definition, configured_props[prop], definition?.default));
     };
     return Object.fromEntries(extra.filter(isRemoved).map((prop) => [prop, null]));
   }
@@ -418,6 +433,8 @@ export class Plan {
   }
 }
 
+type Definitions = ReadonlyMap<string, PropDefinition>;
+
 interface Choice {
   body: { component_id?: string; component_code?: string; component_url?: string; key?: string };
   placeOf?: Place;
@@ -437,11 +454,20 @@ const streamOf = (eventName: string): string => (eventName === 'default' ? '' : 
 
 const hashOf = (code: string): string => createHash('sha256').update(code, 'utf8').digest('hex');
 
+/** Compares two values of a prop: as JSON, which has no -0, and those of a timer by their meaning. */
+function isSameValue(definition: PropDefinition | undefined, value: unknown, other: unknown): boolean {
+  const form = (each: unknown): unknown => {
+    const json: unknown = JSON.parse(JSON.stringify(each ?? null));
+    return definition?.type === '$.interface.timer' ? timerForm(json) : json;
+  };
+  return isDeepStrictEqual(form(value), form(other));
+}
+
 const TIMER_MEMBERS = ['intervalSeconds', 'interval_seconds', 'cron', 'timezone'];
 
 /** A timer is written `{intervalSeconds}` or `{cron}` and returned as `{cron, interval_seconds}`. */
 function timerForm(value: unknown): unknown {
-  // another object may have such members, too
+  // the API refuses others
   if (!isObject(value) || !Object.keys(value).every((key) => TIMER_MEMBERS.includes(key))) return value;
   const { intervalSeconds, interval_seconds, cron, timezone } = value;
   return { seconds: intervalSeconds ?? interval_seconds ?? null, cron: cron || null, timezone: timezone ?? null };
