@@ -271,14 +271,16 @@ it('removes a prop with a default value that another component may lack', async 
   expect(await sourceSteps([found], { a: 'props: {}' }, component)).toBe('update     source a: component, props.note\n');
 });
 
-it('refuses a component whose key is not the name of its manifest', async () => {
+it('reports that a component was created whose key is not the name of its manifest', async () => {
   const input = 'apiVersion: sluice.dev/v1\nkind: Component\nmetadata: {name: shop}\nspec: {code: "export default {}"}';
   const { session } = terminal({ webhooks: [], input });
   Object.assign(session.sluice, {
     getComponent: async () => Promise.reject(new SluiceError(404, {})),
     createComponent: async () => ({ data: { id: 'sc_1' } }),
   });
-  await expect(apply(session, { file: '-' })).rejects.toThrow('the key of the component must be its metadata.name, shop');
+  await expect(apply(session, { file: '-' })).rejects.toThrow(
+    'standard input, document 1: created, but the key of the component must be its metadata.name, shop',
+  );
 });
 
 it('prints what is done for programs, also if a step fails', async () => {

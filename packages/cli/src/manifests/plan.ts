@@ -152,7 +152,7 @@ export class Plan {
         this.ids.set(key, data.id);
         const named = await this.componentNamed(manifest.name, 'id');
         if (named?.id !== data.id)
-          throw usageError(`${manifest.origin}: the key of the component must be its metadata.name, ${manifest.name}`);
+          throw usageError(`${manifest.origin}: created, but the key of the component must be its metadata.name, ${manifest.name}`);
         if (placeOf) await this.onCode(data.id, placeOf);
       },
     };
