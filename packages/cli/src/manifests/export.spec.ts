@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { loadAll } from 'js-yaml';
 import type { SluiceClient } from '@sluice/client';
@@ -24,6 +27,7 @@ async function exported(account: {
   subscriptions?: object[];
   autoSubscriptions?: object[];
   connections?: object[];
+  folder?: string;
 }) {
   let printed = '';
   const warnings: string[] = [];
@@ -45,6 +49,7 @@ async function exported(account: {
   const session = {
     print: (text: string) => (printed += text),
     warn: (text: string) => warnings.push(text),
+    note: () => {},
     sluice: {
       ...Object.fromEntries(Object.entries(lists).map(([name, data]) => [name, async () => ({ data })])),
       each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
@@ -54,7 +59,7 @@ async function exported(account: {
       getComponent: async () => ({ data: COMPONENT }),
     },
   };
-  await exportAll(session as unknown as Session, undefined);
+  await exportAll(session as unknown as Session, account.folder);
   const changes = async (env: Record<string, string> = {}): Promise<string[]> => {
     const steps = await Plan.of(session.sluice as unknown as SluiceClient, parseManifests(printed, 'all.yaml', '/'), { env });
     return steps.flatMap((step) => step.changes);
@@ -170,4 +175,15 @@ it('names long sources, webhooks and subscriptions so that apply accepts them', 
   const names = parseManifests(text, 'all.yaml', '/').map(({ name }) => name);
   expect(names.slice(0, 3)).toEqual([long.slice(0, 100), `${long.slice(0, 98)}-2`, long.slice(0, 100)]);
   expect(documents.map(({ spec }) => spec)).toMatchObject([{ name: `${long}2` }, { name: `${long}1` }, { name: long }, {}]);
+});
+
+it('writes code inside the folder, even if a server calls a source ../../escaped', async () => {
+  const parent = mkdtempSync(join(tmpdir(), 'sluice-export-'));
+  const folder = join(parent, 'export');
+  try {
+    await exported({ sources: [{ name: '../../escaped' }], folder });
+    expect(readFileSync(join(folder, 'components', 'escaped.mjs'), 'utf8')).toBe(COMPONENT.code);
+  } finally {
+    rmSync(parent, { recursive: true });
+  }
 });

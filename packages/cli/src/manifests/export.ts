@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
 import { COMPONENTS, CONNECTIONS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
@@ -55,7 +55,8 @@ async function manifestsOf(
     if (key !== undefined) return { key };
     const { code } = components.get(component_id)!;
     if (!files) return { code };
-    const file = `components/${name_slug.length > LONGEST_NAME ? id : name_slug}.mjs`;
+    // a slug of Sluice contains no separator, but another server must not choose the folder
+    const file = `components/${basename(name_slug.length > LONGEST_NAME ? id : name_slug)}.mjs`;
     files.set(file, code);
     return { file };
   };
