@@ -19,8 +19,8 @@ const WAIT_MS = 1000;
  * place of others.
  */
 const HELD_UP = { leastMs: 200, mostMs: WAIT_MS, factor: 4 };
-/** When to look for deliveries that have become due while attempts take long and nothing else is left. */
-const LOOK_MS = { first: 200, longest: 1000 };
+/** When to look for deliveries that have become due while attempts take long and nothing else is left. Many backlogs together look fifty times per second. */
+const LOOK_MS = { first: 200, longest: 1000, perDrain: 20 };
 
 export interface Parts {
   log: Log;
@@ -28,6 +28,8 @@ export interface Parts {
   lanes: Lanes;
   /** The attempts in flight to one webhook. */
   concurrency: number;
+  /** The number of backlogs that are being drained. */
+  drains: () => number;
   targets: Targets;
   attempts: Attempts;
   settlements: Settlements;
@@ -148,7 +150,10 @@ export class BacklogAttempts {
    */
   async progress(): Promise<void> {
     const { freed } = this;
-    await this.until(() => this.running === 0 || this.freed > freed || this.isOver, this.lookMs);
+    await this.until(
+      () => this.running === 0 || this.freed > freed || this.isOver,
+      Math.max(this.lookMs, LOOK_MS.perDrain * this.parts.drains()),
+    );
     this.lookMs = Math.min(LOOK_MS.longest, 2 * this.lookMs);
     if (this.running === 0) await this.batch.flush();
   }
@@ -178,7 +183,8 @@ export class BacklogAttempts {
     }
   }
 
-  private get isOver(): boolean {
+  /** No further attempts are made. */
+  get isOver(): boolean {
     return this.hasStopped || this.backlog.isOver();
   }
 

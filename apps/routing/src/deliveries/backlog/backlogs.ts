@@ -15,8 +15,6 @@ export const AT_ONCE = 500;
 export const OF_ACCOUNT = accountShareOf(AT_ONCE);
 /** While all that is due are backlogs of accounts that have their share. */
 const SHARE_LOOK_MS = 500;
-/** The lease of an interrupted backlog expires, and another replica continues. */
-const STOP_MS = 5000;
 
 /**
  * Finds backlogs with due deliveries and drains them. Replicas share the work: each leases backlogs. Accounts share it, too: none has all of a replica's
@@ -42,7 +40,7 @@ export class Backlogs extends DueWork {
   override async beforeApplicationShutdown(): Promise<void> {
     this.drainer.stop();
     await super.beforeApplicationShutdown();
-    await Promise.race([Promise.all(this.underWay), new Promise((resolve) => setTimeout(resolve, STOP_MS).unref())]);
+    await Promise.all(this.underWay);
   }
 
   async handleDue(): Promise<number> {

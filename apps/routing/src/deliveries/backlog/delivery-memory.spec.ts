@@ -11,11 +11,13 @@ const OF_ACCOUNT = 0.75 * MOST_BYTES;
 async function fill(memory: DeliveryMemory, account: UserId): Promise<Reservation[]> {
   const reserved: Reservation[] = [];
   for (let waits = false; !waits;) {
-    const reserving = memory.reserve(account).then((reservation) => void reserved.push(reservation));
+    const reserving = memory.reserve(account, never).then((reservation) => void reserved.push(reservation!));
     waits = (await Promise.race([reserving, new Promise((resolve) => setImmediate(resolve, 'waits'))])) === 'waits';
   }
   return reserved;
 }
+
+const never = () => false;
 
 const sumOf = (reserved: Reservation[]): number => reserved.reduce((sum, { bytes }) => sum + bytes, 0);
 const parkedOf = (bytes: number) => [{ bytes }];
@@ -40,7 +42,7 @@ it('lets those that wait begin in their order, when memory is free again', async
   const memory = new DeliveryMemory(MIB);
   const reserved = await fill(memory, 'u_1');
   const begun: string[] = [];
-  const begins = (name: string, account: UserId) => memory.reserve(account).then(() => begun.push(name));
+  const begins = (name: string, account: UserId) => memory.reserve(account, never).then(() => begun.push(name));
   // behind the one that waits since `fill`
   void begins('second', 'u_1');
   void begins('other', 'u_2');
@@ -59,7 +61,7 @@ it('serves accounts with the least memory first, however long others have waited
   const memory = new DeliveryMemory(MIB);
   const reserved = [...(await fill(memory, 'u_1')), ...(await fill(memory, 'u_2'))];
   const begun: string[] = [];
-  for (const account of ['u_1', 'u_2', 'u_3'] as const) void memory.reserve(account).then(() => begun.push(account));
+  for (const account of ['u_1', 'u_2', 'u_3'] as const) void memory.reserve(account, never).then(() => begun.push(account));
   await new Promise(setImmediate);
   expect(begun).toEqual([]);
   reserved[0]!.keep([]);
@@ -69,7 +71,7 @@ it('serves accounts with the least memory first, however long others have waited
 
 it('counts what is kept until it is freed', async () => {
   const memory = new DeliveryMemory(MIB);
-  const one = await memory.reserve('u_1');
+  const one = (await memory.reserve('u_1', never))!;
   expect(one.isScarce(parkedOf(one.bytes / 4))).toBe(false);
   expect(one.isScarce(parkedOf(one.bytes / 2 + 1))).toBe(true);
   // larger than expected: one delivery is always taken
@@ -81,4 +83,20 @@ it('counts what is kept until it is freed', async () => {
   // the request that waits since `fill` has begun
   const after = await fill(memory, 'u_1');
   expect(sumOf(after)).toBeGreaterThan(OF_ACCOUNT - 8 * MIB);
+});
+
+it('gives nothing to a drain that needs no memory any more, and leaves it to others', async () => {
+  const memory = new DeliveryMemory(MIB);
+  const reserved = await fill(memory, 'u_1');
+  let isOver = false;
+  const begun: string[] = [];
+  for (const name of ['first', 'second'] as const)
+    void memory.reserve('u_1', () => name === 'first' && isOver).then((given) => begun.push(`${name}: ${given ? 'some' : 'none'}`));
+  isOver = true;
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(begun).toEqual(['first: none']);
+  reserved.at(-1)!.keep([]);
+  reserved.at(-2)!.keep([]);
+  await new Promise(setImmediate);
+  expect(begun).toEqual(['first: none', 'second: some']);
 });

@@ -13,6 +13,9 @@ const PART = 1 / 8;
 const BESIDE_JSON_BYTES = 64 * 1024;
 
 /** Deliveries with their sizes. */
+/** How often those that wait look whether they still need memory. */
+const LOOK_MS = 200;
+
 type Sized = Pick<Parked, 'bytes'>[];
 
 const bytesOf = (parked: Sized): number => parked.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -38,17 +41,25 @@ export class DeliveryMemory {
   private reserved = 0;
   private readonly accounts = new Map<UserId, number>();
   /** In the order of their requests. */
-  private waiting: { account: UserId; begin: (reservation: Reservation) => void }[] = [];
+  private waiting: { account: UserId; begin: (reservation: Reservation | undefined) => void }[] = [];
 
   constructor(maxEventBytes: number) {
     this.least = maxEventBytes + BESIDE_JSON_BYTES;
   }
 
-  reserve(account: UserId): Promise<Reservation> {
-    return new Promise((begin) => {
-      this.waiting.push({ account, begin });
-      this.serve();
-    });
+  /** Undefined if `isOver` before enough is free: the deliveries that the caller still holds may be those for which all wait. */
+  reserve(account: UserId, isOver: () => boolean): Promise<Reservation | undefined> {
+    const { promise, resolve: begin } = Promise.withResolvers<Reservation | undefined>();
+    const request = { account, begin };
+    this.waiting.push(request);
+    this.serve();
+    const looks = setInterval(() => {
+      if (!isOver()) return;
+      this.waiting = this.waiting.filter((each) => each !== request);
+      // without effect if it has been served
+      begin(undefined);
+    }, LOOK_MS).unref();
+    return promise.finally(() => clearInterval(looks));
   }
 
   /** These deliveries, which were kept for the account, are in memory no longer. */

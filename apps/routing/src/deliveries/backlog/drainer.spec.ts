@@ -427,6 +427,29 @@ describe('a drainer', () => {
     await drained;
   });
 
+  it('disables the webhooks of receivers that are gone, although their deliveries use all the memory of the account', async () => {
+    const store = new DeliveryStoreInMemory();
+    const json = Buffer.alloc(1024 * 1024 - 100, '1');
+    for (let n = 0; n < 20; n++) {
+      const webhookId: WebhookId = `wh_gone${n}`;
+      store.addWebhook(webhookId, 'u_1', { spilled: true });
+      await store.parkFresh(
+        webhookId,
+        [1, 2, 3, 4, 5, 6].map((seq) => ({ ...deliveryOf(seq, `dc_${seq}`), webhookId, json })),
+      );
+    }
+    const { poster, drainAll } = await draining(store, () => OK);
+    poster.post = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 2500));
+      return { ...OK, status: 410 } as PostResult;
+    };
+    let isDrained = false;
+    void drainAll().then(() => (isDrained = true));
+    for (let turn = 0; turn < 600 && !isDrained; turn++) await jest.advanceTimersByTimeAsync(50);
+    expect(isDrained).toBe(true);
+    expect([...store.hooks.values()].filter(({ active }) => active)).toEqual([]);
+  });
+
   it('does not attempt a delivery whose event was deleted while it waited for its turn', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1');

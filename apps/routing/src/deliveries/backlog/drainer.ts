@@ -54,6 +54,8 @@ export class Drainer {
   private readonly memory: DeliveryMemory;
   private readonly settlements: Settlements;
   private stopping = false;
+  /** The number of backlogs that are being drained. */
+  private drains = 0;
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -75,7 +77,8 @@ export class Drainer {
       groupConcurrency: config.webhookConcurrency,
       onFailure: (err, lane) => failures.warn({ lane, err }),
     });
-    this.parts = { log, lanes, concurrency: config.webhookConcurrency, targets, attempts, settlements: this.settlements };
+    const drains = () => this.drains;
+    this.parts = { log, lanes, concurrency: config.webhookConcurrency, drains, targets, attempts, settlements: this.settlements };
   }
 
   /** Begins no further attempts. */
@@ -91,6 +94,7 @@ export class Drainer {
     const isTurnOver = () => performance.now() - begun >= TURN_MS && othersWait();
     const receiver = this.receivers.of(claimed.webhookId);
     receiver.held += 1;
+    this.drains += 1;
     const lease = new Lease(this.store, claimed);
     const attempts: BacklogAttempts = new BacklogAttempts(this.parts, {
       claim: claimed,
@@ -142,6 +146,7 @@ export class Drainer {
       await attempts.end().catch(() => undefined);
       lease.end();
       receiver.held -= 1;
+      this.drains -= 1;
       this.receivers.deleteIfIdle(receiver);
     }
   }
@@ -176,7 +181,11 @@ export class Drainer {
     const { webhookId, ownerId } = drain.claim;
     const { size } = drain.attempts;
     const limit = target.rateLimit === null ? size : await this.rates.take(webhookId, target.rateLimit, size);
-    const memory = await this.memory.reserve(ownerId);
+    const memory = await this.memory.reserve(ownerId, () => drain.attempts.isOver);
+    if (!memory) {
+      this.rates.giveBack(webhookId, limit);
+      return { parked: [], inFlight: false, isAll: false };
+    }
     let parked: Parked[] = [];
     try {
       const taken = await this.takeOrClose(drain, target, limit, memory);
@@ -204,7 +213,8 @@ export class Drainer {
 
   /** Attempts one delivery to a failing receiver. Returns whether to continue: it has recovered, or its webhook is disabled. */
   private async probe(lease: Lease, claim: Claim, receiver: ReceiverState, ownerId: UserId, failedProbes: number): Promise<boolean> {
-    const memory = await this.memory.reserve(ownerId);
+    const memory = await this.memory.reserve(ownerId, () => this.stopping || !lease.holds);
+    if (!memory) return true;
     let parked: Parked | undefined;
     try {
       parked = await this.store.takeProbe(claim.webhookId, failedProbes);
