@@ -16,11 +16,12 @@ export function loadDotEnv(file = inRoot('.env')) {
     throw new ExplainedError(`${file} cannot be read: ${message}.`);
   }
   const { variables, wrongLine } = parseDotEnv(text);
-  if (wrongLine !== undefined) throw new ExplainedError(`Line ${wrongLine} of ${file} must be NAME=value; quotes enclose the whole value.`);
+  if (wrongLine !== undefined)
+    throw new ExplainedError(`Line ${wrongLine} of ${file} must be NAME=value; quotes enclose the whole value, and cannot be part of it.`);
   for (const [name, value] of Object.entries(variables)) process.env[name] ??= value;
 }
 
-// As Docker Compose reads the file: the value may be quoted, and then has several lines; `#` begins a comment.
+// The value may be quoted, and then has several lines; `#` begins a comment. Docker Compose accepts more.
 const NAME = String.raw`(?:export[ \t]+)?([\w.-]+)[ \t]*[=:][ \t]*`;
 const QUOTED = String.raw`(?:'([^']*)'|"([^"]*)")(?:[ \t]+#[^\n]*)?`;
 const BARE = String.raw`(?![ \t]*['"])([^\n]*)`;

@@ -57,7 +57,9 @@ test('.env may be missing, but a start fails if it cannot be read or understood'
   // root can read every file
   expect(() => loadDotEnv(folder)).toThrow(`${folder} cannot be read: EISDIR`);
   writeFileSync(join(folder, '.env'), 'SLUICE_TEST_DOT_ENV=1\nsecret\n');
-  expect(() => loadDotEnv(join(folder, '.env'))).toThrow(/^Line 2 of \/.*\.env must be NAME=value; quotes enclose the whole value\.$/);
+  expect(() => loadDotEnv(join(folder, '.env'))).toThrow(
+    /^Line 2 of \/.*\.env must be NAME=value; quotes enclose the whole value, and cannot be part of it\.$/,
+  );
   expect(process.env['SLUICE_TEST_DOT_ENV']).toBeUndefined();
   rmSync(folder, { recursive: true });
 });

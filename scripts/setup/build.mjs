@@ -32,7 +32,7 @@ export async function ensureBuild({ say = console.log } = {}) {
   // The compiler trusts its own records: it would not write deleted output again.
   if (!complete) rmSync(compilerNotes, { force: true });
   gone.forEach(removeOutput);
-  // It writes them last. If it is interrupted, they do not match what it has written: without the stamp, the next build begins from scratch.
+  // The compiler writes its records last. If it is interrupted, they do not match what it has written: without the stamp, the next build begins from scratch.
   rmSync(stampFile, { force: true });
   const expected = complete ? 'sources have changed, a few seconds' : 'first time, up to a minute';
   await announced(say, 'building the services', expected, async () => {

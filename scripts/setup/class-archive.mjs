@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Java writes an archive within seconds. */
+/** Java writes an archive within seconds; an hour is certainly enough. */
 const WRITTEN_WITHIN_MS = 3_600_000;
 
 /**

@@ -21,7 +21,7 @@ export function standardOutput() {
   return output;
 }
 
-/** Opened again, because processes that inherit descriptor 1 make it wait. */
+/** Opens the terminal again: a process that inherits descriptor 1 may switch it to blocking writes. */
 function openTerminal() {
   try {
     const terminal = new WriteStream(openSync('/dev/stdout', constants.O_WRONLY | constants.O_NOCTTY));
@@ -36,7 +36,7 @@ function openTerminal() {
 /**
  * Prints lines. While too much waits for the reader of the output, lines are left out, and their number is printed once it has read what waited.
  * @param {Output} output
- * @param {number} [limit] more than the output's high-water mark: only then it emits `drain`
+ * @param {number} [limit] more than the output's high-water mark: otherwise it emits no `drain`
  * @returns {(line: string) => void}
  */
 export function printer(output, limit = LIMIT) {
@@ -52,7 +52,7 @@ export function printer(output, limit = LIMIT) {
 }
 
 /**
- * Before this process exits, which drops what still waits. A reader that takes nothing is not waited for.
+ * Waits until the outputs are written: an exit drops the rest. A reader that takes nothing is not waited for.
  * @param {Output[]} outputs
  */
 export async function flush(outputs, withinMs = FLUSH_MS) {

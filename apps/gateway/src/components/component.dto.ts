@@ -11,7 +11,7 @@ export class ComponentWarning implements contracts.ComponentWarning {
 /** A component as the API returns it. Times are Unix seconds. */
 export class Component implements contracts.Component {
   @ApiProperty({ type: String, example: 'sc_0Vg2mXq1Zk3TnB7cYw' }) id!: contracts.ComponentId;
-  @ApiProperty({ description: 'The full code, as submitted. Of a URL whose file imports others: one module with all of them.' })
+  @ApiProperty({ description: 'The full code, as submitted. For a URL whose file imports other files, one module that contains them all.' })
   code!: string;
   @ApiProperty({ description: 'SHA-256 of the UTF-8 code, in lower-case hex.' }) code_hash!: string;
   @ApiProperty() name!: string;

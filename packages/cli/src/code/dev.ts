@@ -145,7 +145,7 @@ class Development {
     }
   }
 
-  /** Reports what users should know of the source as it is now, as soon as Sluice can be reached. False if the file has changed before that. */
+  /** Reports what users should know of the source as it is now, as soon as Sluice can be reached. Returns false if the file changes first. */
   async report(source: Source): Promise<boolean> {
     for (let isNoted = false; ; isNoted = true) {
       try {
@@ -153,7 +153,7 @@ class Development {
         return true;
       } catch (error) {
         if (!isPassing(error)) throw error;
-        if (!isNoted) this.notes.problem(explain(error));
+        if (!isNoted) this.session.warn(explain(error));
       }
       if (await this.hasChanged(AGAIN_MS)) return false;
     }
@@ -197,10 +197,11 @@ const isRefusal = (error: unknown): boolean => error instanceof SluiceError && e
 
 /** The component, as soon as it can be read. Shows each problem once. */
 async function readable(notes: VersionNotes, file: string): Promise<ComponentFile> {
+  const workingFolder = process.cwd();
   for (let shown = ''; ; await sleep(BROKEN_MS)) {
     try {
-      // another folder may have replaced the working directory, which stays the former one
-      if (existsSync(process.cwd())) process.chdir(process.cwd());
+      // another folder may have replaced it, and the working directory stays the former one
+      if (existsSync(workingFolder)) process.chdir(workingFolder);
       return await readComponent(file);
     } catch (error) {
       const problem = explain(error);

@@ -66,7 +66,7 @@ it('prune deletes only what the same set has created', async () => {
 
 it.each<[string, string, { auto?: string; autoSubscriptions?: object[] }]>([
   ['keeps', 'that the account has', { autoSubscriptions: [{ id: 'asub_1', listener_id: 'wh_inbox', event_name: 'default' }] }],
-  ['keeps', 'of the manifests that someone has deleted', { auto: "event_name: ''" }],
+  ['keeps', 'that the manifests contain but someone has deleted', { auto: "event_name: ''" }],
   ['deletes', 'of another stream', { auto: 'event_name: orders' }],
 ])('prune %s the subscription of an auto-subscription %s', async (verb, _, { auto, ...account }) => {
   const input = [manifest, 'apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: one}\nspec: {component: {id: sc_1}}'];

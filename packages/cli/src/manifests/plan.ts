@@ -467,7 +467,7 @@ const TIMER_MEMBERS = ['intervalSeconds', 'interval_seconds', 'cron', 'timezone'
 
 /** A timer is written `{intervalSeconds}` or `{cron}` and returned as `{cron, interval_seconds}`. */
 function timerForm(value: unknown): unknown {
-  // the API refuses others
+  // the API refuses timers with other members
   if (!isObject(value) || !Object.keys(value).every((key) => TIMER_MEMBERS.includes(key))) return value;
   const { intervalSeconds, interval_seconds, cron, timezone } = value;
   return { seconds: intervalSeconds ?? interval_seconds ?? null, cron: cron || null, timezone: timezone ?? null };

@@ -262,7 +262,7 @@ it('reads only the resource that has the id, and lists nothing', async () => {
   ]);
 });
 
-it('an id is that of a resource, although another one has it as its name', async () => {
+it('an id finds the resource that has it, and not one that is named like it', async () => {
   const { session } = terminal([{ ...orders, id: 'dc_2', name: 'dc_1', name_slug: 'dc_1' }, orders]);
   expect(await findSource(session.sluice, 'dc_1')).toEqual(orders);
 });

@@ -73,7 +73,7 @@ export async function findAmong<T extends { id: string }>(
   let candidates: Found<T>[] = [];
   // in a large account, the lists have many pages
   const identified = kinds.filter(({ prefix }) => isId(text, prefix));
-  let matches = await gotten(sluice, identified, text);
+  let matches = await fetched(sluice, identified, text);
   // what looks like an id of one kind may be the name of another one
   const others = kinds.filter((kind) => !isOfPrefix(kind));
   for (const group of [kinds.filter(isOfPrefix), others.filter(isOwn), others.filter((kind) => !isOwn(kind))]) {
@@ -82,7 +82,7 @@ export async function findAmong<T extends { id: string }>(
     candidates = candidates.concat(items);
     matches = named(items, (name) => name === text, byLabel);
     const unlisted = group.filter((kind) => kind.isListPublic && !identified.includes(kind));
-    if (matches.length === 0) matches = await gotten(sluice, unlisted, text);
+    if (matches.length === 0) matches = await fetched(sluice, unlisted, text);
   }
   const beginning = matches.length === 0 ? named(candidates, (name) => name.startsWith(text), byLabel) : [];
   const own = beginning.filter(({ kind }) => isOwn(kind));
@@ -123,8 +123,8 @@ const named = <T extends { id: string }>(items: Found<T>[], test: (name: string)
     [item.id, ...kind.names(item), ...((byLabel && kind.labels?.(item)) || [])].some((name) => typeof name === 'string' && test(name)),
   );
 
-/** The items with this id, or key of a component, as the API returns them without a list. */
-async function gotten<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {
+/** The items that the API returns for this id, or key of a component. */
+async function fetched<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string): Promise<Found<T>[]> {
   const found: Found<T>[] = [];
   for (const kind of kinds) {
     if (!kind.get || isNoId(text)) continue;

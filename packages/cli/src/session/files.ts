@@ -48,8 +48,8 @@ export function writeTo(path: string, write: () => void): void {
 }
 
 /**
- * Writes a file, or the one that a link leads to, as a whole: whatever ends the program, the file has its former text or the new one. Without a mode, no user
- * can read it who could not read it before.
+ * Writes a file, or the one that a link leads to, as a whole: whatever ends the program, the file has its former text or the new one. Without a mode, it
+ * keeps that of the file.
  */
 export function replaceFile(path: string, text: string, mode?: number): void {
   const existing = statSync(path, { throwIfNoEntry: false });

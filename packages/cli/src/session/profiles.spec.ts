@@ -57,7 +57,7 @@ describe('profiles', () => {
     expect(existsSync(lock)).toBe(false);
   });
 
-  it('name the file of a command that was killed in the middle of a change', () => {
+  it('name the lock that a killed command has left, in an error', () => {
     profiles.save('here', HERE);
     writeFileSync(`${profiles.path}.lock`, '');
     const hasty = new Profiles({ XDG_CONFIG_HOME: folder }, 50);

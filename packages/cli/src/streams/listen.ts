@@ -129,7 +129,7 @@ async function postEvent(session: Session, url: string, event: EventSummary, sec
   for (let failures = 0; ; failures++) {
     try {
       const headers = webhookHeaders(event, body, secret);
-      // as Sluice, it does not wait for the end of the response
+      // like Sluice, it does not wait for the end of the response
       const status = await post(url, { headers, body }, RESPONSE_MS, (response) => response.resume().statusCode!);
       return await session.printNext(postedText(event, { status, body }, session.format));
     } catch (error) {

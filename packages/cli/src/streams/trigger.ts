@@ -43,7 +43,7 @@ async function responseTo(endpoint: string, request: PostRequest): Promise<{ sta
       body: await readAll(response),
     }));
   } catch (error) {
-    throw new UnreachableError(`${endpoint} cannot be reached: ${(error as Error).message}`);
+    throw new UnreachableError(`${endpoint} cannot be reached, or has not responded completely: ${(error as Error).message}`);
   }
 }
 

@@ -53,7 +53,7 @@ export type ComponentWarning = {
 export type Component = {
     id: string;
     /**
-     * The full code, as submitted. Of a URL whose file imports others: one module with all of them.
+     * The full code, as submitted. For a URL whose file imports other files, one module that contains them all.
      */
     code: string;
     /**
