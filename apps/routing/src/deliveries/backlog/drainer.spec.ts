@@ -441,7 +441,7 @@ describe('a drainer', () => {
     const { poster, drainAll } = await draining(store, () => OK);
     poster.post = async () => {
       await new Promise((resolve) => setTimeout(resolve, 2500));
-      return { ...OK, status: 410 } as PostResult;
+      return { ...OK, status: 410 };
     };
     let isDrained = false;
     void drainAll().then(() => (isDrained = true));
