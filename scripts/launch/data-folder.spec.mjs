@@ -170,9 +170,9 @@ test('a new data folder can be traversed but not listed by other users', async (
 
 test('a service that a killed launcher has left behind has the time that services have to stop', async () => {
   mkdirSync(join(folder.dir, 'apps'));
-  const stop = 'process.on("SIGTERM", () => setTimeout(() => process.exit(7), 600)); setInterval(() => {}, 1000); console.log("up")';
-  /** @param {number} graceMs */
-  const exitCodeAfter = async (graceMs) => {
+  /** @param {{ stopsInMs: number, graceMs: number }} times */
+  const exitCode = async ({ stopsInMs, graceMs }) => {
+    const stop = `process.on("SIGTERM", () => setTimeout(() => process.exit(7), ${stopsInMs})); setInterval(() => {}, 1000); console.log("up")`;
     const service = spawn(process.execPath, ['-e', stop]);
     const exited = once(service, 'exit');
     await once(service.stdout, 'data');
@@ -180,8 +180,8 @@ test('a service that a killed launcher has left behind has the time that service
     expect(await stopLeftovers(folder, { graceMs })).toBe(true);
     return (await exited)[0];
   };
-  expect(await exitCodeAfter(20_000)).toBe(7);
-  expect(await exitCodeAfter(100)).toBeNull();
+  expect(await exitCode({ stopsInMs: 600, graceMs: 20_000 })).toBe(7);
+  expect(await exitCode({ stopsInMs: 60_000, graceMs: 100 })).toBeNull();
 });
 
 describe('a data folder that another process has locked', () => {

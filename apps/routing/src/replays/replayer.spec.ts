@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type FindRunOutcomes, NotFound, type RunOutcomes, type RunRequest, SluiceError } from '#contracts';
 import type { EmittedEvent } from '#events';
 import type { OutgoingRecord } from '#messaging';
@@ -21,6 +21,10 @@ const ATTEMPT = { ts: 1, status_code: 200, duration_ms: 2, error: null, response
 let replayer: Replayer | undefined;
 // it stops within a second
 afterEach(() => void replayer?.beforeApplicationShutdown());
+
+// the size of a batch depends on how long the last one took
+beforeEach(() => void jest.spyOn(performance, 'now').mockReturnValue(0));
+afterEach(() => void jest.restoreAllMocks());
 
 /** Lets one replay have its turn until it ends. Returns what was stored last, and the steps of the turn. */
 async function turnOf({
