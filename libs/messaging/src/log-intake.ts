@@ -152,8 +152,8 @@ export class LogIntake {
   }
 
   /**
-   * Takes the records of a fetch; there may be no visible ones. Returns false if they are not the next ones; then the right ones are fetched next. They are
-   * in memory already, so there is no limit here: a partition that has too many afterwards is paused.
+   * Takes the records of a fetch; there may be no visible ones. Returns false if they are not the next ones; then the right ones are fetched next. It takes
+   * all of them, because they are in memory already, and pauses the partition if it has too many then.
    */
   take(fetched: FetchedBatch): boolean {
     const { partition, messages } = fetched;

@@ -81,7 +81,7 @@ it('says how to count those of another instance, and does not count those of thi
 describe('while a server does not respond', () => {
   const given = { access: { url: 'http://here' }, profiles: { path: '/none' }, env: {} };
 
-  it('shows the checks that are done', async () => {
+  it('doctor shows the checks that are done already', async () => {
     const response = Promise.withResolvers<never>();
     const { session, lines } = terminal({ ...given, request: () => response.promise });
     const done = doctor(session);

@@ -40,7 +40,7 @@ export interface LeasedBacklog {
   receiver: ReceiverState;
   /** Whether to begin no further attempts. */
   isOver: () => boolean;
-  /** These deliveries are not in memory any more. `attempted`: their outcomes are stored. */
+  /** These deliveries are not in memory any more. `attempted`: their attempts have begun. */
   dropped: (parked: Parked[], attempted: boolean) => void;
 }
 
@@ -145,8 +145,8 @@ export class BacklogAttempts {
   }
 
   /**
-   * Resolves when all attempts have ended and their outcomes are stored. If some take long, it resolves earlier: when one that has held up others ends, or when it is
-   * time to look for further deliveries.
+   * Resolves when all attempts have ended and their outcomes are stored, or could not be. If some take long, it resolves earlier: when one that has held up others
+   * ends, or when it is time to look for further deliveries.
    */
   async progress(): Promise<void> {
     const { freed } = this;

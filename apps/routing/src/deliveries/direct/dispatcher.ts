@@ -329,10 +329,11 @@ export class Dispatcher implements OnApplicationShutdown {
     const now = performance.now();
     const maySpill = ({ parking, spilledAt }: ReceiverState) => parking === undefined && now - spilledAt >= SPILLED_AGAIN_MS;
     const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
-    const slowOnes = [...this.receivers].filter(({ waiting, duration }) => waiting.size >= QUEUE.waiting && duration >= slow);
-    const longOnes = [...this.receivers].filter((receiver) => this.delaysOthers(receiver));
-    const others = [...longOnes, ...this.receivers.ofGreedyAccount()].filter(maySpill).slice(0, SPILLED_AT_ONCE);
-    for (const receiver of new Set([...slowOnes.filter(maySpill), ...others])) {
+    const receivers = [...this.receivers].filter(maySpill);
+    const slowOnes = receivers.filter(({ waiting, duration }) => waiting.size >= QUEUE.waiting && duration >= slow);
+    const longOnes = receivers.filter((receiver) => this.delaysOthers(receiver));
+    const others = [...longOnes, ...this.receivers.ofGreedyAccount().filter(maySpill)].slice(0, SPILLED_AT_ONCE);
+    for (const receiver of new Set([...slowOnes, ...others])) {
       receiver.spilledAt = now;
       // at once: the Drainer makes a webhook without a backlog direct again
       receiver.parking = this.spill(receiver, 'slow')
