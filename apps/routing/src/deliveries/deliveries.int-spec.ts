@@ -414,7 +414,7 @@ describe('retrying', () => {
     await retry();
     await retry();
     expect((await taken()).dueInMs).toBeGreaterThan(LONG / 2);
-    expect((await store.takeProbe(webhook, 0))!.dueInMs).toBeGreaterThan(LONG / 2);
+    expect((await store.takeProbe(webhook, 0)).parked[0]!.dueInMs).toBeGreaterThan(LONG / 2);
     const failed = { delivery: delivery({ place }), delivered: false as const, attempts: [ATTEMPT], tries: 1 };
     await store.settle(webhook, [{ ...failed, pauseMs: 0 }], await lease());
     expect((await taken()).dueInMs).toBeLessThanOrEqual(0);
@@ -438,7 +438,7 @@ describe('retrying', () => {
     await store.spill(webhook, { probeInMs: LONG });
     const fresh = delivery();
     await store.parkFresh(webhook, [fresh]);
-    const probed = async () => (await store.takeProbe(webhook, 0))?.delivery.place.seq;
+    const probed = async () => (await store.takeProbe(webhook, 0)).parked[0]?.delivery.place.seq;
     expect(await probed()).toBe(fresh.place.seq);
     await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(second) });
     expect(await probed()).toBe(second.seq);
@@ -667,7 +667,7 @@ it('a delivery can be taken although its attempt began while the clock of the da
     [webhook],
   );
   expect(await store.take(webhook, 10)).toMatchObject({ parked: [{ delivery: lost }], inFlight: false });
-  expect((await store.takeProbe(webhook, 0))?.delivery).toEqual(lost);
+  expect((await store.takeProbe(webhook, 0)).parked[0]?.delivery).toEqual(lost);
   const [claim] = (await store.claim(1000, 'own', LONG, UNSHARED)).filter(({ webhookId }) => webhookId === webhook);
   await store.release(claim!, { when: 'next due' });
   expect(await store.msToNext()).toBe(0);

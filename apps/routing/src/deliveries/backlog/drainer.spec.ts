@@ -591,6 +591,18 @@ describe('a drainer', () => {
     expect(backlog!.nextDue).toBeLessThanOrEqual(Date.now());
   });
 
+  it('leaves the breaker open while all deliveries wait for the end of an attempt in flight', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1');
+    await store.parkInFlight(deliveryOf(1), MINUTE);
+    await store.parkFresh(WEBHOOK, [deliveryOf(2)]);
+    await store.spill(WEBHOOK, { probeInMs: 0 });
+    const { poster, drain } = await draining(store, () => OK);
+    await drain();
+    expect(poster.posts).toBe(0);
+    expect(store.backlogs.get(WEBHOOK)).toMatchObject({ failedProbes: 0, leaseId: null, nextDue: NOW + 1000 });
+  });
+
   it('keeps the time of the first probe if another replica has opened the breaker', async () => {
     const { posts, backlog } = await drainSix('one', (store, post) => {
       if (post === 1) void store.spill(WEBHOOK, { probeInMs: 60 * MINUTE });

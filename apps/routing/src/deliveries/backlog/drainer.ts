@@ -215,20 +215,22 @@ export class Drainer {
   private async probe(lease: Lease, claim: Claim, receiver: ReceiverState, ownerId: UserId, failedProbes: number): Promise<boolean> {
     const memory = await this.memory.reserve(ownerId, () => this.stopping || !lease.holds);
     if (!memory) return true;
-    let parked: Parked | undefined;
+    let taken: Taken = { parked: [], inFlight: false };
     try {
-      parked = await this.store.takeProbe(claim.webhookId, failedProbes);
+      taken = await this.store.takeProbe(claim.webhookId, failedProbes);
     } finally {
-      memory.keep(parked ? [parked] : []);
+      memory.keep(taken.parked);
     }
+    const [parked] = taken.parked;
     if (!parked) {
-      await this.store.closeBreaker(claim);
-      return true;
+      if (taken.inFlight) await this.release(claim, { when: 'later', inMs: IN_FLIGHT_LOOK_MS });
+      else await this.store.closeBreaker(claim);
+      return !taken.inFlight;
     }
     try {
       return await this.probeWith(lease, claim, receiver, parked, failedProbes);
     } finally {
-      this.memory.free(ownerId, [parked]);
+      this.memory.free(ownerId, taken.parked);
     }
   }
 

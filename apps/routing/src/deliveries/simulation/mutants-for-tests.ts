@@ -2,7 +2,7 @@ import type { UserId } from '#contracts';
 import type { Task } from '#messaging';
 import type { Delivery } from '../delivery.js';
 import type { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
-import type { Claim, Parked, Settlement } from '../store/delivery-store.js';
+import type { Claim, Settlement } from '../store/delivery-store.js';
 import type { ReceiverState } from '../receivers/receiver-states.js';
 import type { Target } from '../receivers/targets.js';
 import { OWNER, type Replica } from './replica-for-tests.js';
@@ -178,10 +178,11 @@ export const MUTANTS: Mutant[] = [
         for (const { delivery, delivered } of settlements) if (!delivered) choked.add(`${delivery.place.ms}-${delivery.place.seq}`);
         await settle(id, settlements, options);
       };
-      store.takeProbe = async (id): Promise<Parked | undefined> => {
+      store.takeProbe = async (id) => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];
         const row = rows.find(({ delivery }) => choked.has(`${delivery.place.ms}-${delivery.place.seq}`)) ?? rows.at(-1);
-        return row && { ...row, sinceFirstMs: Date.now() - row.parkedAt, dueInMs: (row.dueAt ?? 0) - Date.now(), bytes: 0 };
+        const parked = row && { ...row, sinceFirstMs: Date.now() - row.parkedAt, dueInMs: (row.dueAt ?? 0) - Date.now(), bytes: 0 };
+        return { parked: parked ? [parked] : [], inFlight: false };
       };
     },
   },

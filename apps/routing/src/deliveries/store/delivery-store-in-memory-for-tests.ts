@@ -244,7 +244,7 @@ export class DeliveryStoreInMemory extends DeliveryStore {
   async take(webhookId: WebhookId, limit: number, { bytes = Infinity, except }: TakeOptions = {}): Promise<Taken> {
     const excepted = new Set(except?.places.map(keyOf));
     const rows = this.rows(webhookId).filter(({ delivery }) => !excepted.has(keyOf(delivery.place)));
-    const inFlight = this.rows(webhookId).filter(({ inFlightUntil }) => inFlightUntil > Date.now());
+    const inFlight = this.inFlight(webhookId);
     const heldUp = new Set([...inFlight.map(({ delivery }) => delivery.emitterId), ...(except?.emitters ?? [])]);
     const fresh = rows.filter((row) => row.fresh && row.dueAt !== null && !heldUp.has(row.delivery.emitterId)).sort(byPlace);
     const due = rows
@@ -259,17 +259,19 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: fitting.length < limit && inFlight.length > 0 };
   }
 
-  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {
-    const rows = this.rows(webhookId).filter(({ dueAt, inFlightUntil }) => dueAt !== null && inFlightUntil <= Date.now());
+  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {
+    const inFlight = this.inFlight(webhookId);
+    const heldUp = new Set(inFlight.map(({ delivery }) => delivery.emitterId));
+    const rows = this.rows(webhookId).filter(({ dueAt }) => dueAt !== null);
     const dueInMs = ({ dueAt }: Row): number => (dueAt ?? Infinity) - Date.now();
-    const [fresh] = rows.filter((row) => row.fresh).sort(byPlace);
+    const [fresh] = rows.filter((row) => row.fresh && !heldUp.has(row.delivery.emitterId)).sort(byPlace);
     const tried = rows
       .filter((row) => !row.fresh)
       .sort((a, b) => dueInMs(a) - dueInMs(b))
       .slice(0, 20);
     const [first] = tried;
     const row = fresh ?? (first && dueInMs(first) <= 0 ? first : tried[failedProbes % tried.length]);
-    return row && parkedOf(row);
+    return { parked: row ? [parkedOf(row)] : [], inFlight: !row && inFlight.length > 0 };
   }
 
   async closeBreaker(claim: Claim): Promise<void> {
@@ -319,6 +321,10 @@ export class DeliveryStoreInMemory extends DeliveryStore {
 
   private rows(webhookId: WebhookId): Row[] {
     return [...(this.parked.get(webhookId)?.values() ?? [])];
+  }
+
+  private inFlight(webhookId: WebhookId): Row[] {
+    return this.rows(webhookId).filter(({ inFlightUntil }) => inFlightUntil > Date.now());
   }
 
   private add(delivery: Delivery, row: Omit<Row, 'delivery' | 'parkedAt'>): boolean {

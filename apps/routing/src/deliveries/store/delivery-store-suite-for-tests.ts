@@ -118,7 +118,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await bytesOf(other)).toBeLessThan(2000);
       expect((await store.take(id, 100, { bytes: 2.5 * bytes })).parked).toHaveLength(2);
       await store.spill(id, { probeInMs: 0 });
-      expect((await store.takeProbe(id, 0))!.bytes).toBe(bytes);
+      expect((await store.takeProbe(id, 0)).parked[0]!.bytes).toBe(bytes);
     });
 
     it('knows when the next backlog is due: at its time, or when its lease ends', async () => {
@@ -314,7 +314,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const own = await claimed(id);
       expect(await store.renew(own, LONG)).toEqual({ failedProbes: 0, wakes: 0 });
       const probe = async (failedProbes: number) => {
-        const { delivery, dueInMs } = (await store.takeProbe(id, failedProbes))!;
+        const { delivery, dueInMs } = (await store.takeProbe(id, failedProbes)).parked[0]!;
         return [delivery.place.seq, Math.max(0, Math.ceil(dueInMs / LONG))];
       };
       expect(await probe(0)).toEqual([fresh.place.seq, 0]);
@@ -329,6 +329,19 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
         [fresh.place.seq, 0],
         [fresh.place.seq, 0],
       ]);
+    });
+
+    it('probes with no later delivery of an emitter whose first attempt is in flight', async () => {
+      const id = await webhook();
+      const [slow, next, other] = [delivery(id), delivery(id), { ...delivery(id), emitterId: 'dc_2' as const }];
+      await store.parkInFlight(slow, LONG);
+      await store.parkFresh(id, [next]);
+      await store.spill(id, { probeInMs: 0 });
+      expect(await store.takeProbe(id, 0)).toEqual({ parked: [], inFlight: true });
+      await store.parkFresh(id, [other]);
+      expect(await store.takeProbe(id, 0)).toMatchObject({ parked: [{ delivery: other }], inFlight: false });
+      await store.settle(id, [delivered(slow), delivered(other)]);
+      expect(await store.takeProbe(id, 0)).toMatchObject({ parked: [{ delivery: next }], inFlight: false });
     });
 
     it('is not woken by arrivals while its breaker is open', async () => {

@@ -130,9 +130,9 @@ export abstract class DeliveryStore {
   abstract take(webhookId: WebhookId, limit: number, options?: TakeOptions): Promise<Taken>;
   /**
    * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
-   * different one each time, because an event that the receiver rejects must not be the only probe.
+   * different one each time, because an event that the receiver rejects must not be the only probe. At most one; a fresh one waits as for `take`.
    */
-  abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined>;
+  abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken>;
   /** A probe has succeeded: the other deliveries may follow. */
   abstract closeBreaker(claim: Claim): Promise<void>;
   /** For a moment new deliveries wait, so that the end of the backlog can be reached. */
@@ -237,7 +237,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.parked.take(webhookId, limit, options);
   }
 
-  takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {
+  takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {
     return this.parked.takeProbe(webhookId, failedProbes);
   }
 

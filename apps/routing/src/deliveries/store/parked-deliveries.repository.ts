@@ -68,6 +68,10 @@ const WAS_SUSPENDED = `(
 )`;
 const IS_IN_BATCH = '(parked_delivery.webhook_id, parked_delivery.ms, parked_delivery.seq) = (batch.webhook_id, batch.ms, batch.seq)';
 
+/** The emitters whose first attempts are in flight elsewhere: a delivery whose attempt is in flight is parked before later ones of its emitter. */
+const EMITTERS_IN_FLIGHT = `SELECT emitter_id FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT}`;
+const FIRST_FRESH = `SELECT * FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT ${LOOKED_AT}`;
+
 /** A parked delivery as its webhook's owner sees it. */
 export interface ListedDelivery {
   ms: number;
@@ -261,18 +265,15 @@ export class ParkedDeliveriesRepository {
     const { places = [], emitters = [] } = except ?? {};
     const { rows } = await this.database.query<ParkedRow>({
       name: 'delivery-take',
-      // an attempt in flight is parked before later deliveries of its emitter: a statement that sees these also sees the attempt
       text: `
         WITH held_up AS MATERIALIZED (
           SELECT unnest($6::text[]) AS emitter_id
           UNION
-          SELECT emitter_id FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT}
+          ${EMITTERS_IN_FLIGHT}
         ), wanted AS MATERIALIZED (
           SELECT * FROM (
             -- no fresh one may be left out before a later one
-            (SELECT ms, seq, max(due_at) OVER (ORDER BY ms, seq) AS due_at, ${BYTES} AS bytes FROM (
-               SELECT * FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT ${LOOKED_AT}
-             ) AS parked_delivery
+            (SELECT ms, seq, max(due_at) OVER (ORDER BY ms, seq) AS due_at, ${BYTES} AS bytes FROM (${FIRST_FRESH}) AS parked_delivery
              WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) AND ${IS_NOT_EXCEPTED} ORDER BY ms, seq LIMIT $2)
             UNION ALL
             (SELECT ms, seq, due_at, ${BYTES} FROM parked_delivery
@@ -289,12 +290,12 @@ export class ParkedDeliveriesRepository {
     return { parked, inFlight: parked.length < limit && (await this.hasInFlight(webhookId)) };
   }
 
-  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Parked | undefined> {
+  async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {
     const { rows } = await this.database.query<ParkedRow>({
       name: 'delivery-take-probe',
-      text: `WITH fresh AS (
-               SELECT ${COLUMNS} FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL
-                 AND NOT ${IS_IN_FLIGHT} ORDER BY ms, seq LIMIT 1
+      text: `WITH held_up AS MATERIALIZED (${EMITTERS_IN_FLIGHT}), fresh AS (
+               SELECT ${COLUMNS} FROM (${FIRST_FRESH}) AS parked_delivery
+               WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) ORDER BY ms, seq LIMIT 1
              ), tried AS (
                SELECT *, row_number() OVER (ORDER BY due_at) - 1 AS nth, count(*) OVER () AS size FROM (
                  SELECT ${COLUMNS} FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at IS NOT NULL ORDER BY due_at LIMIT ${PROBED}
@@ -314,8 +315,8 @@ export class ParkedDeliveriesRepository {
              ) AS candidate ORDER BY is_requested DESC, fresh DESC, due_at LIMIT 1`,
       values: [webhookId, failedProbes],
     });
-    const [row] = rows;
-    return row && parkedOf(webhookId, row);
+    const parked = rows.map((row) => parkedOf(webhookId, row));
+    return { parked, inFlight: parked.length === 0 && (await this.hasInFlight(webhookId)) };
   }
 
   /** Gives up waiting deliveries to a disabled webhook. Returns how many: 0 if none is left, or its owner has switched it on. */
