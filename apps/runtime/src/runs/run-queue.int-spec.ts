@@ -14,9 +14,11 @@ import { RunLanes } from './run-lanes.js';
 import { RunQueue } from './run-queue.js';
 import type { RunsService } from './runs.service.js';
 
-const OWNER = 'u_1' as UserId;
 const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
 
+/** A different account in each test: a replica of an earlier one may still look for runs of its account. */
+let owner: UserId;
+let accounts = 0;
 let fresh: FreshDatabase;
 let queued: QueuedRunsRepository;
 let retried: RetriedRunsRepository;
@@ -33,10 +35,11 @@ beforeAll(async () => {
 afterAll(() => fresh?.drop());
 beforeEach(async () => {
   await fresh.database.query('TRUNCATE queued_run, queue_lease, retried_run, emitter');
+  owner = `u_${(accounts += 1)}`;
   [begun, ends] = [[], new Map()];
 });
 
-const run = (run_id: string, source_id: SourceId): RunRequest => ({ run_id, owner_id: OWNER, source_id, trigger: 'event', due_at_ms: 1 });
+const run = (run_id: string, source_id: SourceId): RunRequest => ({ run_id, owner_id: owner, source_id, trigger: 'event', due_at_ms: 1 });
 
 /** A process of the runtime. The test ends its runs. */
 function replica(name: string) {
@@ -81,7 +84,7 @@ it('a run in progress, and the later ones of its source, are left to their repli
   await began('a1 in two');
   // a change of another source, whose hook the first replica executes
   await queued.add([run('hook', B)]);
-  await one.signal.runsWait(OWNER);
+  await one.signal.runsWait(owner);
   await began('a1 in two', 'hook in one');
   await two.consume(run('a2', A), run('b1', B));
   ends.get('hook')?.();
@@ -113,7 +116,7 @@ it('a hook begins before the runs of its source that wait in lanes or in the dat
   await consume(...Array.from({ length: 40 }, (_, n) => run(`a${n}`, A)));
   await began('a0 in one');
   await queued.add([{ ...run('hook', A), hook: {} as RunRequest['hook'] }]);
-  await signal.runsWait(OWNER);
+  await signal.runsWait(owner);
   ends.get('a0')?.();
   await began('a0 in one', 'hook in one');
   ends.get('hook')?.();
@@ -123,13 +126,13 @@ it('a hook begins before the runs of its source that wait in lanes or in the dat
 it('a further attempt of a run whose source is inactive is dropped for good', async () => {
   await fresh.database.query(
     "INSERT INTO emitter (id, owner_id, kind, active, deleted, version, created_at_ms) VALUES ($1, $2, 'source', false, false, 1, 1)",
-    [A, OWNER],
+    [A, owner],
   );
   // a run that ended while its source was switched off
   const attempt: RunRequest = { ...run('a1~2', A), retry: { first_run_id: 'a1', attempt: 2 } };
   await fresh.database.query(
     'INSERT INTO retried_run (first_run_id, source_id, account_id, due_at, request) VALUES ($1, $2, $3, now(), $4)',
-    ['a1', A, OWNER, attempt],
+    ['a1', A, owner, attempt],
   );
   await replica('one').consume(attempt);
   expect(await retried.pending(['a1'])).toEqual(new Set());
