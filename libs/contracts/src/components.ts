@@ -1,5 +1,5 @@
 import { integer } from '#config';
-import { IsInt, IsObject, IsOptional, IsString } from 'class-validator';
+import { IsObject, IsOptional, IsString } from 'class-validator';
 import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
@@ -117,19 +117,15 @@ export interface ComponentCodeReply {
 }
 export const getCode = query<ComponentCodeReply>()('catalog.component.get-code', GetCode);
 
-/** The account and deadline of an inspection: accounts take turns, and an inspection that nobody waits for any more is not started. */
-class ForCaller {
+/** Accounts take turns. An inspection that nobody waits for any more is not started. */
+class InspectionOf {
+  /** Absent: the operator */
   @IsOptional()
   @IsId('user')
   owner_id?: UserId;
-
-  /** When the sender stops waiting, in ms since the epoch. */
-  @IsOptional()
-  @IsInt()
-  answer_by?: number;
 }
 
-export class InspectComponent extends ForCaller {
+export class InspectComponent extends InspectionOf {
   @IsString() code!: string;
 }
 export interface InspectedComponent extends ComponentDescription {
@@ -142,7 +138,7 @@ export interface InspectedComponent extends ComponentDescription {
  */
 export const inspectComponent = query<InspectedComponent>()('runtime.component.inspect', InspectComponent);
 
-export class BundleComponent extends ForCaller {
+export class BundleComponent extends InspectionOf {
   /** A path of `files`. */
   @IsString() entry!: string;
   /** Code by path, relative to one common folder. */

@@ -7,6 +7,7 @@ export interface Sent {
   name: string;
   payload: object;
   key: string;
+  timeoutMs?: number;
 }
 
 const pipe = new PayloadPipe();
@@ -45,9 +46,9 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   async request<Payload extends object, Reply>(
     { name, payload: metatype }: Command<Payload, Reply> | Query<Payload, Reply>,
     payload: Payload,
-    { key }: { key: string },
+    { key, timeoutMs }: { key: string; timeoutMs?: number },
   ): Promise<Reply> {
-    this.requests.push({ name, payload, key });
+    this.requests.push({ name, payload, key, timeoutMs });
     if (this.late.has(name)) currentLateHandler()?.(new TimedOut('the test is late'));
     const reply = this.replies.get(name);
     if (!reply) throw new Unavailable(`the test has no reply to ${name}`);

@@ -211,7 +211,7 @@ describe('the components of an account', () => {
     onFetch = () => now.mockReturnValue(begunAt + 20_000);
     await service.create({ id: FIRST, owner_id: ME, component_url: 'https://example.test/a.mjs' }, begunAt + waits);
     expect(fetchedUntil).toBe(begunAt + within);
-    expect(messages.requests).toMatchObject([{ name: inspectComponent.name, payload: { answer_by: begunAt + within } }]);
+    expect(messages.requests).toMatchObject([{ name: inspectComponent.name, timeoutMs: within - 20_000 }]);
   });
 
   it('rejects a component that has neither code nor a URL', async () => {

@@ -32,9 +32,8 @@ export async function inspectCode(
   code: string,
   { ownerId, until = Date.now() + INSPECT_MS }: { ownerId?: UserId; until?: number } = {},
 ): Promise<InspectedCode> {
-  const request = { code, owner_id: ownerId, answer_by: until };
   const timeoutMs = Math.max(until - Date.now(), 0);
-  const inspected = await messages.request(inspectComponent, request, { key: ownerId ?? codeHash(code), timeoutMs });
+  const inspected = await messages.request(inspectComponent, { code, owner_id: ownerId }, { key: ownerId ?? codeHash(code), timeoutMs });
   for (const [field, length] of TEXT_LENGTHS) {
     const text = inspected[field] ?? '';
     if (!isText(text)) throw new Invalid(`the component's ${field} ${NOT_TEXT}`);

@@ -163,8 +163,6 @@ export class RemoteCode {
       entry: path(entry.pathname),
       files: Object.fromEntries([...files].flatMap(([name, code]) => namesOf(path(name)).map((each) => [each, code]))),
       owner_id: ownerId,
-      // the clock may have ticked since
-      answer_by: Math.min(until, Date.now() + timeoutMs),
     };
     const { code } = await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs });
     return Buffer.byteLength(code) > this.config.maxCodeBytes ? withoutSourceMap(code) : code;

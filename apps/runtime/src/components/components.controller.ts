@@ -1,5 +1,5 @@
 import { Controller } from '@nestjs/common';
-import { Payload } from '@nestjs/microservices';
+import { Ctx, Payload } from '@nestjs/microservices';
 import {
   BundleComponent,
   bundleComponent,
@@ -12,7 +12,7 @@ import {
   type UserId,
 } from '#contracts';
 import { AccountPace, RUN_UNITS } from '#fairness';
-import { Handles } from '#messaging';
+import { deadlineOf, Handles, LogRecord } from '#messaging';
 import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
 import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
@@ -27,16 +27,18 @@ export class ComponentsController {
   ) {}
 
   @Handles(inspectComponent)
-  async inspect(@Payload() { code, owner_id: accountId, answer_by: until }: InspectComponent): Promise<InspectedComponent> {
+  async inspect(@Payload() { code, owner_id: accountId }: InspectComponent, @Ctx() record: LogRecord): Promise<InspectedComponent> {
     await this.turn(accountId);
-    const { packed: bundle, description } = await acceptable('component_code', () => inspect(this.sandbox, code, { accountId, until }));
+    const caller = { accountId, until: deadlineOf(record) };
+    const { packed: bundle, description } = await acceptable('component_code', () => inspect(this.sandbox, code, caller));
     return bundle === undefined ? description : { ...description, bundle };
   }
 
   @Handles(bundleComponent)
-  async bundle(@Payload() { entry, files, owner_id: accountId, answer_by: until }: BundleComponent): Promise<{ code: string }> {
+  async bundle(@Payload() { entry, files, owner_id: accountId }: BundleComponent, @Ctx() record: LogRecord): Promise<{ code: string }> {
     await this.turn(accountId);
-    return { code: await acceptable('component_url', () => this.sandbox.bundle({ entry, files }, { accountId, until })) };
+    const caller = { accountId, until: deadlineOf(record) };
+    return { code: await acceptable('component_url', () => this.sandbox.bundle({ entry, files }, caller)) };
   }
 
   /** Resolves when it is the account's turn. Throws TooManyRequests while too many of its inspections wait. */
