@@ -46,15 +46,6 @@ const LONGEST_PAUSE_MS = 5000;
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
 
-/** The outcome of a first attempt that has failed, to be stored. */
-const failedSettlement = (delivery: Delivery, { attempt, tries, pauseMs }: Outcome) => ({
-  delivery,
-  delivered: false as const,
-  attempts: [attempt],
-  tries,
-  pauseMs,
-});
-
 /** An attempt in progress. */
 interface InFlight {
   receiver: ReceiverState;
@@ -66,6 +57,16 @@ interface InFlight {
   done(): void;
   /** Resolves when its outcome is known and, if it was parked, stored. */
   ended: Promise<void>;
+}
+
+/** A first attempt that has ended. */
+interface EndedAttempt {
+  receiver: ReceiverState;
+  target: Target;
+  delivery: Delivery;
+  outcome: Outcome;
+  /** Its failure was one too many: the receiver is failing. */
+  opens: boolean;
 }
 
 /**
@@ -157,17 +158,16 @@ export class Dispatcher implements OnApplicationShutdown {
     if (waiting.rest) return waiting.rest();
     const target = await this.turn(receiver, waiting);
     if (!target) return;
-    let outcome: Outcome | undefined;
+    let ended: EndedAttempt | undefined;
     try {
-      outcome = await this.attempt(receiver, target, waiting.delivery);
+      ended = await this.attempt(receiver, target, waiting.delivery);
     } catch (error) {
       // until the lane tries again, it may be parked with the others
       receiver.waiting.add(waiting);
       throw error;
     }
-    if (!outcome) return;
-    const opens = receiver.count(waiting.delivery, outcome, false);
-    waiting.rest = () => this.settle(receiver, target, waiting.delivery, outcome, opens);
+    if (!ended) return;
+    waiting.rest = () => this.settle(ended);
     await waiting.rest();
   }
 
@@ -239,7 +239,7 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   /** Undefined if the attempt takes long: then it is parked, and its outcome is stored by settleParked. */
-  private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<Outcome | undefined> {
+  private attempt(receiver: ReceiverState, target: Target, delivery: Delivery): Promise<EndedAttempt | undefined> {
     return new Promise((resolve, reject) => {
       const begin = async (): Promise<void> => {
         try {
@@ -248,8 +248,10 @@ export class Dispatcher implements OnApplicationShutdown {
             receiver.held -= 1;
           });
           receiver.addDuration(outcome.attempt.duration_ms);
-          if (attempt.parking && (await attempt.parking)) await this.settleParked(receiver, target, delivery, outcome);
-          else resolve(outcome);
+          const isParked = attempt.parking && (await attempt.parking);
+          const ended = { receiver, target, delivery, outcome, opens: receiver.count(delivery, outcome, false) };
+          if (isParked) await this.settleParked(ended);
+          else resolve(ended);
         } catch (error) {
           if (!(await attempt.parking)) throw error;
           // the Drainer attempts it when its time in flight is over
@@ -263,16 +265,15 @@ export class Dispatcher implements OnApplicationShutdown {
     });
   }
 
-  private async settle(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<void> {
+  private async settle(ended: EndedAttempt): Promise<void> {
+    const { delivery, outcome } = ended;
     if (outcome.verdict === 'delivered') return this.delivered.add(delivery, [outcome.attempt]);
-    const failed = failedSettlement(delivery, await this.judge(receiver, target, delivery, outcome, opens));
-    await this.store.parkFailed(failed, failureReportOf(target, [failed]));
-    if (failed.pauseMs === null) this.notices.gaveUp(target, delivery);
+    await this.settleFailed(ended, (failed, report) => this.store.parkFailed(failed, report));
   }
 
   /** The same for a delivery that was parked in flight. It has no lane that retries, so this method does. */
-  private async settleParked(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome): Promise<void> {
-    const opens = receiver.count(delivery, outcome, false);
+  private async settleParked(ended: EndedAttempt): Promise<void> {
+    const { delivery, outcome } = ended;
     // before it leaves the backlog: otherwise, it would be in no list meanwhile
     if (outcome.verdict === 'delivered') this.delivered.add(delivery, [outcome.attempt]);
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
@@ -280,9 +281,7 @@ export class Dispatcher implements OnApplicationShutdown {
         if (outcome.verdict === 'delivered') {
           await this.store.settle(delivery.webhookId, [{ delivery, delivered: true, attempts: [outcome.attempt] }]);
         } else {
-          const failed = failedSettlement(delivery, await this.judge(receiver, target, delivery, outcome, opens));
-          await this.store.settle(delivery.webhookId, [failed], { report: failureReportOf(target, [failed]) });
-          if (failed.pauseMs === null) this.notices.gaveUp(target, delivery);
+          await this.settleFailed(ended, (failed, report) => this.store.settle(delivery.webhookId, [failed], { report }));
         }
         return;
       } catch (error) {
@@ -293,8 +292,16 @@ export class Dispatcher implements OnApplicationShutdown {
     }
   }
 
+  private async settleFailed(ended: EndedAttempt, store: DeliveryStore['parkFailed']): Promise<void> {
+    const { target, delivery } = ended;
+    const { attempt, tries, pauseMs } = await this.judge(ended);
+    const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs };
+    await store(failed, failureReportOf(target, [failed]));
+    if (pauseMs === null) this.notices.gaveUp(target, delivery);
+  }
+
   /** Applies what a failure means for the receiver. Returns the outcome to store. */
-  private async judge(receiver: ReceiverState, target: Target, delivery: Delivery, outcome: Outcome, opens: boolean): Promise<Outcome> {
+  private async judge({ receiver, target, delivery, outcome, opens }: EndedAttempt): Promise<Outcome> {
     const { verdict, retryAfterMs } = outcome;
     if (verdict === 'gone') {
       await this.parkAll(receiver);

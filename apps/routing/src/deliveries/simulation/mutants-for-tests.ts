@@ -3,7 +3,6 @@ import type { Task } from '#messaging';
 import type { Delivery } from '../delivery.js';
 import type { DeliveryStoreInMemory } from '../store/delivery-store-in-memory-for-tests.js';
 import type { Claim, Settlement } from '../store/delivery-store.js';
-import type { ReceiverState } from '../receivers/receiver-states.js';
 import type { Target } from '../receivers/targets.js';
 import { OWNER, type Replica } from './replica-for-tests.js';
 
@@ -18,13 +17,8 @@ export interface Mutant {
 
 /** The private members of the classes, for mutants only. */
 interface DispatcherParts {
-  tick(): void;
   firstAttempt(...delivery: [Delivery, number, UserId]): Task;
   parkInFlight(attempt: { done(): void }): Promise<boolean>;
-  settle(...args: unknown[]): Promise<void>;
-  settleParked(...args: unknown[]): Promise<void>;
-  turn(receiver: ReceiverState, waiting: unknown): Promise<Target | undefined>;
-  judge(...args: unknown[]): Promise<void>;
 }
 const dispatcherOf = (replica: Replica): DispatcherParts => replica.dispatcher as unknown as DispatcherParts;
 
