@@ -73,9 +73,23 @@ const KEPT_BYTES = 64 * 1024;
  * an account may have an equal share of that.
  */
 const SHARE_OF_MEMORY = 1 / 8;
-/** The Retry-After when too much of the account is waiting. */
+/** The Retry-After when too much of the account is waiting, and during an outage. */
 const BUSY_RETRY_S = 5;
 const UNREAD = 'too many responses of this account have not been read';
+
+/** To requests that get no response from a component. */
+const RESPONSES: Record<Exclude<EndpointResponse, HttpReply>, { status: number; error: string | null; retryAfterS?: () => number }> = {
+  queued: { status: 200, error: null },
+  'no response': { status: 400, error: 'the component ended without a response' },
+  busy: { status: 429, error: 'too many runs of this account are waiting', retryAfterS: () => BUSY_RETRY_S },
+  'over quota': {
+    status: 503,
+    error: "the account's daily quota is used up; the source will run again from 00:00 UTC",
+    retryAfterS: () => secondsToReset(Date.now()),
+  },
+  'not run': { status: 503, error: 'the source cannot run: it was switched off or deleted' },
+  stopped: { status: 504, error: 'the component was stopped because it reached a limit' },
+};
 
 /** The endpoints of sources, on a separate origin: `/<endpoint key>/any/path`. Any method. */
 @Injectable()
@@ -154,8 +168,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const wait = isEndpointKey(key) ? await this.tooMany(key) : null;
     if (wait !== null) {
       await this.refusals.pass(key);
-      response.setHeader('retry-after', wait);
-      return refuse(request, response, 429, 'too many requests to this endpoint');
+      return refuse(request, response, 429, 'too many requests to this endpoint', wait);
     }
     // on the host of one source, another one does not exist: they are separate origins
     const isThere = !this.ownHosts || host?.split('.', 1)[0]?.toLowerCase() === endpointLabel(key);
@@ -180,20 +193,10 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     }
     if (Number(request.headers['content-length']) > this.config.maxEndpointBodyBytes) throw new BodyTooLarge();
     const reply = await this.accept(request, response, deployment, { path: path || '/', search, host }, closed);
-    if (reply === 'queued') return respond(response, 200, null);
-    if (reply === 'busy') {
-      await this.refusals.pass(owner);
-      response.setHeader('retry-after', BUSY_RETRY_S);
-      return refuse(request, response, 429, 'too many runs of this account are waiting');
-    }
-    if (reply === 'no response') return respond(response, 400, 'the component ended without a response');
-    if (reply === 'over quota') {
-      response.setHeader('retry-after', secondsToReset(Date.now()));
-      return respond(response, 503, "the account's daily quota is used up; the source will run again from 00:00 UTC");
-    }
-    if (reply === 'not run') return respond(response, 503, 'the source cannot run: it was switched off or deleted');
-    if (reply === 'stopped') return respond(response, 504, 'the component was stopped because it reached a limit');
-    this.send(response, reply, owner, closed);
+    if (typeof reply === 'object') return this.send(response, reply, owner, closed);
+    if (reply === 'busy') await this.refusals.pass(owner);
+    const { status, error, retryAfterS } = RESPONSES[reply];
+    refuse(request, response, status, error, retryAfterS?.());
   }
 
   /** A separate method, so that the body is not kept while a refusal is delayed. */
@@ -254,8 +257,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     const sum = this.sending.add(owner, length);
     if (sum > MAX_SENDING_BYTES || this.sending.exceedsShare(owner, this.mostOfAll)) {
       this.sending.add(owner, -length);
-      response.setHeader('retry-after', BUSY_RETRY_S);
-      return respond(response, 429, UNREAD);
+      return respond(response, 429, UNREAD, BUSY_RETRY_S);
     }
     const { socket } = response.req;
     const isLast = !response.shouldKeepAlive || socket.bytesWritten + length > KEPT_BYTES;
@@ -304,16 +306,12 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
       response.setHeader('connection', 'close').once('finish', () => request.destroy());
       return respond(response, 413, `the body arrives in more than ${MAX_CHUNKS} chunks; send larger chunks`);
     }
-    if (error instanceof TooManyRequests) {
-      response.setHeader('retry-after', BUSY_RETRY_S);
-      return refuse(request, response, 429, error.message);
-    }
+    if (error instanceof TooManyRequests) return refuse(request, response, 429, error.message, BUSY_RETRY_S);
     const unavailable = isOutage(error, { isTransient });
     this.log[unavailable ? 'warn' : 'error']({ err: error }, 'endpoint.failed');
-    if (unavailable) response.setHeader('retry-after', '5');
     if (!unavailable) return refuse(request, response, 500, 'internal error');
     const reason = error instanceof SluiceError && error.details.reason;
-    refuse(request, response, 503, `the request was not accepted${reason ? `, because ${reason}` : ''}; retry later`);
+    refuse(request, response, 503, `the request was not accepted${reason ? `, because ${reason}` : ''}; retry later`, BUSY_RETRY_S);
   }
 }
 
@@ -329,13 +327,14 @@ function unreadBytes({ headers }: IncomingMessage): number {
 }
 
 /** Responds although the body may not have been read. */
-function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string): void {
+function refuse(request: IncomingMessage, response: ServerResponse, status: number, message: string | null, retryAfterS?: number): void {
   dropUnreadBody(request, response);
-  respond(response, status, message);
+  respond(response, status, message, retryAfterS);
 }
 
-function respond(response: ServerResponse, status: number, message: string | null): void {
+function respond(response: ServerResponse, status: number, message: string | null, retryAfterS?: number): void {
   if (response.headersSent) return void response.end();
+  if (retryAfterS !== undefined) response.setHeader('retry-after', retryAfterS);
   response.writeHead(status, HEADERS);
   response.end(message === null ? '{"success":true}\n' : bodyOf(message));
 }
