@@ -27,7 +27,7 @@ export const BYTES_PER_UNIT = 64 * 1024;
 export const MS_PER_UNIT = 1;
 const ADJUST_EVERY_MS = 200;
 const slowed = counter(
-  'accounts_slowed_ms_total',
+  'accounts_slowed_seconds_total',
   'Time that work of accounts has waited because they did more than others while processors were short.',
 );
 
@@ -114,7 +114,7 @@ export class AccountPace implements OnApplicationShutdown {
   }
 
   private async delay(ms: number): Promise<void> {
-    slowed.inc(ms);
+    slowed.inc(ms / 1000);
     await new Promise((resolve) => setTimeout(resolve, ms));
   }
 
