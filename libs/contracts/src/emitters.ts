@@ -11,9 +11,6 @@ export type Schedule = { interval_seconds: number; cron: null } | { interval_sec
 /** Encrypted JSON, bound to its source; a plain object in rows and messages of older versions. */
 export type StoredProps = string | Record<string, unknown>;
 
-/** Responses show it instead of a secret. If it is sent back, the value is kept. */
-export const MASK = '••••••••';
-
 /** The context to which the encrypted props of a source are bound (libs/secrets). */
 export const propsContext = (sourceId: string): string => `source ${sourceId}`;
 

@@ -8,6 +8,7 @@ export * from './events.js';
 export * from './ids.js';
 export * from './values.js';
 export * from './page.js';
+export * from './prop-secrets.js';
 export * from './raised-errors.js';
 export * from './replays.js';
 export * from './runs.js';

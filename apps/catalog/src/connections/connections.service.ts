@@ -19,12 +19,13 @@ import {
   type SourceId,
   unixSeconds,
   type UserId,
+  unmasked,
 } from '#contracts';
 import { Database, type Transaction } from '#database';
 import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { announceChanges } from '../announcements/announce-changes.js';
-import { keptCredentials, maskedCredentials, onlyMasked } from '../sources/secret-props.js';
+import { maskedCredentials, onlyMasked } from '../sources/secret-props.js';
 import { AccountTurns } from '../sources/account-turns.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
 import { ConnectionsRepository, LISTED_BYTES } from '../sources/connections.repository.js';
@@ -123,7 +124,7 @@ export class ConnectionsService {
   }
 
   private merged(before: Credentials, sent: Credentials): Credentials {
-    const [values, missing] = keptCredentials(sent, before);
+    const { values, missing } = unmasked(sent, before);
     const bad = (message: string) => new Invalid([{ field: 'credentials', message: `credentials ${message}` }]);
     if (missing.length > 0) throw bad(onlyMasked(missing));
     const merged = Object.fromEntries(Object.entries({ ...before, ...values }).filter(([, value]) => value !== null));

@@ -1,4 +1,13 @@
-import { CONFIGURED_PROPS_BYTES, type FieldProblem, PROPS_TOO_LARGE, type PropDefinition, type Schedule, unknownField } from '#contracts';
+import {
+  AUTH,
+  CONFIGURED_PROPS_BYTES,
+  CONNECTION_ID,
+  type FieldProblem,
+  PROPS_TOO_LARGE,
+  type PropDefinition,
+  type Schedule,
+  unknownField,
+} from '#contracts';
 import { CRON_LENGTH, MAX_TIMERS, nextCron } from '#schedules';
 
 export const TIMER = '$.interface.timer';
@@ -117,7 +126,7 @@ function typeProblem(prop: PropDefinition, value: unknown): string | null {
 
 const hasOptions = ({ options, remoteOptions }: PropDefinition): boolean => Array.isArray(options) || remoteOptions === true;
 
-const APP_FIELDS = ['authProvisionId', '$auth'];
+const APP_FIELDS = [CONNECTION_ID, AUTH];
 
 /** The problem of the value of an app, which names a connection or contains credentials (see source-connections.ts), or null. */
 function appProblem(value: unknown): string | null {

@@ -1,9 +1,6 @@
-import { type FieldProblem, MASK, type PropDefinition } from '#contracts';
+import { AUTH, type FieldProblem, isObject, mapValues, MASK, type PropDefinition, unmasked } from '#contracts';
 
 type Values = Record<string, unknown>;
-
-/** The credentials of an `app` prop are below this member. */
-export const AUTH = '$auth';
 
 type Secrecy = 'open' | 'secret' | 'credentials';
 const secrecyOf = ({ type, secret }: PropDefinition): Secrecy => (type === 'app' ? 'credentials' : secret === true ? 'secret' : 'open');
@@ -52,7 +49,7 @@ export function keptSecrets(
     } else if (now === 'secret' && Array.isArray(sent) && sent.includes(MASK)) {
       bad('has a mask among its items: send the items themselves');
     } else if (now === 'credentials' && isObject(sent) && isObject(sent[AUTH])) {
-      const [credentials, missing] = keptCredentials(sent[AUTH], isObject(old) ? old[AUTH] : undefined);
+      const { values: credentials, missing } = unmasked(sent[AUTH], isObject(old) ? old[AUTH] : undefined);
       if (missing.length > 0) bad(onlyMasked(missing.map((key) => `${AUTH}.${key}`)));
       else values[name] = { ...sent, [AUTH]: credentials };
     }
@@ -60,21 +57,8 @@ export function keptSecrets(
   return { values, problems };
 }
 
-/** Credentials with the previous values in place of masks, and the names of those that had none. */
-export function keptCredentials(sent: Values, old: unknown): [Values, string[]] {
-  const before = isObject(old) ? old : {};
-  const missing = Object.keys(sent).filter((key) => sent[key] === MASK && !Object.hasOwn(before, key));
-  return [mapValues(sent, (value, key) => (value === MASK ? before[key] : value)), missing];
-}
-
 /** The problem of credentials whose values with these names are masks, as in a response, but are not stored. */
 export const onlyMasked = (names: string[]): string => `has only a mask as ${names.join(', ')}, and no stored value: send the value itself`;
 
 const hasSecret = (prop: PropDefinition, value: unknown): boolean =>
   value !== undefined && value !== null && (prop.type !== 'app' || (isObject(value) && Object.hasOwn(value, AUTH)));
-
-export const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** By entries: assigning to a key such as `__proto__` would not set it. */
-const mapValues = (object: Values, change: (value: unknown, key: string) => unknown): Values =>
-  Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));

@@ -1,18 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
   appOf,
+  AUTH,
+  CONNECTION_ID,
   type ConnectionId,
   connectionContext,
   connectionProblem,
   type FieldProblem,
   isId,
+  isObject,
   newId,
   type PropDefinition,
   type SourceId,
 } from '#contracts';
 import type { SecretBox } from '#secrets';
 import type { ConnectionRow } from './connection.entity.js';
-import { AUTH, isObject } from './secret-props.js';
 
 type Values = Record<string, unknown>;
 /** The credentials that a source uses, encrypted, by connection. */
@@ -20,7 +22,6 @@ export type UsedCredentials = Record<string, string>;
 /** A connection that is stored with its source. */
 export type InlineConnection = Pick<ConnectionRow, 'id' | 'app' | 'name' | 'credentials'>;
 
-const ID = 'authProvisionId';
 /** The connections of a source. */
 const MAX_CONNECTIONS = 32;
 /** Their encrypted credentials together, in bytes: each record of the source's state has them, and many states are read at a time. */
@@ -37,7 +38,10 @@ export interface Connected {
 
 /** The ids of the connections that the values name; the values may be of any type. */
 export const namedConnections = (...values: Values[]): ConnectionId[] =>
-  values.flatMap((each) => Object.values(each).flatMap((value) => (isObject(value) && isId('connection', value[ID]) ? [value[ID]] : [])));
+  values
+    .flatMap((each) => Object.values(each))
+    .map((value) => (isObject(value) ? value[CONNECTION_ID] : undefined))
+    .filter((id) => isId('connection', id));
 
 /**
  * Resolves the values of `app` props:
@@ -61,10 +65,10 @@ export function connected(
     const app = appOf(prop);
     const stored = Object.hasOwn(before, name) ? before[name] : undefined;
     const hadAuth = isObject(stored) && Object.hasOwn(stored, AUTH);
-    const own = known.find(({ id, source_id }) => hadAuth && id === stored[ID] && source_id === sourceId)?.id;
+    const own = known.find(({ id, source_id }) => hadAuth && id === stored[CONNECTION_ID] && source_id === sourceId)?.id;
     const bad = (message: string) =>
       result.problems.push({ field: `configured_props.${name}`, message: `configured_props.${name} ${message}` });
-    const { [ID]: given, [AUTH]: sent, ...rest } = value;
+    const { [CONNECTION_ID]: given, [AUTH]: sent, ...rest } = value;
     // null: no value, as in the credentials of a connection
     const auth = isObject(sent) ? Object.fromEntries(Object.entries(sent).filter(([, each]) => each !== null)) : {};
     const hasAuth = Object.keys(auth).length > 0;
@@ -75,18 +79,18 @@ export function connected(
       }
     } else if (given !== own) {
       const row = known.find(({ id }) => id === given);
-      const isKept = isObject(stored) && stored[ID] === given;
+      const isKept = isObject(stored) && stored[CONNECTION_ID] === given;
       // earlier versions stored $auth beside the id of a shared connection; the kept value has its credentials
       const isShown = hasAuth && hadAuth && isKept && row !== undefined && isDeepStrictEqual(auth, opened(row, box));
       const problem =
         hasAuth && !isShown
-          ? `must not have both ${ID} and ${AUTH}`
+          ? `must not have both ${CONNECTION_ID} and ${AUTH}`
           : (connectionProblem(prop, row) ?? (isKept ? null : othersProblem(row, sourceId)));
       if (problem !== null) bad(problem);
       else if (row) {
         result.uses.push(row.id);
         // without $auth, which marks a connection of the source
-        result.values[name] = { ...rest, [ID]: row.id };
+        result.values[name] = { ...rest, [CONNECTION_ID]: row.id };
       }
       continue;
     }
@@ -94,7 +98,7 @@ export function connected(
     // without credentials, the source's own connection keeps the ones that it has
     if (hasAuth) result.inline.push({ id, app, name: app, credentials: box.seal(JSON.stringify(auth), connectionContext(id)) });
     result.uses.push(id);
-    result.values[name] = { ...rest, [ID]: id, [AUTH]: {} };
+    result.values[name] = { ...rest, [CONNECTION_ID]: id, [AUTH]: {} };
   }
   const used = new Set(result.uses);
   const credentials = Object.fromEntries(
@@ -125,7 +129,7 @@ export function withInline(props: PropDefinition[], values: Values, credentials:
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
       if (!apps.has(name) || !isObject(value) || !Object.hasOwn(value, AUTH)) return [name, value];
-      const id = String(value[ID]);
+      const id = String(value[CONNECTION_ID]);
       if (!Object.hasOwn(credentials, id)) return [name, value];
       return [name, { ...value, [AUTH]: opened({ id, credentials: credentials[id]! }, box) }];
     }),

@@ -1,20 +1,19 @@
 import {
+  AUTH,
+  CONNECTION_ID,
   type ConnectionCredentials,
   connectionContext,
   type ConnectionId,
   connectionProblem,
   Invalid,
   isId,
+  isObject,
   type PropDefinition,
   UNKNOWN_CONNECTION,
 } from '#contracts';
 import type { SecretBox } from '#secrets';
-import { isObject } from '../deployments/opened-props.js';
 
 type Values = Record<string, unknown>;
-
-const ID = 'authProvisionId';
-const AUTH = '$auth';
 
 /** A value of an `app` prop that names a connection and does not contain its credentials. */
 interface NamedConnection {
@@ -28,7 +27,7 @@ export function namedConnections(props: PropDefinition[], values: Values): Named
   return props.flatMap((prop) => {
     const value = Object.hasOwn(values, prop.name) ? values[prop.name] : undefined;
     if (prop.type !== 'app' || !isObject(value)) return [];
-    const id = value[ID];
+    const id = value[CONNECTION_ID];
     if (id === undefined || id === null || (isObject(value[AUTH]) && Object.keys(value[AUTH]).length > 0)) return [];
     if (!isId('connection', id)) throw problemOf(prop, UNKNOWN_CONNECTION);
     return [{ prop, value, id }];

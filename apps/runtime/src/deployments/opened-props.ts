@@ -1,8 +1,17 @@
-import { connectionContext, type Deployment, MASK, propsContext, type SourceId } from '#contracts';
+import {
+  AUTH,
+  CONNECTION_ID,
+  connectionContext,
+  type Deployment,
+  isObject,
+  mapValues,
+  propsContext,
+  type SourceId,
+  unmasked,
+} from '#contracts';
 import type { SecretBox } from '#secrets';
 
 type Values = Record<string, unknown>;
-const AUTH = '$auth';
 
 type Stored = Pick<Deployment, 'configured_props' | 'credentials'>;
 
@@ -25,7 +34,7 @@ function connectedProps(
   if (!credentials) return values;
   return mapValues(values, (value) => {
     if (!isObject(value) || !isWanted(value)) return value;
-    const id = String(value.authProvisionId);
+    const id = String(value[CONNECTION_ID]);
     const sealed = Object.hasOwn(credentials, id) ? credentials[id] : undefined;
     return sealed === undefined ? value : { ...value, [AUTH]: JSON.parse(box.open(sealed, connectionContext(id))) as unknown };
   });
@@ -33,15 +42,8 @@ function connectedProps(
 
 /** The sent values, with the source's own values in place of masks. */
 export const withoutMasks = (sent: Values, own: Values): Values =>
-  mapValues(sent, (value, name) => {
-    const before = Object.hasOwn(own, name) ? own[name] : undefined;
-    if (value === MASK) return before;
+  mapValues(unmasked(sent, own).values, (value, name) => {
     if (!isObject(value) || !isObject(value[AUTH])) return value;
-    const credentials = isObject(before) && isObject(before[AUTH]) ? before[AUTH] : {};
-    return { ...value, [AUTH]: mapValues(value[AUTH], (each, key) => (each === MASK ? credentials[key] : each)) };
+    const before = own[name];
+    return { ...value, [AUTH]: unmasked(value[AUTH], isObject(before) ? before[AUTH] : undefined).values };
   });
-
-export const isObject = (value: unknown): value is Values => typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const mapValues = (object: Values, change: (value: unknown, key: string) => unknown): Values =>
-  Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));

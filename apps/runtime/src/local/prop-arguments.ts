@@ -1,5 +1,4 @@
-import { Invalid } from '#contracts';
-import { isObject } from '../deployments/opened-props.js';
+import { Invalid, isObject } from '#contracts';
 import type { PropDefinition } from '../sandbox/sandbox.js';
 
 /**

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { Invalid } from '#contracts';
-import { isObject } from '../deployments/opened-props.js';
+import { Invalid, isObject } from '#contracts';
 import type { LocalState } from './local-source.js';
 
 /** Reads the state from the file of `--state`. Without a file, the state is empty: the file is created after the runs. Throws Invalid. */
