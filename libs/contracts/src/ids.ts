@@ -10,7 +10,6 @@ const prefixes = {
   webhook: 'wh_',
   subscription: 'sub_',
   autoSubscription: 'asub_',
-  deployment: 'd_',
   apiKey: 'key_',
   delivery: 'del_',
   replay: 'rpl_',

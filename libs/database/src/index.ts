@@ -1,4 +1,3 @@
-export { databaseUrl } from './data-source.js';
 export { Database, type Session, Transaction } from './database.js';
 export {
   explainDatabaseError,

@@ -2,11 +2,9 @@ import { connect, isIP, type Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { AddressGuard, ResolvedAddress } from './address-guard.js';
 
-export type GuardedConnectorOptions = buildConnector.BuildOptions;
-
-export interface GuardedAgentOptions extends Omit<Agent.Options, 'connect'> {
+interface GuardedAgentOptions extends Omit<Agent.Options, 'connect'> {
   /** The options of undici's connector: `timeout`, `ca`, `rejectUnauthorized`, … */
-  connect?: GuardedConnectorOptions;
+  connect?: buildConnector.BuildOptions;
   /** How many bytes of a connection one response may use, with everything that is not its body: status lines, headers, the framing of chunks. */
   maxResponseBytes: number;
 }
@@ -39,7 +37,7 @@ export function guardedAgent(guard: AddressGuard, { connect, maxResponseBytes, .
 export const MAX_INFORMATIONAL = 100;
 
 /** The other end has sent more than a response may need. */
-export class ResponseTooLong extends Error {
+class ResponseTooLong extends Error {
   override readonly name = 'ResponseTooLong';
   readonly code = 'RESPONSE_TOO_LONG';
 
@@ -77,7 +75,7 @@ const tcpSockets = new WeakMap<Socket, Socket>();
 export const tcpSocket = (socket: Socket): Socket => tcpSockets.get(socket) ?? socket;
 
 /** Opens sockets like undici's connector, and calls the guard: it dials the returned addresses one after another. TLS still checks the host name. */
-export function guardedConnector(guard: AddressGuard, options: GuardedConnectorOptions = {}): buildConnector.connector {
+export function guardedConnector(guard: AddressGuard, options: buildConnector.BuildOptions = {}): buildConnector.connector {
   const dial = buildConnector({ allowH2: false, ...options });
   return (target, callback) => {
     const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80);

@@ -1,15 +1,5 @@
 export { AddressGuard, type AddressGuardOptions, type Resolution, type ResolvedAddress } from './address-guard.js';
-export { EgressRefused, type EgressRefusedCode } from './address-guard.js';
-export {
-  guardedAgent,
-  guardedConnector,
-  type GuardedAgentOptions,
-  type GuardedConnectorOptions,
-  MAX_IDLE_MS,
-  MAX_INFORMATIONAL,
-  ResponseTooLong,
-  tcpSocket,
-} from './guarded-agent.js';
-export { isPublicAddress } from './public-address.js';
+export { EgressRefused } from './address-guard.js';
+export { guardedAgent, guardedConnector, MAX_IDLE_MS, MAX_INFORMATIONAL, tcpSocket } from './guarded-agent.js';
 export { allowPrivateHosts } from './allowed-hosts.js';
-export { OwnHosts, ownHosts, protectedHosts, type OwnHost } from './own-hosts.js';
+export { OwnHosts, ownHosts, protectedHosts } from './own-hosts.js';

@@ -1,14 +1,5 @@
 export * from './cloud-event.js';
-export {
-  deletedBy,
-  type DeletedRange,
-  deletionRecord,
-  type DeletionSigner,
-  isDeletion,
-  isInRange,
-  mergedSpans,
-  type Span,
-} from './deletions.js';
+export { deletedBy, type DeletedRange, deletionRecord, isDeletion, isInRange, mergedSpans, type Span } from './deletions.js';
 export * from './error-event.js';
 export * from './event-id.js';
 export * from './event-limits.js';

@@ -6,7 +6,7 @@ import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './kafka.js';
 
 /** The state of a consumer, for the health endpoint. */
-export interface ConsumerState {
+interface ConsumerState {
   group: string;
   /** Whether the service is not ready without it. */
   vital: boolean;

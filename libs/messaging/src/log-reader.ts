@@ -11,7 +11,7 @@ import { LogRecord } from './log-record.js';
 import { clockAfter } from './watermark.js';
 
 /** A part of a partition: `to` is exclusive. */
-export interface LogRange {
+interface LogRange {
   from: number;
   to: number;
   /** The clock that the records have at least; by default it begins with the first record. */

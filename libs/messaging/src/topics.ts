@@ -11,7 +11,7 @@ export interface TopicSettings {
 }
 
 /** How the existing topics differ from the requirements. Each entry is a sentence that begins with the topic's name. */
-export interface TopicReport {
+interface TopicReport {
   /** Names of topics that do not exist, or that we are not allowed to see. */
   missing: string[];
   /** Differences with which the service cannot work correctly. */

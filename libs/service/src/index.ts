@@ -1,5 +1,5 @@
 export { afterLossOf } from './after-loss.js';
-export { COMMON_SETTINGS, runService, type ServiceOptions } from './run-service.js';
+export { COMMON_SETTINGS, runService } from './run-service.js';
 export { type OpenCommand, reportFailure, runCommand, WRONG_USAGE } from './command-line.js';
 export { type CommandMessages, commandMessages } from './command-messages.js';
 export { DatabaseRestores } from './database-restores.js';
@@ -7,6 +7,6 @@ export { CannotStart, logFatal } from './explain.js';
 export { printable } from './printable.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
 export { ServiceConfig } from './service.config.js';
-export { ServiceModule, type Shared } from './service.module.js';
+export { ServiceModule } from './service.module.js';
 export { retryUntilStoresRespond } from './stores.js';
 export { within } from './within.js';

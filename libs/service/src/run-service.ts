@@ -39,7 +39,7 @@ import { ServiceModule, type Shared } from './service.module.js';
 import { onStopCause } from './stop-causes.js';
 import { retryUntilStoresRespond, type StoresOptions, waitForStores } from './stores.js';
 
-export interface ServiceOptions {
+interface ServiceOptions {
   name: Service;
   module: Type;
   /** Of the service's database. */

@@ -2,7 +2,7 @@ import type { Type } from '@nestjs/common';
 import { type Command, type Fact, type Query, type QueuedCommand, type Service, SluiceError, TimedOut, Unavailable } from '#contracts';
 import { currentLateHandler, errorFromWire, errorToWire, type Messages, PayloadPipe } from '#messaging';
 
-export interface Sent {
+interface Sent {
   /** The name of the contract. */
   name: string;
   payload: object;

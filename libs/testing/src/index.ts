@@ -1,5 +1,5 @@
 export { cpuSeconds } from './cpu-seconds.js';
-export { FakeMessages, type Sent } from './fake-messages.js';
+export { FakeMessages } from './fake-messages.js';
 export { type FreshDatabase, freshDatabase, schemaDifferences, untilLocked } from './fresh-database.js';
 export { pagesRead } from './pages-read.js';
 export { type Random, seededRandom } from './seeded-random.js';
