@@ -6,6 +6,7 @@ export { DatabaseRestores } from './database-restores.js';
 export { CannotStart, logFatal } from './explain.js';
 export { printable } from './printable.js';
 export { ProtectedBrokersModule } from './protected-brokers.js';
+export { Rounds } from './rounds.js';
 export { ServiceConfig } from './service.config.js';
 export { ServiceModule } from './service.module.js';
 export { retryUntilStoresRespond } from './stores.js';

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Interval } from '@nestjs/schedule';
 import { DueWork } from '#due-work';
 import { counter, gauge, LOG, type Log } from '#observability';
+import { Rounds } from '#service';
 import { DEFAULT_SENDER, GatewayConfig } from '../gateway.config.js';
 import { errorMail } from './error-mail.js';
 import { ErrorNoticesRepository, type LeasedMail } from './error-notices.repository.js';
@@ -96,14 +96,9 @@ export class MailSender extends DueWork {
     await this.notices.deleteMail(id);
   }
 
-  @Interval(COUNT_EVERY_MS)
+  @Rounds(COUNT_EVERY_MS, 'mails.not-counted')
   async count(): Promise<void> {
-    if (!this.mailer.isConfigured) return;
-    try {
-      waiting.set(await this.notices.countMails());
-    } catch (err) {
-      this.log.warn({ err }, 'mails.not-counted');
-    }
+    if (this.mailer.isConfigured) waiting.set(await this.notices.countMails());
   }
 
   /** Gives up mails that could not be attempted for a week. */

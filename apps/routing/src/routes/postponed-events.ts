@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
-import { Interval } from '@nestjs/schedule';
 import { type EmitterId, EVENTS_TOPIC, type UserId } from '#contracts';
 import {
   type DeletedRange,
@@ -15,6 +14,7 @@ import { AccountPace } from '#fairness';
 import { Consumers } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
+import { Rounds } from '#service';
 import { ReceiverStates } from '../deliveries/receivers/receiver-states.js';
 import { RoutingConfig } from '../routing.config.js';
 import { EventTasks, tenantsOf } from './event-tasks.js';
@@ -99,7 +99,6 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   /** Events whose tasks have ended. */
   private readonly ended: { account: Account; event: EventLogRecord }[] = [];
   private removing: Promise<void> | undefined;
-  private looking = false;
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -166,17 +165,10 @@ export class PostponedEvents implements BeforeApplicationShutdown {
   }
 
   /** Finds those of partitions that another process had. */
-  @Interval(LOOK_EVERY_MS)
+  @Rounds(LOOK_EVERY_MS, 'postponed-events.not-read')
   async look(): Promise<void> {
-    if (this.looking || this.isStopping) return;
-    this.looking = true;
-    try {
-      for (const account of await this.repository.accounts()) this.start(account);
-    } catch (error) {
-      this.log.warn({ err: error }, 'postponed-events.not-read');
-    } finally {
-      this.looking = false;
-    }
+    if (this.isStopping) return;
+    for (const account of await this.repository.accounts()) this.start(account);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Interval } from '@nestjs/schedule';
 import { type EmitterId, Unavailable } from '#contracts';
 import { type Emitter, EmitterDirectory, isUncertain } from '#emitters';
 import { BEFORE_ALL, type DeletedRange } from '#events';
 import { Consumers } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
+import { Rounds } from '#service';
 import { EVENTS_GROUP } from './events-group.js';
 import { MatchRepository } from './match.repository.js';
 import { PostponedEvents } from './postponed-events.js';
@@ -50,7 +50,6 @@ const KINDS = [
 export class UnknownEvents {
   /** Of the events that were left at the last look, and of those that were added since it began. */
   private bytes = { left: 0, added: 0 };
-  private looking = false;
   /** As from performance.now(). */
   private nextLookAt = 0;
   /** Resolves when nothing is planned or moved. */
@@ -97,23 +96,19 @@ export class UnknownEvents {
     return this.repository.withdraw(ranges);
   }
 
-  @Interval(LOOK_EVERY_MS)
+  @Rounds(LOOK_EVERY_MS, 'unknown-events.not-read')
   async lookIfDue(): Promise<void> {
     if (performance.now() >= this.nextLookAt) await this.look();
   }
 
   async look(): Promise<void> {
-    if (this.looking || this.isStopping) return;
-    this.looking = true;
+    if (this.isStopping) return;
     const { added } = this.bytes;
     try {
       let left = 0;
       for (const kind of KINDS) left += await this.settle(kind);
       this.bytes = { left, added: this.bytes.added - added };
-    } catch (error) {
-      this.log.warn({ err: error }, 'unknown-events.not-read');
     } finally {
-      this.looking = false;
       this.nextLookAt = performance.now() + (this.isEmpty ? IDLE_LOOK_MS : (PAUSE_MS * this.bytes.left) / MIB);
     }
   }

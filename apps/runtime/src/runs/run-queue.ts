@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
-import { Interval } from '@nestjs/schedule';
 import { LRUCache } from 'lru-cache';
 import { listFullInRouting, type RunRequest, type SourceId, type UserId } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Consumers, type Task } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
+import { Rounds } from '#service';
 import { FullAccounts, WaitingData } from '#waiting-data';
 import { RunLanes, RUNS_GROUP } from './run-lanes.js';
 import { RunsService } from './runs.service.js';
@@ -85,7 +85,6 @@ export class RunQueue implements BeforeApplicationShutdown {
     ttl: FULL_FOR_MS,
     fetchMethod: async (id) => (await this.queue.count(id, this.config.maxQueuedRuns)) >= this.config.maxQueuedRuns,
   });
-  private looking = false;
   /** The accounts with waiting runs at the last look. */
   private waiting = 0;
   /** Of the runs from the database in lanes. */
@@ -149,25 +148,17 @@ export class RunQueue implements BeforeApplicationShutdown {
   }
 
   /** Renews the leases, and looks for waiting runs that no replica executes because theirs was killed. */
-  @Interval(LOOK_EVERY_MS)
+  @Rounds(LOOK_EVERY_MS, 'queue.not-read')
   async look(): Promise<void> {
-    if (this.looking) return;
-    this.looking = true;
-    try {
-      const ready = [...this.accounts.values()].flatMap((account) => [...account.ready.values()]);
-      const held = ready.flatMap(({ run, isDirect, isStored }) => (isDirect && isStored ? [run.run_id] : []));
-      if (held.length > 0) await this.queue.hold(held, this.replica, LEASE_SECONDS);
-      const accounts = await this.queue.accountsWaiting(this.replica);
-      this.waiting = accounts.length;
-      for (const { id, has_hooks } of accounts) {
-        const known = this.accounts.get(id);
-        if (known && hasStored(known)) await this.lease(id, known);
-        if (!known || has_hooks || this.spaceOf(id, known).runs > 0) void this.fill(id);
-      }
-    } catch (error) {
-      this.log.warn({ err: error }, 'queue.not-read');
-    } finally {
-      this.looking = false;
+    const ready = [...this.accounts.values()].flatMap((account) => [...account.ready.values()]);
+    const held = ready.flatMap(({ run, isDirect, isStored }) => (isDirect && isStored ? [run.run_id] : []));
+    if (held.length > 0) await this.queue.hold(held, this.replica, LEASE_SECONDS);
+    const accounts = await this.queue.accountsWaiting(this.replica);
+    this.waiting = accounts.length;
+    for (const { id, has_hooks } of accounts) {
+      const known = this.accounts.get(id);
+      if (known && hasStored(known)) await this.lease(id, known);
+      if (!known || has_hooks || this.spaceOf(id, known).runs > 0) void this.fill(id);
     }
   }
 

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Interval } from '@nestjs/schedule';
 import type { UserId } from '#contracts';
 import { LOG, type Log } from '#observability';
+import { Rounds } from '#service';
 import { WaitingData } from '#waiting-data';
 import { WaitingEmitsRepository, type WaitingPlace } from './waiting-emits.repository.js';
 import { WithdrawnEmits } from './withdrawn-emits.js';
@@ -18,7 +18,6 @@ const PARTS = 20;
 @Injectable()
 export class WithdrawnSweep {
   private readonly places = new Map<UserId, WaitingPlace | null>();
-  private isSweeping = false;
 
   constructor(
     private readonly own: WaitingData,
@@ -27,19 +26,13 @@ export class WithdrawnSweep {
     @Inject(LOG) private readonly log: Log,
   ) {}
 
-  @Interval(SWEEP_MS)
+  @Rounds(SWEEP_MS, 'waiting-emits.not-swept')
   async sweep(): Promise<void> {
-    if (this.isSweeping) return;
-    this.isSweeping = true;
-    try {
-      const full = this.own.list().map(({ owner_id }) => owner_id);
-      for (const id of this.places.keys()) if (!full.includes(id)) this.places.delete(id);
-      for (const id of full) {
-        // the failure of one account does not hold up the others
-        await this.sweepAccount(id).catch((err: unknown) => this.log.warn({ account_id: id, err }, 'waiting-emits.not-swept'));
-      }
-    } finally {
-      this.isSweeping = false;
+    const full = this.own.list().map(({ owner_id }) => owner_id);
+    for (const id of this.places.keys()) if (!full.includes(id)) this.places.delete(id);
+    for (const id of full) {
+      // the failure of one account does not hold up the others
+      await this.sweepAccount(id).catch((err: unknown) => this.log.warn({ account_id: id, err }, 'waiting-emits.not-swept'));
     }
   }
 

@@ -1,7 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { Interval } from '@nestjs/schedule';
 import { gauge, LOG, type Log } from '#observability';
-import { DatabaseRestores } from '#service';
+import { DatabaseRestores, Rounds } from '#service';
 import { RoutingConfig } from '../../routing.config.js';
 import { Notices } from '../notices.js';
 import { MAX_REQUESTED_PROBE_MS, scheduleLength } from '../attempt/retry-schedule.js';
@@ -20,7 +19,6 @@ const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sw
 @Injectable()
 export class Sweeper implements OnApplicationShutdown {
   private stopping = false;
-  private sweeping: Promise<void> | undefined;
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -33,39 +31,31 @@ export class Sweeper implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    await this.sweeping;
+    await this.sweep();
   }
 
-  /** Or returns the one in progress. Never throws: the next sweep retries. */
-  @Interval(EVERY_MS)
-  sweep(): Promise<void> {
-    return (this.sweeping ??= this.run().finally(() => (this.sweeping = undefined)));
-  }
-
-  private async run(): Promise<void> {
-    try {
-      while (!this.stopping && (await this.parked.deleteOfDeletedWebhooks()));
-      const workedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
-      // while Sluice was down, nothing could be attempted
-      const unusedMs = await this.restores.unusedMs(Math.max(workedMs, PROBED_WITHIN_MS));
-      const expiry = { parkedForMs: workedMs + unusedMs, dueForMs: PROBED_WITHIN_MS + unusedMs };
-      for (let more = true; more && !this.stopping;) {
-        const expired = await this.parked.findExpired(expiry);
-        if (expired.length === 0) break;
-        // first, because this process can end at any time. A report is stored once per hour, so it is not repeated then
-        for (const delivery of expired) {
-          const target = delivery.wasSuspended ? undefined : await this.targets.get(delivery.webhookId);
-          if (target) await this.notices.expired(target, delivery, delivery.attempts.at(-1));
-        }
-        const webhooks = expired.map(({ webhookId }) => webhookId);
-        const { count, more: mayBeMore } = await this.parked.giveUpExpired(expiry, webhooks);
-        if (count > 0) this.log.warn({ deliveries: count, webhooks: webhooks.length }, 'deliveries.expired');
-        more = mayBeMore;
+  @Rounds(EVERY_MS, 'sweep.interrupted')
+  async sweep(): Promise<void> {
+    if (this.stopping) return;
+    while (!this.stopping && (await this.parked.deleteOfDeletedWebhooks()));
+    const workedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
+    // while Sluice was down, nothing could be attempted
+    const unusedMs = await this.restores.unusedMs(Math.max(workedMs, PROBED_WITHIN_MS));
+    const expiry = { parkedForMs: workedMs + unusedMs, dueForMs: PROBED_WITHIN_MS + unusedMs };
+    for (let more = true; more && !this.stopping;) {
+      const expired = await this.parked.findExpired(expiry);
+      if (expired.length === 0) break;
+      // first, because this process can end at any time. A report is stored once per hour, so it is not repeated then
+      for (const delivery of expired) {
+        const target = delivery.wasSuspended ? undefined : await this.targets.get(delivery.webhookId);
+        if (target) await this.notices.expired(target, delivery, delivery.attempts.at(-1));
       }
-      while (!this.stopping && (await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);
-      if (!this.stopping) sweptAt.setToCurrentTime();
-    } catch (error) {
-      this.log.warn({ err: error }, 'sweep.interrupted');
+      const webhooks = expired.map(({ webhookId }) => webhookId);
+      const { count, more: mayBeMore } = await this.parked.giveUpExpired(expiry, webhooks);
+      if (count > 0) this.log.warn({ deliveries: count, webhooks: webhooks.length }, 'deliveries.expired');
+      more = mayBeMore;
     }
+    while (!this.stopping && (await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);
+    if (!this.stopping) sweptAt.setToCurrentTime();
   }
 }
