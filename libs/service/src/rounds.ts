@@ -11,12 +11,12 @@ export function Rounds(ms: number, failure: string) {
     const work = descriptor.value!;
     descriptor.value = function (this: object) {
       const { log } = this as { log: Log };
-      const round =
-        inProgress.get(this) ??
-        work
-          .call(this)
-          .catch((error: Error) => log.warn({ err: error }, failure))
-          .finally(() => inProgress.delete(this));
+      const known = inProgress.get(this);
+      if (known) return known;
+      const round = work
+        .call(this)
+        .catch((error: Error) => log.warn({ err: error }, failure))
+        .finally(() => inProgress.delete(this));
       inProgress.set(this, round);
       return round;
     };

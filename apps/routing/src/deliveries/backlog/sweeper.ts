@@ -31,6 +31,7 @@ export class Sweeper implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     this.stopping = true;
+    // the one in progress
     await this.sweep();
   }
 
