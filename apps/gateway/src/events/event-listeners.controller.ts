@@ -13,10 +13,10 @@ const LOG_TIMEOUT_MS = 30_000;
 const DESCRIPTION =
   'Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, ' +
   'and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. ' +
-  'Known are the last 100 deliveries of a webhook that succeeded, except those of the last two seconds before a crash, failed ones for 7 days, and ' +
-  'runs of a source for 8 days. A delivery before a known one from the same emitter (for 7 days), and a run that is not among the last 100 of its ' +
-  'source, are `succeeded`, without attempts. A listener of which nothing is known any more is left out. After 1 MiB of attempts, deliveries have only ' +
-  'the last one, without its response; listDeliveries returns all of them.';
+  'Known are the last 100 deliveries of a webhook that succeeded, except those of the last two seconds before a crash, failed ones for ' +
+  '`SLUICE_FAILED_DELIVERIES_KEPT` (7 days), and runs of a source for 8 days. A delivery before a known one from the same emitter (while failed ones are ' +
+  'kept), and a run that is not among the last 100 of its source, are `succeeded`, without attempts. A listener of which nothing is known any more is ' +
+  'left out. After 1 MiB of attempts, deliveries have only the last one, without its response; listDeliveries returns all of them.';
 
 const EventIdParam = (): MethodDecorator => ApiParam({ name: 'eventId', schema: { type: 'string', example: '1763715600123-40960' } });
 

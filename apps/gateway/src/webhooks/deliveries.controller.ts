@@ -24,7 +24,7 @@ export class DeliveriesController {
     operationId: 'listDeliveries',
     summary: 'List the last deliveries to a webhook, with their attempts',
     description:
-      'The last 100 that succeeded, those that are pending, and failed ones for 7 days. A crash can remove deliveries that succeeded in the two seconds before it from the list; they are not delivered again.',
+      'The last 100 that succeeded, those that are pending, and failed ones for `SLUICE_FAILED_DELIVERIES_KEPT` (7 days). A crash can remove deliveries that succeeded in the two seconds before it from the list; they are not delivered again.',
   })
   @RespondsWithPage(WebhookDelivery)
   @Problems(400, 404)

@@ -22,11 +22,10 @@ import { DELIVERY_UNDER_WAY_MS, DeliveredLog } from '../deliveries/history/deliv
 import { type Attempt, inOrder } from '../deliveries/delivery.js';
 import { deliveryIdOf } from '../deliveries/delivery-id.js';
 import { replayRunId } from '../replays/replayer.js';
+import { RoutingConfig } from '../routing.config.js';
 import { type EmitterReplay, EventListenersRepository, type StoredDelivery, type Subscriber } from './event-listeners.repository.js';
 import { RecordedEvents } from '../deliveries/history/recorded-events.js';
 
-/** Until then each delivery that was given up is stored. */
-const FAILURES_KNOWN_MS = 7 * 24 * 3_600_000;
 /** An event this old that has neither run nor waits for one does not get one any more: it was part of a loop, or its run is forgotten. */
 const RUN_UNDER_WAY_MS = 3_600_000;
 /** Until then the runtime knows of each run whether it has ended. */
@@ -49,6 +48,7 @@ export class EventListenersController {
     private readonly directory: EmitterDirectory,
     private readonly recorded: RecordedEvents,
     private readonly log: DeliveredLog,
+    private readonly config: RoutingConfig,
   ) {}
 
   @Handles(listEventListeners)
@@ -62,7 +62,8 @@ export class EventListenersController {
     const refusal = `the deliveries of ${AT_ONCE} events of an account are listed at a time, and ${MAX_WAITING} others wait`;
     return this.turns.run(owner_id, refusal, async () => {
       if (Date.now() > deadlineOf(record)) throw new Unavailable('the request expired before its turn');
-      return listenersOf(event, await this.tracesOf(event, emitter), Date.now());
+      const traces = await this.tracesOf(event, emitter);
+      return listenersOf(event, traces, { now: Date.now(), failedKeptMs: this.config.failedKeptMs });
     });
   }
 
@@ -109,13 +110,15 @@ export interface Traces {
 
 /**
  * Where the event went: first what happened (deliveries, replays), then what follows from the subscriptions of that time, as far as they are known.
+ * failedKeptMs: until then, each delivery that was given up is stored.
  */
 export function listenersOf(
   event: EmittedEvent,
   { postponed, deliveries, beyond, subscribers, replays }: Traces,
-  now: number,
+  { now, failedKeptMs }: { now: number; failedKeptMs: number },
 ): EventListeners {
   const { place } = event;
+  const age = now - place.ms;
   const listeners = new Map<ListenerId, EventListener>();
   const add = (id: ListenerId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
     listeners.set(id, { listener_id: id, kind: kindOf(id), delivery_id: null, run_id: null, status, attempts: [], ...more });
@@ -129,9 +132,8 @@ export function listenersOf(
   }
   for (const subscriber of subscribers) {
     if (listeners.has(subscriber.listener_id)) continue;
-    const status = postponed
-      ? expectedStatus(subscriber)
-      : supposedStatus(subscriber, { at: place.ms, age: now - place.ms, isBeyond: beyond.has(subscriber.listener_id as WebhookId) });
+    const isDelivered = age < failedKeptMs && beyond.has(subscriber.listener_id as WebhookId);
+    const status = postponed ? expectedStatus(subscriber) : supposedStatus(subscriber, { at: place.ms, age, isDelivered });
     if (!status) continue;
     const { listener_id: id } = subscriber;
     add(id, status, isId('webhook', id) && status === 'succeeded' ? { delivery_id: deliveryIdOf(place, id) } : {});
@@ -158,7 +160,7 @@ const expectedStatus = ({ active }: Subscriber): EventListener['status'] | undef
 /** The status at a listener of which nothing is stored. Undefined: it did not get the event, or that is not known any more. */
 function supposedStatus(
   subscriber: Subscriber,
-  { at, age, isBeyond }: { at: number; age: number; isBeyond: boolean },
+  { at, age, isDelivered }: { at: number; age: number; isDelivered: boolean },
 ): EventListener['status'] | undefined {
   const { listener_id: id, subscription_id, active } = subscriber;
   if (timeOfId(subscription_id) > at) return undefined;
@@ -167,7 +169,7 @@ function supposedStatus(
   if (wasActive === undefined) return undefined;
   if (isId('workflow', id)) return 'succeeded';
   if (isId('webhook', id)) {
-    if (isBeyond && age < FAILURES_KNOWN_MS) return 'succeeded';
+    if (isDelivered) return 'succeeded';
     return age < DELIVERY_UNDER_WAY_MS ? 'pending' : undefined;
   }
   // the runs that wait for a source are dropped when it is deactivated

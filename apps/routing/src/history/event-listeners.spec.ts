@@ -26,8 +26,12 @@ const replay = (change: Partial<EmitterReplay> = {}): EmitterReplay => ({
   ...{ id: 'rpl_1', listener_id: 'dc_L', stream: 'default', from_id: '0-0', to_id: EVENT_ID, offsets: {} },
   ...change,
 });
-const at = (age: number, traces: Partial<Traces>) =>
-  listenersOf(event, { postponed: false, deliveries: [], beyond: new Set(), subscribers: [], replays: [], ...traces }, AT + age);
+const at = (age: number, traces: Partial<Traces>, failedKeptMs = 7 * DAY) =>
+  listenersOf(
+    event,
+    { postponed: false, deliveries: [], beyond: new Set(), subscribers: [], replays: [], ...traces },
+    { now: AT + age, failedKeptMs },
+  );
 const statusOf = (age: number, listener: Subscriber) => at(age, { subscribers: [listener] }).listeners[0]?.status;
 
 it.each<[Kind, boolean]>([
@@ -84,6 +88,15 @@ describe('a listener of which nothing is stored', () => {
     expect(listeners[0]?.status).toBe(status);
     // its delivery can be retried
     expect(listeners[0]?.delivery_id ?? null).toEqual(status === 'succeeded' ? expect.stringMatching(/^del_/) : null);
+  });
+
+  it.each([
+    [DAY, DAY - 1, 'succeeded'],
+    [DAY, DAY, never],
+    [30 * DAY, 8 * DAY, 'succeeded'],
+  ])('counts as delivered only while failed deliveries are kept, here for %d ms: after %d ms it is %s', (failedKeptMs, age, status) => {
+    const { listeners } = at(age, { subscribers: [subscriber('webhook')], beyond: new Set([ids.webhook]) }, failedKeptMs);
+    expect(listeners[0]?.status).toBe(status);
   });
 
   it('has no run: the runtime knows which runs exist', () => {
@@ -155,7 +168,7 @@ describe('a list of listeners', () => {
     };
     const directory = { findOwned: async (owner_id: UserId) => ({ owner_id, created_at_ms }) };
     const log = { flush: async (only: unknown) => void asked.flushed.push(only) };
-    const parts = [repository, directory, { look: async () => event }, log] as never as ConstructorParameters<
+    const parts = [repository, directory, { look: async () => event }, log, { failedKeptMs: 7 * DAY }] as never as ConstructorParameters<
       typeof EventListenersController
     >;
     const controller = new EventListenersController(...parts);

@@ -464,7 +464,7 @@ export class Operations extends HeyApiClient {
     /**
      * List the deliveries of an event of a source
      *
-     * Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. Known are the last 100 deliveries of a webhook that succeeded, except those of the last two seconds before a crash, failed ones for 7 days, and runs of a source for 8 days. A delivery before a known one from the same emitter (for 7 days), and a run that is not among the last 100 of its source, are `succeeded`, without attempts. A listener of which nothing is known any more is left out. After 1 MiB of attempts, deliveries have only the last one, without its response; listDeliveries returns all of them.
+     * Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. Known are the last 100 deliveries of a webhook that succeeded, except those of the last two seconds before a crash, failed ones for `SLUICE_FAILED_DELIVERIES_KEPT` (7 days), and runs of a source for 8 days. A delivery before a known one from the same emitter (while failed ones are kept), and a run that is not among the last 100 of its source, are `succeeded`, without attempts. A listener of which nothing is known any more is left out. After 1 MiB of attempts, deliveries have only the last one, without its response; listDeliveries returns all of them.
      */
     public listSourceEventDeliveries<ThrowOnError extends boolean = true>(options: Options<ListSourceEventDeliveriesData, ThrowOnError>): RequestResult<ListSourceEventDeliveriesResponses, ListSourceEventDeliveriesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListSourceEventDeliveriesResponses, ListSourceEventDeliveriesErrors, ThrowOnError, 'data'>({
@@ -478,7 +478,7 @@ export class Operations extends HeyApiClient {
     /**
      * List the deliveries of an event of a workflow
      *
-     * Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. Known are the last 100 deliveries of a webhook that succeeded, except those of the last two seconds before a crash, failed ones for 7 days, and runs of a source for 8 days. A delivery before a known one from the same emitter (for 7 days), and a run that is not among the last 100 of its source, are `succeeded`, without attempts. A listener of which nothing is known any more is left out. After 1 MiB of attempts, deliveries have only the last one, without its response; listDeliveries returns all of them.
+     * Every listener that the event went to, or is on its way to: webhooks with their attempts, sources with their runs, including those of replays, and workflows. A later change of a subscription or of `active` does not change the list, but a workflow is listed only while it is subscribed. Known are the last 100 deliveries of a webhook that succeeded, except those of the last two seconds before a crash, failed ones for `SLUICE_FAILED_DELIVERIES_KEPT` (7 days), and runs of a source for 8 days. A delivery before a known one from the same emitter (while failed ones are kept), and a run that is not among the last 100 of its source, are `succeeded`, without attempts. A listener of which nothing is known any more is left out. After 1 MiB of attempts, deliveries have only the last one, without its response; listDeliveries returns all of them.
      */
     public listWorkflowEventDeliveries<ThrowOnError extends boolean = true>(options: Options<ListWorkflowEventDeliveriesData, ThrowOnError>): RequestResult<ListWorkflowEventDeliveriesResponses, ListWorkflowEventDeliveriesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListWorkflowEventDeliveriesResponses, ListWorkflowEventDeliveriesErrors, ThrowOnError, 'data'>({
@@ -686,7 +686,7 @@ export class Operations extends HeyApiClient {
     /**
      * List the last deliveries to a webhook, with their attempts
      *
-     * The last 100 that succeeded, those that are pending, and failed ones for 7 days. A crash can remove deliveries that succeeded in the two seconds before it from the list; they are not delivered again.
+     * The last 100 that succeeded, those that are pending, and failed ones for `SLUICE_FAILED_DELIVERIES_KEPT` (7 days). A crash can remove deliveries that succeeded in the two seconds before it from the list; they are not delivered again.
      */
     public listDeliveries<ThrowOnError extends boolean = true>(options: Options<ListDeliveriesData, ThrowOnError>): RequestResult<ListDeliveriesResponses, ListDeliveriesErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).get<ListDeliveriesResponses, ListDeliveriesErrors, ThrowOnError, 'data'>({
