@@ -8,13 +8,10 @@ import type { Position } from './watermark.js';
 export type Outcome =
   /** The record needed no work. */
   | { kind: 'ignored'; reason: string }
-  /** Retried after a pause, until it succeeds: something that the record needs is down. */
-  | { kind: 'retry'; reason: string }
   /** Copied to the dead-letter topic with the reason, because a retry would not help. */
   | { kind: 'rejected'; reason: string };
 
 export const ignored = (reason: string): Outcome => ({ kind: 'ignored', reason });
-export const retry = (reason: string): Outcome => ({ kind: 'retry', reason });
 export const rejected = (reason: string): Outcome => ({ kind: 'rejected', reason });
 
 /** The source of a handler's records: a fact or a queued command, validated by its class, or a topic whose records have no class. */
@@ -88,8 +85,8 @@ export const Handles = (contract: { kind?: Contract<unknown>['kind']; name: stri
 
 /**
  * The method handles one record at a time: in order for each key, concurrently with other keys. It receives the validated payload, or the LogRecord
- * if the topic's records have no class, and may receive a record twice. It returns an Outcome. An error counts as `retry` if it is transient, as
- * `rejected` if the record is invalid, and otherwise as `rejected` after a few attempts.
+ * if the topic's records have no class, and may receive a record twice. It returns an Outcome. If it throws, the record is retried while the error is
+ * transient, rejected if it is invalid, and otherwise rejected after a few attempts.
  * group: its consumer group, without the service's name; by default the group of the service's facts.
  * @throws Error if its parameter is of another class
  */

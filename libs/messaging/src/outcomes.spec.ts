@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import type { KafkaMessage } from 'kafkajs';
 import { Invalid, TimedOut } from '#contracts';
 import { createLog } from '#observability';
-import { ignored, type Outcome, rejected, retry } from './handlers.js';
+import { ignored, type Outcome, rejected } from './handlers.js';
 import { LogRecord } from './log-record.js';
 import { laneFailures, Outcomes, Repeat } from './outcomes.js';
 import { BadRecord } from './payload.js';
@@ -65,7 +65,6 @@ it.each([
 });
 
 it.each([
-  { name: 'returns retry', step: () => retry('away') },
   { name: 'throws what is transient', step: fail(new Away()) },
   { name: 'throws TimedOut', step: fail(new TimedOut('late')) },
 ])('retries a record for as long as the handler $name', async ({ step }) => {
@@ -85,7 +84,7 @@ it('logs a hundred retries of a topic in a minute, however many records and atte
   const log = { warn: (_: object, message: string) => lines.push(message) };
   const outcomes = new Outcomes({ log, isTransient: () => true } as unknown as TransportOptions);
   for (let n = 0; n < 60; n++) {
-    const work = outcomes.work(record, async () => retry('away'));
+    const work = outcomes.work(record, fail(new Away()));
     for (let attempt = 0; attempt < 2; attempt++) await expect(work()).rejects.toThrow(Repeat);
   }
   expect(lines).toEqual(Array(100).fill('record.retried'));

@@ -1,7 +1,7 @@
 import { isInvalid, SluiceError } from '#contracts';
 import { counter, LimitedWarnings, type Log } from '#observability';
 import { deadLetterRecord, sendOrSetAside } from './dead-letters.js';
-import { type Outcome, rejected, retry } from './handlers.js';
+import { type Outcome, rejected } from './handlers.js';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import { BadRecord } from './payload.js';
@@ -12,13 +12,20 @@ const handled = counter('records_handled_total', 'Records that a handler has fin
 /** The number of attempts for a record whose handler throws an error that is not transient. */
 const MAX_TRIES = 4;
 
+/** The handler threw. `isFailure`: an error that may be permanent. */
+interface Retry {
+  kind: 'retry';
+  reason: string;
+  isFailure?: true;
+}
+
 /** Thrown so that the lane repeats the task. The reason has been logged. */
 export class Repeat extends Error {}
 
 /**
  * Handles a record until it is finished:
  *
- *   handler ─► done, ignored │ retry: its lane repeats it after a pause, until it succeeds │ rejected: the dead-letter topic
+ *   handler ─► done, ignored │ throws: its lane repeats it after a pause │ rejected: the dead-letter topic
  */
 export class Outcomes {
   /** By topic. */
@@ -33,7 +40,7 @@ export class Outcomes {
   work(record: LogRecord, handle: () => Promise<unknown>): () => Promise<void> {
     let tries = 1;
     return async () => {
-      const { outcome, isFailure } = await this.attempt(handle, tries);
+      const outcome = await this.attempt(handle, tries);
       switch (outcome?.kind) {
         case undefined:
           return handled.inc({ topic: record.topic, outcome: 'done' });
@@ -44,7 +51,7 @@ export class Outcomes {
           return this.reject(record, outcome.reason);
         case 'retry':
           this.retriedOf(record.topic).warn({ ...whereOf(record), tries, reason: outcome.reason });
-          if (isFailure) tries += 1;
+          if (outcome.isFailure) tries += 1;
           throw new Repeat(outcome.reason);
       }
     };
@@ -68,17 +75,16 @@ export class Outcomes {
     handled.inc({ topic: record.topic, outcome: 'rejected' });
   }
 
-  /** `isFailure`: the handler threw an error that may be permanent. */
-  private async attempt(handle: () => Promise<unknown>, tries: number): Promise<{ outcome?: Outcome; isFailure?: boolean }> {
+  private async attempt(handle: () => Promise<unknown>, tries: number): Promise<Outcome | Retry | undefined> {
     try {
-      return { outcome: (await handle()) as Outcome | undefined };
+      return (await handle()) as Outcome | undefined;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       // an error in the record itself does not go away
-      if (error instanceof BadRecord || isInvalid(error)) return { outcome: rejected(reason) };
-      if (isOutage(error, this.options)) return { outcome: retry(reason) };
+      if (error instanceof BadRecord || isInvalid(error)) return rejected(reason);
+      if (isOutage(error, this.options)) return { kind: 'retry', reason };
       this.options.log[tries < MAX_TRIES ? 'warn' : 'error']({ tries, err: error }, 'record.failed');
-      return { outcome: tries < MAX_TRIES ? retry(reason) : rejected(reason), isFailure: true };
+      return tries < MAX_TRIES ? { kind: 'retry', reason, isFailure: true } : rejected(reason);
     }
   }
 }
