@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { base62, fromBase62, isId, newId, randomText, timeOfId } from './ids.js';
+import { base62, fromBase62, isId, kindOfId, newId, randomText, timeOfId } from './ids.js';
 import { ksuid } from './ids.js';
 
 describe('ids', () => {
@@ -23,6 +23,9 @@ describe('ids', () => {
     ['dc_a\n', false],
     [5, false],
   ])('recognise %j as a source id: %j', (text, expected) => expect(isId('source', text)).toBe(expected));
+  it.each(['source', 'workflow', 'webhook'] as const)('show the kind of their resource: a %s', (kind) =>
+    expect(kindOfId(newId(kind))).toBe(kind),
+  );
   it('are padded to a fixed length in base 62', () => expect(base62(61n, 3)).toBe('00z'));
   it('are read from base 62 as they were written', () => {
     for (const value of [0n, 61n, 62n, 2n ** 64n]) expect(fromBase62(base62(value, 12))).toBe(value);

@@ -92,6 +92,9 @@ export function isId<K extends IdKind>(kind: K, text: unknown): text is Id<K> {
 export const isEmitterId = (text: unknown): text is EmitterId => isId('source', text) || isId('workflow', text);
 export const isListenerId = (text: unknown): text is ListenerId => isEmitterId(text) || isId('webhook', text);
 
+export const kindOfId = (id: ListenerId): 'source' | 'workflow' | 'webhook' =>
+  isId('source', id) ? 'source' : isId('workflow', id) ? 'workflow' : 'webhook';
+
 /** Validates a payload's field as an id of one of these kinds. */
 export function IsId(...kinds: IdKind[]): PropertyDecorator {
   const source = kinds.map((kind) => `${prefixes[kind]}[A-Za-z0-9]{1,64}`).join('|');

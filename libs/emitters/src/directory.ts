@@ -9,6 +9,8 @@ import {
   type FindEmitters,
   findNewEmitters,
   isId,
+  kindOfId,
+  NotFound,
   Unavailable,
   type UserId,
 } from '#contracts';
@@ -219,6 +221,13 @@ export class EmitterDirectory {
   async findOwned(ownerId: UserId, id: string): Promise<Emitter | undefined> {
     const emitter = (await this.find([id])).get(id);
     return emitter && !emitter.deleted && emitter.owner_id === ownerId ? emitter : undefined;
+  }
+
+  /** @throws NotFound if the owner has no such emitter */
+  async requireOwned(ownerId: UserId, id: EmitterId): Promise<Emitter> {
+    const emitter = await this.findOwned(ownerId, id);
+    if (!emitter) throw new NotFound(kindOfId(id), id);
+    return emitter;
   }
 
   /** Stores a state, and returns whether it was newer than the stored one. Facts may arrive twice, and later than the reply to a query. */

@@ -1,3 +1,5 @@
+import { Invalid } from '#contracts';
+
 /**
  * The place of an event. Its text, `<ms>-<seq>`, is the event id. It is computed from the position of the event's record, so the store, the router
  * and the live streams agree on it without coordination. ms = the record's LogAppendTime in milliseconds, made monotonic
@@ -35,6 +37,15 @@ export function parseEventId(text: string): EventPlace | null {
   if (!match) return null;
   const [ms, seq] = [Number(match[1]), Number(match[2])];
   return Number.isSafeInteger(seq) ? { ms, seq } : null;
+}
+
+export const notAnEventId = (field: string): string => `${field} must be an event id, <milliseconds>-<sequence>`;
+
+/** As `parseEventId`. @throws Invalid, which names the field */
+export function requireEventId(text: string, field = 'event_id'): EventPlace {
+  const place = parseEventId(text);
+  if (!place) throw new Invalid([{ field, message: notAnEventId(field) }]);
+  return place;
 }
 
 export const comparePlaces = (a: EventPlace, b: EventPlace): number => a.ms - b.ms || a.seq - b.seq;

@@ -25,7 +25,7 @@ describe('while the event store is behind', () => {
     deletions: async () => [],
     withdrawn: async () => [],
   } as unknown as EventPagesRepository;
-  const directory = { findOwned: async () => ({}) } as unknown as EmitterDirectory;
+  const directory = { requireOwned: async () => ({}) } as unknown as EmitterDirectory;
   const controller = new EventPagesController(new EventPagesService(directory, repository, progress), repository, progress);
 
   it.each<[string, () => Promise<unknown>]>([

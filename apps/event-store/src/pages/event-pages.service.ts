@@ -8,17 +8,14 @@ import {
   type FieldProblem,
   type FindEvent,
   Invalid,
-  isId,
   type ListDeletions,
   type ListEvents,
-  NotFound,
   pageOf,
   type PageRequest,
   SluiceError,
   type StoredEvent,
-  type UserId,
 } from '#contracts';
-import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace, eventSummaryJson, parseEventId } from '#events';
+import { AFTER_ALL, BEFORE_ALL, eventIdOf, type EventPlace, eventSummaryJson, parseEventId, requireEventId } from '#events';
 import { EmitterDirectory } from '#emitters';
 import { StoreProgress } from '../append/store-progress.js';
 import { EventPagesRepository, type PageWindow } from './event-pages.repository.js';
@@ -42,7 +39,7 @@ export class EventPagesService {
 
   async list({ owner_id, emitter_id, stream, expand = false, ...request }: ListEvents): Promise<EventPage> {
     const window = pageWindow(request);
-    await this.requireOwned(owner_id, emitter_id);
+    await this.directory.requireOwned(owner_id, emitter_id);
     const { total, events, cut } = await this.pages.page(emitter_id, stream, window, { whole: expand, maxBytes: PAGE_BYTES });
     const { page_info } = pageOf(events, total, eventIdOf);
     return { page_info, items: events.map((event) => eventSummaryJson(emitter_id, event)), ...(cut && { cut }) };
@@ -50,9 +47,8 @@ export class EventPagesService {
 
   /** deadline: when the caller stops waiting for the store to read the log, in ms since the epoch. */
   async find({ owner_id, emitter_id, event_id, may_lag = false }: FindEvent, deadline: number): Promise<StoredEvent> {
-    const place = parseEventId(event_id);
-    if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
-    await this.requireOwned(owner_id, emitter_id);
+    const place = requireEventId(event_id);
+    await this.directory.requireOwned(owner_id, emitter_id);
     if (!may_lag) await this.progress.reachEnd(deadline, [emitter_id]);
     const [found, deletions] = await Promise.all([this.pages.find(emitter_id, place), this.deletionsBetween(emitter_id, place, place)]);
     return {
@@ -66,7 +62,7 @@ export class EventPagesService {
     { owner_id, emitter_id, from_id = '', to_id = '', after_id = '' }: ListDeletions,
     deadline: number,
   ): Promise<EventDeletion[]> {
-    await this.requireOwned(owner_id, emitter_id);
+    await this.directory.requireOwned(owner_id, emitter_id);
     await this.progress.reachEnd(deadline, [emitter_id]);
     // first: the others include each one up to it
     const last = await this.pages.lastDeletion(emitter_id);
@@ -76,7 +72,7 @@ export class EventPagesService {
   }
 
   async streams({ owner_id, emitter_id }: EmitterReference): Promise<EmitterStream[]> {
-    await this.requireOwned(owner_id, emitter_id);
+    await this.directory.requireOwned(owner_id, emitter_id);
     return this.pages.streams(emitter_id);
   }
 
@@ -85,11 +81,6 @@ export class EventPagesService {
     if (deletions.length > MOST_DELETIONS)
       throw new SluiceError('unprocessable', `more than ${MOST_DELETIONS} different deletions concern these events`);
     return deletions;
-  }
-
-  private async requireOwned(ownerId: UserId, emitterId: EmitterId): Promise<void> {
-    if (!(await this.directory.findOwned(ownerId, emitterId)))
-      throw new NotFound(isId('source', emitterId) ? 'source' : 'workflow', emitterId);
   }
 }
 

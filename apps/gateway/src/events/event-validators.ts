@@ -1,11 +1,12 @@
 import { Injectable, type PipeTransform } from '@nestjs/common';
 import { ValidateBy } from 'class-validator';
-import { Invalid } from '#contracts';
 import {
   comparePlaces,
   eventNameProblem,
+  notAnEventId,
   parseEventId,
   readableStreamProblem,
+  requireEventId,
   streamOf,
   subscribedEmitterProblem,
   subscribedListenerProblem,
@@ -17,7 +18,7 @@ export const IsEventId = ({ orEmpty = false } = {}): PropertyDecorator =>
     name: 'isEventId',
     validator: {
       validate: (value: unknown) => typeof value === 'string' && ((orEmpty && value === '') || parseEventId(value) !== null),
-      defaultMessage: (args) => `${args?.property} must be an event id, <milliseconds>-<sequence>`,
+      defaultMessage: (args) => notAnEventId(args?.property ?? ''),
     },
   });
 
@@ -68,8 +69,7 @@ export const IsSubscribingListener = (): PropertyDecorator => withoutProblem('is
 @Injectable()
 export class EventIdPipe implements PipeTransform<string> {
   transform(value: string): string {
-    if (!parseEventId(value))
-      throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
+    requireEventId(value);
     return value;
   }
 }

@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiPropertyOptional, PickType } from '@nestjs/swagger';
 import { IsOptional } from 'class-validator';
-import { Invalid } from '#contracts';
-import { type EventPlace, parseEventId } from '#events';
+import { type EventPlace, parseEventId, requireEventId } from '#events';
 import { IsEventId } from '../events/event-validators.js';
 import { EventPageQuery } from '../events/event.dto.js';
 
@@ -20,8 +19,8 @@ export class LiveQuery extends PickType(EventPageQuery, ['expand', 'event_name']
 
 /** The event id in the header Last-Event-ID, which may be empty. Throws Invalid. */
 export function lastEventIdOf(header: string | undefined): string | undefined {
-  if (!header || parseEventId(header)) return header;
-  throw new Invalid([{ field: 'Last-Event-ID', message: 'Last-Event-ID must be an event id, <milliseconds>-<sequence>' }]);
+  if (header) requireEventId(header, 'Last-Event-ID');
+  return header;
 }
 
 /** The header Last-Event-ID. It is checked here, because in the handler, a malformed id in the path would take precedence. */

@@ -3,8 +3,8 @@ import { Ctx, Payload } from '@nestjs/microservices';
 import {
   type EventListener,
   type EventListeners,
-  Invalid,
   isId,
+  kindOfId,
   type ListenerId,
   listEventListeners,
   ListenersOfEvent,
@@ -14,7 +14,7 @@ import {
   type UserId,
   type WebhookId,
 } from '#contracts';
-import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventId, runKeyOf } from '#events';
+import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventId, requireEventId, runKeyOf } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { QueuePerKey } from '#limits';
 import { deadlineOf, Handles, LogRecord } from '#messaging';
@@ -53,10 +53,8 @@ export class EventListenersController {
 
   @Handles(listEventListeners)
   async list(@Payload() { owner_id, emitter_id, event_id }: ListenersOfEvent, @Ctx() record: LogRecord): Promise<EventListeners> {
-    const place = parseEventId(event_id);
-    if (!place) throw new Invalid([{ field: 'event_id', message: 'event_id must be an event id, <milliseconds>-<sequence>' }]);
-    const emitter = await this.directory.findOwned(owner_id, emitter_id);
-    if (!emitter) throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
+    const place = requireEventId(event_id);
+    const emitter = await this.directory.requireOwned(owner_id, emitter_id);
     const event = await this.recorded.look(owner_id, emitter_id, place);
     if (!event) throw new NotFound('event', event_id);
     const refusal = `the deliveries of ${AT_ONCE} events of an account are listed at a time, and ${MAX_WAITING} others wait`;
@@ -121,7 +119,7 @@ export function listenersOf(
   const age = now - place.ms;
   const listeners = new Map<ListenerId, EventListener>();
   const add = (id: ListenerId, status: EventListener['status'], more: Partial<EventListener> = {}) =>
-    listeners.set(id, { listener_id: id, kind: kindOf(id), delivery_id: null, run_id: null, status, attempts: [], ...more });
+    listeners.set(id, { listener_id: id, kind: kindOfId(id), delivery_id: null, run_id: null, status, attempts: [], ...more });
   for (const { webhook_id, status, attempts } of deliveries)
     add(webhook_id, status, { delivery_id: deliveryIdOf(place, webhook_id), attempts: attempts.map(inOrder) });
   const replayed: EventListeners['runs']['replayed'] = [];
@@ -140,8 +138,6 @@ export function listenersOf(
   }
   return { listeners: [...listeners.values()], runs: { run_key: runKeyOf(event), replayed } };
 }
-
-const kindOf = (id: ListenerId): EventListener['kind'] => (isId('webhook', id) ? 'webhook' : isId('source', id) ? 'source' : 'workflow');
 
 const covers = ({ stream, from_id, to_id }: EmitterReplay, event: EmittedEvent): boolean => {
   const [from, to] = [parseEventId(from_id), parseEventId(to_id)];

@@ -166,7 +166,7 @@ describe('a list of listeners', () => {
       },
       replays: async () => [],
     };
-    const directory = { findOwned: async (owner_id: UserId) => ({ owner_id, created_at_ms }) };
+    const directory = { requireOwned: async (owner_id: UserId) => ({ owner_id, created_at_ms }) };
     const log = { flush: async (only: unknown) => void asked.flushed.push(only) };
     const parts = [repository, directory, { look: async () => event }, log, { failedKeptMs: 7 * DAY }] as never as ConstructorParameters<
       typeof EventListenersController

@@ -17,9 +17,8 @@ export class StatsController {
 
   @Handles(trafficStats)
   async list(@Payload() { owner_id, id, from_s, bucket_s }: TrafficStats): Promise<StatBucket[]> {
-    const isWebhook = isId('webhook', id);
-    if (!(await (isWebhook ? this.webhooks.find(owner_id, id) : this.directory.findOwned(owner_id, id))))
-      throw new NotFound(isWebhook ? 'webhook' : isId('source', id) ? 'source' : 'workflow', id);
+    if (!isId('webhook', id)) await this.directory.requireOwned(owner_id, id);
+    else if (!(await this.webhooks.find(owner_id, id))) throw new NotFound('webhook', id);
     return this.stats.list(id, from_s, bucket_s);
   }
 }

@@ -12,7 +12,7 @@ it('creates a replay once, however often its request is repeated and whatever ha
     countRunning: async () => running + rows.length,
   };
   const log = { count: async () => ({ events, to_id: '1-0' }) };
-  const [directory, webhooks] = [{ findOwned: async () => ({}) }, { find: async () => ({ active }) }];
+  const [directory, webhooks] = [{ requireOwned: async () => ({}) }, { find: async () => ({ active }) }];
   const controller = new ReplaysController(...([replays, log, directory, webhooks] as unknown as [never, never, never, never]));
   const command: CreateReplay = {
     ...{ id: newId('replay'), owner_id: newId('user'), emitter_id: newId('source'), listener_id: newId('webhook') },

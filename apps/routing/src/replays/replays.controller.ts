@@ -48,8 +48,7 @@ export class ReplaysController {
     // the request is repeated: its replay exists, and counts among those that run
     const made = dry_run === true ? undefined : await this.replays.find(owner_id, id);
     if (made) return { events: made.events };
-    if (!(await this.directory.findOwned(owner_id, emitter_id)))
-      throw new NotFound(isId('source', emitter_id) ? 'source' : 'workflow', emitter_id);
+    await this.directory.requireOwned(owner_id, emitter_id);
     await this.requireActive(owner_id, listener_id);
     if (dry_run !== true && (await this.replays.countRunning(owner_id)) >= RUNNING_PER_ACCOUNT)
       throw new TooManyRequests(`at most ${RUNNING_PER_ACCOUNT} replays of an account can run at a time`);

@@ -22,7 +22,7 @@ const controller = new RunListController(
   } as never,
   {} as never,
   { waiting: async (ids: string[]) => new Set(ids.filter((id) => id === 'queued')), hasOthers: async () => true } as never,
-  { findOwned: async () => ({}) } as never,
+  { requireOwned: async () => ({}) } as never,
   {} as never,
 );
 const list = (window: Partial<ListRuns>) => controller.list({ owner_id: 'u_1', source_id: 'dc_1', limit: 10, ...window });

@@ -12,7 +12,6 @@ import {
   Invalid,
   ListRuns,
   listRuns,
-  NotFound,
   type Page,
   pageOf,
   type RunOutcomes,
@@ -41,7 +40,7 @@ export class RunListController {
   @Handles(listRuns)
   async list(@Payload() { owner_id, source_id, limit, after, before }: ListRuns): Promise<Page<FinishedRun>> {
     const window = { limit, after: runIdOf('after', after), before: runIdOf('before', before) };
-    if (!(await this.directory.findOwned(owner_id, source_id))) throw new NotFound('source', source_id);
+    await this.directory.requireOwned(owner_id, source_id);
     const { rows, total } = await this.runs.page(source_id, window);
     return pageOf(rows.map(finishedRunOf), total, ({ id }) => cursorOf(PREFIX + id));
   }

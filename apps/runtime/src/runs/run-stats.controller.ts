@@ -1,6 +1,6 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { NotFound, RunStats, runStats, type StatBucket } from '#contracts';
+import { RunStats, runStats, type StatBucket } from '#contracts';
 import { EmitterDirectory } from '#emitters';
 import { Handles } from '#messaging';
 import { Stats } from '#stats';
@@ -15,7 +15,7 @@ export class RunStatsController {
 
   @Handles(runStats)
   async list(@Payload() { owner_id, id, from_s, bucket_s }: RunStats): Promise<StatBucket[]> {
-    if (!(await this.directory.findOwned(owner_id, id))) throw new NotFound('source', id);
+    await this.directory.requireOwned(owner_id, id);
     return this.stats.list(id, from_s, bucket_s);
   }
 }
