@@ -8,6 +8,9 @@ export interface Place {
   leave(): void;
 }
 
+/** A gateway sends at most this many at a time for an account that is alone. */
+const MAX_WAITING_REQUESTS = 64;
+
 interface Queue {
   proceeding: number;
   /** In order. */
@@ -18,10 +21,13 @@ interface Queue {
 export class QueuePerKey<Key> {
   private readonly queues = new Map<Key, Queue>();
 
-  /** @param limit how many of one key may proceed now */
+  /**
+   * @param limit how many of one key may proceed now
+   * @param maxWaiting how many others of it may wait; the default is for the requests that a service handles for an account
+   */
   constructor(
     private readonly limit: () => number,
-    private readonly maxWaiting: number,
+    private readonly maxWaiting = MAX_WAITING_REQUESTS,
   ) {}
 
   /** @returns undefined if as many of the key wait as may wait */

@@ -5,15 +5,13 @@ import { within } from '#service';
 
 /** Changes of one account that proceed at a time: each has a connection to the database, also while it waits for a lock of another one. */
 const AT_ONCE = 2;
-/** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
-const MAX_WAITING = 64;
 /** With the wait for a lock that follows, less than a caller waits. Changed credentials may have to be copied to very many sources. */
 const WAIT_MS = 4000;
 
 /** Lets the changes of an account that wait for each other in the database wait here instead, without a connection. */
 @Injectable()
 export class AccountTurns {
-  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE);
 
   /** A change of one source. Throws TooManyRequests or Unavailable if too many others of the account are before it. */
   take<T>(ownerId: UserId, work: () => Promise<T>): Promise<T> {

@@ -33,15 +33,13 @@ const RUNS_KNOWN_MS = 7 * 24 * 3_600_000;
 
 /** Lists of one account that are made at a time: with very many webhooks, each occupies a connection to the database for seconds. */
 const AT_ONCE = 2;
-/** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
-const MAX_WAITING = 64;
 /** The attempts that are returned of an event: of further deliveries, only the last one, without its response. */
 const ATTEMPTS_BYTES = 1024 * 1024;
 
 /** Where an event went. */
 @Controller()
 export class EventListenersController {
-  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE);
 
   constructor(
     private readonly repository: EventListenersRepository,
@@ -57,8 +55,7 @@ export class EventListenersController {
     const emitter = await this.directory.requireOwned(owner_id, emitter_id);
     const event = await this.recorded.look(owner_id, emitter_id, place);
     if (!event) throw new NotFound('event', event_id);
-    const refusal = `the deliveries of ${AT_ONCE} events of an account are listed at a time, and ${MAX_WAITING} others wait`;
-    return this.turns.run(owner_id, refusal, async () => {
+    return this.turns.run(owner_id, 'too many lists of deliveries of this account are waiting', async () => {
       if (Date.now() > deadlineOf(record)) throw new Unavailable('the request expired before its turn');
       const traces = await this.tracesOf(event, emitter);
       return listenersOf(event, traces, { now: Date.now(), failedKeptMs: this.config.failedKeptMs });

@@ -21,13 +21,11 @@ import { SubscriptionsService } from './subscriptions.service.js';
 
 /** Commands of one account that proceed at a time: each has a connection to the database, also while it waits for the deletion of what it names. */
 const AT_ONCE = 4;
-/** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
-const MAX_WAITING = 64;
 const TOO_MANY = 'too many changes of subscriptions of this account are waiting';
 
 @Controller()
 export class SubscriptionsController {
-  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE);
 
   constructor(private readonly subscriptions: SubscriptionsService) {}
 
@@ -49,7 +47,7 @@ export class SubscriptionsController {
 
 @Controller()
 export class AutoSubscriptionsController {
-  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE);
 
   constructor(private readonly subscriptions: SubscriptionsService) {}
 

@@ -25,12 +25,10 @@ import { WebhooksService } from './webhooks.service.js';
 
 /** Commands of one account that proceed at a time: each has a connection to the database, also while it waits for a lock of another one. */
 const AT_ONCE = 8;
-/** Others of the account wait: as many as a gateway sends at a time for an account that is alone. */
-const MAX_WAITING = 64;
 
 @Controller()
 export class WebhooksController {
-  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE, MAX_WAITING);
+  private readonly turns = new QueuePerKey<UserId>(() => AT_ONCE);
 
   constructor(private readonly webhooks: WebhooksService) {}
 
