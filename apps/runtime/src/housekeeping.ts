@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { RECORDS_GONE_AFTER_DAYS } from '#contracts';
 import { HourlyHousekeeping } from '#database';
 import { LOG, type Log } from '#observability';
 import { QuotasRepository } from './quotas/quotas.repository.js';
@@ -6,9 +7,6 @@ import { RetriedRunsRepository } from './retries/retried-runs.repository.js';
 import { RunsRepository } from './runs/runs.repository.js';
 import { SourceStateRepository } from './source-state/source-state.repository.js';
 import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
-
-/** A run may be repeated until Kafka has deleted its record, within eight days (libs/contracts/src/topics.ts). */
-const KEEP_RUNS_DAYS = 8;
 
 @Injectable()
 export class Housekeeping extends HourlyHousekeeping {
@@ -25,7 +23,8 @@ export class Housekeeping extends HourlyHousekeeping {
 
   protected deletions(): (() => Promise<void>)[] {
     return [
-      () => this.runs.deleteDone(KEEP_RUNS_DAYS),
+      // a run may be repeated until Kafka has deleted its record
+      () => this.runs.deleteDone(RECORDS_GONE_AFTER_DAYS),
       () => this.runs.deleteOfDeleted(),
       () => this.retried.deleteOfDeleted(),
       () => this.waiting.deleteOfDeleted(),

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { topicSpecs } from './topics.js';
+import { RECORDS_GONE_AFTER_DAYS, topicSpecs } from './topics.js';
 
 const DAY_MS = 86_400_000;
 /** Kafka deletes a segment when its newest record is old enough: its oldest record is older by the time that a segment covers. */
@@ -10,13 +10,13 @@ it('every topic that is not compacted has a retention, whatever the default of t
   expect(unlimited.map(({ topic }) => topic)).toEqual([]);
 });
 
-it('records of runs and facts are kept for less than the eight days for which their ids are remembered', () => {
+it('records of runs and facts are kept only while their ids are remembered', () => {
   const kept = topicSpecs().filter(({ isReadOnce }) => isReadOnce);
   expect(kept.map(({ topic }) => topic)).toEqual(['runtime.run.execute', 'runtime.run.finished', 'routing.error.raised']);
-  for (const { config } of kept) expect(keptFor(config)).toBeLessThan(8 * DAY_MS);
+  for (const { config } of kept) expect(keptFor(config)).toBeLessThan(RECORDS_GONE_AFTER_DAYS * DAY_MS);
 });
 
-it('events are kept for less than the eight days after which subscriptions to deleted emitters are deleted', () => {
+it('events are kept only while subscriptions to deleted emitters are', () => {
   const events = topicSpecs().find(({ topic }) => topic === 'events');
-  expect(keptFor(events?.config)).toBeLessThan(8 * DAY_MS);
+  expect(keptFor(events?.config)).toBeLessThan(RECORDS_GONE_AFTER_DAYS * DAY_MS);
 });

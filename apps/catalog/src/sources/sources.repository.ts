@@ -7,7 +7,7 @@ import {
   type ConnectionId,
   emitterChanged,
   type EmitterState,
-  EVENTS_GONE_AFTER_DAYS,
+  RECORDS_GONE_AFTER_DAYS,
   idFrom,
   Invalid,
   NotFound,
@@ -608,7 +608,7 @@ export class SourcesRepository {
        )
        INSERT INTO deleted_source (id, state) VALUES ($1, $2)
        ON CONFLICT (id) DO UPDATE SET state = excluded.state, deleted_at = excluded.deleted_at`,
-      [state.emitter_id, JSON.stringify({ ...bare, name: '' }), EVENTS_GONE_AFTER_DAYS],
+      [state.emitter_id, JSON.stringify({ ...bare, name: '' }), RECORDS_GONE_AFTER_DAYS],
     );
     await this.publish(transaction, state);
   }

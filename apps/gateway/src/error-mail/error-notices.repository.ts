@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, Index, LessThan, PrimaryColumn, Repository } from 'typeorm';
-import { type ErrorRaised, storableText, type UserId } from '#contracts';
+import { type ErrorRaised, RECORDS_GONE_AFTER_DAYS, storableText, type UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, type Transaction } from '#database';
 import { DueRows } from '#due-work';
 
@@ -79,7 +79,7 @@ const GETS_MAIL = 'account.error_mail AND account.suspended_at IS NULL';
 /** Longer than an attempt can take. */
 const LEASE_MINUTES = 15;
 const DAY_MS = 24 * 3_600_000;
-const KEEP_SEEN_MS = 8 * DAY_MS;
+const KEEP_SEEN_MS = RECORDS_GONE_AFTER_DAYS * DAY_MS;
 /** The next mail does not mention errors before that. */
 const KEEP_NOTICES_MS = 90 * DAY_MS;
 /** A mail that is never attempted, because the mail server is down or no longer configured. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
-import type { RunFinished, UserId } from '#contracts';
+import { RECORDS_GONE_AFTER_DAYS, type RunFinished, type UserId } from '#contracts';
 import { BYTEWISE_TEXT, CREATED_AT, Database, deleteOlder, type Transaction } from '#database';
 
 /** The usage of an account's sources on a day (UTC). */
@@ -30,7 +30,7 @@ export class CountedRun {
   counted_at!: Date;
 }
 
-const KEEP_MS = 8 * 24 * 3_600_000;
+const KEEP_MS = RECORDS_GONE_AFTER_DAYS * 24 * 3_600_000;
 
 /** The only writer of the tables `usage` and `run_counted`, for what the API shows. The runtime counts for its quotas itself (ADR 18). */
 @Injectable()

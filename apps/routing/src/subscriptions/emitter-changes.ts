@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type EmitterState, EVENTS_GONE_AFTER_DAYS, type UserId } from '#contracts';
+import { type EmitterState, RECORDS_GONE_AFTER_DAYS, type UserId } from '#contracts';
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
 import { deleteStatsOf } from '#stats';
@@ -62,4 +62,4 @@ export class EmitterChanges extends EmitterChangeHandler {
 }
 
 /** Whether Kafka may have events of a deleted emitter: it was deleted a moment after its creation, or while this service was down. */
-const mayHaveEvents = ({ created_at_ms }: EmitterState): boolean => created_at_ms > Date.now() - EVENTS_GONE_AFTER_DAYS * DAY_MS;
+const mayHaveEvents = ({ created_at_ms }: EmitterState): boolean => created_at_ms > Date.now() - RECORDS_GONE_AFTER_DAYS * DAY_MS;

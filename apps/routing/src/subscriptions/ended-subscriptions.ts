@@ -1,13 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { Interval } from '@nestjs/schedule';
-import { EVENTS_GONE_AFTER_DAYS } from '#contracts';
+import { RECORDS_GONE_AFTER_DAYS } from '#contracts';
 import { LOG, type Log } from '#observability';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 const INTERVAL_MS = 300_000;
 const KEPT = {
   /** Until Kafka has deleted what the emitters emitted before their end. */
-  days: EVENTS_GONE_AFTER_DAYS,
+  days: RECORDS_GONE_AFTER_DAYS,
   /** Those of an account: it can create and delete sources all the time. */
   most: 100_000,
   /** Longer than a run of `deactivate` waits and takes. */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import {
   cursorOf,
   type DeliveryReference,
-  EVENTS_GONE_AFTER_DAYS,
+  RECORDS_GONE_AFTER_DAYS,
   idOfCursor,
   Invalid,
   type ListDeliveries,
@@ -97,7 +97,7 @@ export class DeliveriesService {
   /** The event of a delivery that is not listed any more: as far as the log and the subscriptions show that there was one. */
   private async findUnlisted(ownerId: UserId, webhookId: WebhookId, place: EventPlace): Promise<EmittedEvent | undefined> {
     // Kafka has deleted it, and to look would take a consumer
-    if (place.ms < Date.now() - EVENTS_GONE_AFTER_DAYS * DAY_MS) return undefined;
+    if (place.ms < Date.now() - RECORDS_GONE_AFTER_DAYS * DAY_MS) return undefined;
     const event = await this.recorded.at(ownerId, place);
     return event && (await this.delivered.hasPassed(ownerId, webhookId, event)) ? event : undefined;
   }
