@@ -14,7 +14,7 @@ const ALL_STREAMS_UNITS = 10;
 export class DeletionsService {
   constructor(
     private readonly owners: EmitterOwners,
-    private readonly log: EventLog,
+    private readonly eventLog: EventLog,
     private readonly box: SecretBox,
     private readonly pace: AccountPace,
   ) {}
@@ -32,7 +32,7 @@ export class DeletionsService {
     };
     const emitterId = await this.owners.emitterOf(ownerId, 'source', id);
     // a second copy would delete the events between the two
-    await this.log.append(ownerId, [deletionRecord({ emitterId, ...range }, this.box)], { once: true });
+    await this.eventLog.append(ownerId, [deletionRecord({ emitterId, ...range }, this.box)], { once: true });
     this.pace.spend(ownerId, range.stream === undefined || range.stream === EVERY_STREAM ? ALL_STREAMS_UNITS : EVENT_UNITS);
   }
 }

@@ -21,7 +21,7 @@ export interface Acknowledged {
 export class PublishingService {
   constructor(
     private readonly owners: EmitterOwners,
-    private readonly log: EventLog,
+    private readonly eventLog: EventLog,
     private readonly config: GatewayConfig,
     private readonly pace: AccountPace,
     private readonly full: FullAccounts,
@@ -32,7 +32,7 @@ export class PublishingService {
     await this.full.refuseFull(ownerId);
     const events = this.read(ownerId, request);
     const emitterId = await this.owners.emitterOf(ownerId, kind, id);
-    await this.log.append(
+    await this.eventLog.append(
       ownerId,
       events.map((event) => eventRecord({ ...event, emitterId })),
     );

@@ -45,7 +45,7 @@ export class EventListenersController {
     private readonly repository: EventListenersRepository,
     private readonly directory: EmitterDirectory,
     private readonly recorded: RecordedEvents,
-    private readonly log: DeliveredLog,
+    private readonly deliveredLog: DeliveredLog,
     private readonly config: RoutingConfig,
   ) {}
 
@@ -65,7 +65,7 @@ export class EventListenersController {
   private async tracesOf(event: EmittedEvent, { owner_id, created_at_ms }: Emitter): Promise<Traces> {
     const { emitterId, stream, place } = event;
     // what this process has delivered a moment ago
-    await this.log.flush(emitterId);
+    await this.deliveredLog.flush(emitterId);
     const postponed = await this.repository.isPostponed(place);
     const deliveries = await withinLimit(this.repository.deliveries(owner_id, emitterId, place));
     const subscribers = await this.repository.subscribers(owner_id, emitterId, stream);

@@ -72,14 +72,14 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   constructor(
     private readonly replays: ReplaysRepository,
-    private readonly log: ReplayLog,
+    private readonly replayLog: ReplayLog,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly delivered: DeliveredRepository,
     private readonly deliveredLog: DeliveredLog,
     private readonly messages: Messages,
     private readonly publisher: Publisher,
     private readonly full: FullAccounts,
-    @Inject(LOG) private readonly logger: Log,
+    @Inject(LOG) private readonly log: Log,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -94,7 +94,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   private async loop(): Promise<void> {
     while (!this.stopping) {
       const wasTurn = await this.turn().catch((error: unknown) => {
-        this.logger.warn({ err: error }, 'replay.interrupted');
+        this.log.warn({ err: error }, 'replay.interrupted');
         return false;
       });
       if (!wasTurn) await sleep(LOOK_MS, undefined, { ref: false });
@@ -114,7 +114,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   private async carryOut(row: ReplayRow): Promise<void> {
     const { offsets, clocks } = row;
-    const deletions = this.log.deletionsOf(row);
+    const deletions = this.replayLog.deletionsOf(row);
     const work: Work = { row, ahead: [], behind: { offsets, clocks }, last: false, deletions, size: sizesOf(row).first, since: undefined };
     const until = performance.now() + TURN_MS;
     let waits = MAX_WAITS;
@@ -129,7 +129,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     }
     if (isRunning(row)) return;
     const { id, status, events, delivered, failed } = row;
-    this.logger.info({ replay_id: id, events, delivered, failed }, `replay.${status}`);
+    this.log.info({ replay_id: id, events, delivered, failed }, `replay.${status}`);
   }
 
   private async step(work: Work): Promise<Step> {
@@ -185,7 +185,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   private end(row: ReplayRow): void {
     const gone = row.events - row.delivered - row.failed;
     if (gone > 0) {
-      this.logger.info({ replay_id: row.id, events: gone }, 'replay.events-gone');
+      this.log.info({ replay_id: row.id, events: gone }, 'replay.events-gone');
       row.failed += gone;
     }
     row.status = 'done';
@@ -215,7 +215,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
 
   /** False if the replay cannot be continued. */
   private async readOn(work: Work): Promise<boolean> {
-    const chunk = await this.log.next({ ...work.row, ...work.behind }, work.deletions, CHUNK).catch(this.ifImpossible(work.row));
+    const chunk = await this.replayLog.next({ ...work.row, ...work.behind }, work.deletions, CHUNK).catch(this.ifImpossible(work.row));
     if (!chunk) return false;
     const { events, offsets, clocks, last } = chunk;
     work.ahead = events.map((event) => ({ event, ...logPlaceOf(event.place) }));
@@ -240,7 +240,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   private ifImpossible({ id }: ReplayRow): (error: unknown) => undefined {
     return (error) => {
       if (!isNotFound(error) && !(error instanceof SluiceError && error.code === 'unprocessable')) throw error;
-      this.logger.warn({ replay_id: id, err: error }, 'replay.impossible');
+      this.log.warn({ replay_id: id, err: error }, 'replay.impossible');
     };
   }
 
@@ -273,7 +273,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   private send(records: OutgoingRecord[]): Promise<OutgoingRecord[]> {
-    return sendOrSetAside(records, { publisher: this.publisher, service: 'routing', log: this.logger });
+    return sendOrSetAside(records, { publisher: this.publisher, service: 'routing', log: this.log });
   }
 }
 

@@ -37,7 +37,7 @@ export class ReplaysController {
 
   constructor(
     private readonly replays: ReplaysRepository,
-    private readonly log: ReplayLog,
+    private readonly replayLog: ReplayLog,
     private readonly directory: EmitterDirectory,
     private readonly webhooks: WebhooksRepository,
   ) {}
@@ -75,7 +75,7 @@ export class ReplaysController {
   /** The accounts take turns. */
   private count(part: ReplayedPart): ReturnType<ReplayLog['count']> {
     const end = performance.now() + COUNT_MS;
-    return this.turns.execute(part.owner_id, () => this.log.count(part, { withinMs: end - performance.now() }));
+    return this.turns.execute(part.owner_id, () => this.replayLog.count(part, { withinMs: end - performance.now() }));
   }
 
   private async requireActive(ownerId: UserId, id: string): Promise<void> {

@@ -39,7 +39,7 @@ export class DeliveriesService {
     private readonly webhooks: WebhooksRepository,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly delivered: DeliveredRepository,
-    private readonly log: DeliveredLog,
+    private readonly deliveredLog: DeliveredLog,
     private readonly recorded: RecordedEvents,
     private readonly full: FullAccounts,
   ) {}
@@ -50,7 +50,7 @@ export class DeliveriesService {
     // first: a delivery that succeeds is in the log before it leaves the backlog
     const rows = await this.parked.list(owner_id, webhook_id, window);
     // the deliveries that this process made a moment ago
-    await this.log.flush(webhook_id);
+    await this.deliveredLog.flush(webhook_id);
     const { places, entries } = await this.delivered.list(owner_id, webhook_id, window);
     const total = await this.parked.count(owner_id, webhook_id, places);
     // delivered and parked: one delivery, in its last state
@@ -76,7 +76,7 @@ export class DeliveriesService {
       // otherwise it has just been delivered
       if (row) return pendingOrFailed(row, webhook_id);
     }
-    await this.log.flush(webhook_id);
+    await this.deliveredLog.flush(webhook_id);
     const entry = await this.delivered.find(owner_id, webhook_id, place);
     // with a deleted emitter, the events of its deliveries are gone
     if (!entry && parked) throw gone(id);
