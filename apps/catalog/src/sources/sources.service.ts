@@ -146,7 +146,7 @@ export class SourcesService {
     const state = await this.sources.switchOff(owner_id, id, version);
     if (!state) return false;
     await this.announce(state, 'switched');
-    this.log.warn({ source_id: id, owner_id, reason }, 'source.switched-off');
+    this.log.warn({ source_id: id, account_id: owner_id, reason }, 'source.switched-off');
     return true;
   }
 

@@ -40,7 +40,7 @@ export class OwnerNotices extends Notices {
   }
 
   gaveUp({ ownerId }: Target, { webhookId, emitterId, place }: Delivery): void {
-    this.log.warn({ webhook_id: webhookId, owner_id: ownerId, emitter_id: emitterId, event_id: eventIdOf(place) }, 'delivery.given-up');
+    this.log.warn({ webhook_id: webhookId, account_id: ownerId, emitter_id: emitterId, event_id: eventIdOf(place) }, 'delivery.given-up');
   }
 
   async expired(target: Target, delivery: Delivery, last: Attempt | undefined): Promise<void> {
@@ -56,7 +56,7 @@ export class OwnerNotices extends Notices {
 
   disabled({ id, ownerId }: Target, why: DisabledWhy): void {
     disabledTotal.inc({ reason: why });
-    this.log.warn({ webhook_id: id, owner_id: ownerId, reason: why }, 'webhook.disabled');
+    this.log.warn({ webhook_id: id, account_id: ownerId, reason: why }, 'webhook.disabled');
   }
 }
 

@@ -94,7 +94,7 @@ export class Attempts implements OnApplicationShutdown {
     this.log[level](
       {
         webhook_id: delivery.webhookId,
-        owner_id: target.ownerId,
+        account_id: target.ownerId,
         emitter_id: delivery.emitterId,
         event_id: eventIdOf(delivery.place),
         attempt: tries,

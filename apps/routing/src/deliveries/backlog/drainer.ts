@@ -129,7 +129,7 @@ export class Drainer {
         if (target.givingUp) {
           const deliveries = await this.store.giveUp(claim.webhookId);
           if (deliveries === 0) return await this.release(claim, { when: 'next due' });
-          this.log.warn({ webhook_id: claim.webhookId, owner_id: target.ownerId, deliveries }, 'deliveries.given-up');
+          this.log.warn({ webhook_id: claim.webhookId, account_id: target.ownerId, deliveries }, 'deliveries.given-up');
           continue;
         }
         if (!target.active) return await this.release(claim, { when: 'later', inMs: INACTIVE_LOOK_MS });
