@@ -46,7 +46,7 @@ export class WebhookParameters extends WebhookFields {
   override external_id?: string | null;
 }
 
-export class NewWebhookParameters extends WebhookParameters {
+export class CreateWebhookBody extends WebhookParameters {
   @ApiProperty({ ...URL, required: true })
   @IsWebhookUrl()
   url!: string;
