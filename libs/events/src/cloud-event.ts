@@ -25,7 +25,27 @@ export const MAX_ATTRIBUTES = 64;
 export const isAttributeName = (name: string): boolean => ATTRIBUTE_NAME.test(name);
 
 /** Whether the attribute is one of Sluice's: those of a producer are overwritten. */
-export const isOwnAttribute = (name: string): boolean => name.startsWith(OWN);
+const isOwnAttribute = (name: string): boolean => name.startsWith(OWN);
+
+/**
+ * The attributes of an event that its producer has set, without those that Sluice always sets; undefined if there are none. An empty `id`, `source` or `type`
+ * counts as absent, and so does the value that Sluice has set for it.
+ */
+export function producersAttributes(
+  attributes: Readonly<Record<string, string>>,
+  set: { id?: string; source?: string; type?: string } = {},
+): Record<string, string> | undefined {
+  const given: Record<string, string> = {};
+  let any = false;
+  for (const name in attributes) {
+    const value = attributes[name] as string;
+    if (name === 'specversion' || name === 'time' || isOwnAttribute(name)) continue;
+    if ((name === 'id' || name === 'source' || name === 'type') && (value === '' || value === set[name])) continue;
+    given[name] = value;
+    any = true;
+  }
+  return any ? given : undefined;
+}
 
 /** The problem of an event's attributes, or null. `given`: the attributes that are passed on. */
 export function attributesProblem(

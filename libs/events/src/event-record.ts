@@ -6,8 +6,8 @@ import {
   type EventContext,
   isAttributeName,
   isJsonContentType,
-  isOwnAttribute,
   isTime,
+  producersAttributes,
   STREAM_ATTRIBUTE,
   traceToPassOn,
 } from './cloud-event.js';
@@ -15,7 +15,7 @@ import { type DeletedRange, type DeletionSigner, isDeletion, isSigned, readDelet
 import { MAX_EMIT_ID_LENGTH, MAX_EVENT_BYTES, MAX_ITEM_ID_LENGTH, MAX_SUMMARY_LENGTH } from './event-limits.js';
 import { checkJson, NotJson, TooMuchJson, withoutBom } from './json-text.js';
 import { structuredAttributes, structuredEvent } from './structured-event.js';
-import { ceTypeOf, DEFAULT_STREAM, emittedStreamProblem, isReserved, type Stream, streamOf, WAITING_STREAM } from './streams.js';
+import { ceTypeOf, emittedStreamProblem, isReserved, type Stream, streamOf, streamOfType, WAITING_STREAM } from './streams.js';
 import { type EventPlace, eventPlace } from './event-id.js';
 
 /** A record of the topic `events`. `clock`: the LogAppendTime in ms, made monotonic within its partition. */
@@ -251,7 +251,9 @@ function readEvent(record: EventLogRecord, { place, emitterId }: Origin, json: B
   const due = isFromOutbox ? integer(attributes.sluicedueat) : undefined;
   const stream = streamOfEvent(attributes[STREAM_ATTRIBUTE], attributes.type, due !== undefined);
   if (stream === undefined) return `ce_${STREAM_ATTRIBUTE} names no stream`;
-  const producers = producersAttributes(attributes, { emitterId, stream, made: record.header(MADE_HEADER) });
+  const made = record.header(MADE_HEADER);
+  const set = { id: made === 'id' ? attributes.id : undefined, source: emitterId, type: ceTypeOf(stream) };
+  const producers = made === 'all' ? undefined : producersAttributes(attributes, set);
   const problem = lengthProblem(attributes) ?? attributesProblem(attributes, producers);
   if (problem) return problem;
   const dueAt = stream === WAITING_STREAM ? due : undefined;
@@ -364,26 +366,6 @@ function isJson(bytes: Buffer): boolean {
   }
 }
 
-/** The attributes of a record that its producer has set, without those that Sluice always sets; undefined if there are none. */
-function producersAttributes(
-  attributes: Readonly<Record<string, string>>,
-  { emitterId, stream, made }: { emitterId: EmitterId; stream: Stream; made: string | undefined },
-): Record<string, string> | undefined {
-  if (made === 'all') return undefined;
-  const given: Record<string, string> = {};
-  let any = false;
-  for (const name in attributes) {
-    const value = attributes[name] as string;
-    if (name === 'specversion' || name === 'time' || isOwnAttribute(name)) continue;
-    if (name === 'id' && (made === 'id' || value === '')) continue;
-    if (name === 'source' && (value === emitterId || value === '')) continue;
-    if (name === 'type' && (value === ceTypeOf(stream) || value === '')) continue;
-    given[name] = value;
-    any = true;
-  }
-  return any ? given : undefined;
-}
-
 const contextOf = (
   attributes: Record<string, string> | undefined,
   traceparent: string | undefined,
@@ -391,12 +373,11 @@ const contextOf = (
 ): EventContext | undefined =>
   attributes === undefined && traceparent === undefined && tracestate === undefined ? undefined : { attributes, traceparent, tracestate };
 
-/** The stream of an event; undefined if the given name is not valid. A type that cannot be a stream is only a type. */
+/** The stream of an event; undefined if the given name is not valid. */
 function streamOfEvent(named: string | undefined, type: string | undefined, waits: boolean): Stream | undefined {
-  const stream = streamOf(named ?? type);
-  if (named === undefined && stream === WAITING_STREAM && waits) return stream;
-  if (emittedStreamProblem(stream) === null) return stream;
-  return named === undefined ? DEFAULT_STREAM : undefined;
+  if (named === undefined) return waits && type === WAITING_STREAM ? type : streamOfType(type);
+  const stream = streamOf(named);
+  return emittedStreamProblem(stream) === null ? stream : undefined;
 }
 
 /** As CloudEvents writes an integer in a header; `Number` also reads `1e3`, `0x10` and ` 12 `. */

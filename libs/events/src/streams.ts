@@ -48,5 +48,11 @@ function problemOf(eventName: string, reserved: Stream[]): string | null {
 export const emittedStreamProblem = (eventName: string): string | null =>
   eventName === EVERY_STREAM ? 'event_name must not be *, which stands for all streams' : eventNameProblem(eventName);
 
+/** The stream of an event of this type that names none: a type that cannot be a stream is only a type. */
+export function streamOfType(type: string | undefined): Stream {
+  const stream = streamOf(type);
+  return emittedStreamProblem(stream) === null ? stream : DEFAULT_STREAM;
+}
+
 /** The problem of the name of a stream to read or delete, or null. `$in` and `*` are allowed. */
 export const readableStreamProblem = (eventName: string): string | null => problemOf(eventName, [...RESERVED, WAITING_STREAM]);

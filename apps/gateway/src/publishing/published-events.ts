@@ -9,15 +9,16 @@ import {
   type EventContext,
   eventsOfBatch,
   isAttributeName,
-  isOwnAttribute,
   isTime,
   MAX_EMIT_ID_LENGTH,
   type Member,
   NotJson,
   percentDecoded,
+  producersAttributes,
   type Stream,
   STREAM_ATTRIBUTE,
   streamOf,
+  streamOfType,
   structuredAttributes,
   type StructuredEvent,
   structuredEvent,
@@ -192,12 +193,12 @@ class EventReader {
     if (tooLong && tooLong.name !== 'id') bad(tooLong.name, `must be at most ${tooLong.longest} characters long`);
     if (time !== undefined && !isTime(time)) bad('time', 'must be a time by RFC 3339');
     const named = this.eventName ?? values[STREAM_ATTRIBUTE];
-    const stream = streamFor(named, values.type);
+    const stream = named === undefined ? streamOfType(values.type) : streamOf(named);
     if (this.eventName === undefined && named !== undefined) {
       const problem = emittedStreamProblem(stream);
       if (problem) bad(STREAM_ATTRIBUTE, problem.replace('event_name ', ''));
     }
-    const attributes = givenAttributes(values, this.id);
+    const attributes = producersAttributes(this.id === undefined ? values : { ...values, id: this.id });
     const problem = attributesProblem(values, attributes);
     if (problem) add('', problem);
     for (const { field, message } of problems) this.problem(field, message);
@@ -213,27 +214,6 @@ function idProblems(id: string, field = 'id'): FieldProblem[] {
 
 const NULL = Buffer.from('null');
 const EMPTY: PublishedEvent = { emitId: '', stream: '', json: Buffer.alloc(0) };
-
-/** An explicit stream name must be valid; a type that cannot be a stream is only a type. */
-function streamFor(named: string | undefined, type: string | undefined): Stream {
-  if (named !== undefined) return streamOf(named);
-  const stream = streamOf(type);
-  return emittedStreamProblem(stream) === null ? stream : '';
-}
-
-/** The attributes that are stored with the event; undefined if there are none. */
-function givenAttributes(values: Record<string, string>, id: string | undefined): Record<string, string> | undefined {
-  const given: Record<string, string> = {};
-  for (const name in values) {
-    const value = values[name] as string;
-    if (name === 'specversion' || name === 'time' || isOwnAttribute(name)) continue;
-    if (value === '' && (name === 'id' || name === 'source' || name === 'type')) continue;
-    given[name] = value;
-  }
-  if (id) given.id = id;
-  for (const _ in given) return given;
-  return undefined;
-}
 
 /** CloudEvents HTTP binding, 3.1: `ce-` headers; the content type is that of the data. */
 function binaryAttributes({ headers, rawHeaders }: PublishRequest): Attributes {
