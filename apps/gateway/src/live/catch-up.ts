@@ -88,7 +88,7 @@ class MissedEvents {
   }
 
   remark(): void {
-    if (!this.isRemarked) this.client.remark('only the last 100 events are kept: there may have been more');
+    if (!this.isRemarked) this.client.remarkGap();
     this.isRemarked = true;
   }
 }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { eventIdOf, type EventPlace, type EventSummary } from '#events';
+import { eventIdOf, eventPlace, type EventPlace, type EventSummary } from '#events';
 import { LiveClient, MOST_PENDING_BYTES, MOST_WAITING_BYTES, type WantedStream } from './live-client.js';
 import { LiveEvent } from './live-event.js';
 import { RecentDeletions } from './recent-deletions.js';
@@ -144,15 +144,59 @@ describe('the client of a live stream', () => {
     expect(frames.ids).toEqual(['7-0']);
   });
 
-  it.each([
-    ['gets all events if it names one in the future', 0, ['7-0']],
-    ['gets neither that nor those before it if the clocks of the brokers are far ahead', 3_600_000, []],
-  ])('%s', (_, aheadMs, ids) => {
-    const client = connect({ after: at(Date.now() + 3_600_000) });
-    client.begin(new Map([[0, { offset: 1, clock: Date.now() + aheadMs }]]));
-    void client.goLive();
-    client.take(event(at(7)));
-    expect(frames.ids).toEqual(ids);
+  describe('that names an event of a wrong clock', () => {
+    const HOUR_MS = 3_600_000;
+    const now = Date.now();
+    /** In one of two partitions. */
+    const inPartition = (partition: 0 | 1, offset: number, ms: number) => eventPlace({ partition, offset, clock: ms });
+    const after = inPartition(0, 5, now + HOUR_MS);
+    /** The clocks of the partitions at the seam. */
+    const resumed = (...clocks: number[]) => {
+      const client = connect({ after });
+      client.begin(new Map(clocks.map((clock, partition) => [partition, { offset: 7, clock }])));
+      void client.goLive();
+      return client;
+    };
+
+    it.each([
+      ['its partition', [now]],
+      ['its partition, whatever the clock of another one is', [now, now + HOUR_MS]],
+    ])('gets all events if it is in the future of %s', (_, clocks) => {
+      const client = resumed(...clocks);
+      for (const [partition, offset] of [
+        [0, 7],
+        [1, 7],
+      ] as const)
+        client.take(event(inPartition(partition, offset, now)));
+      expect({ after: client.after, ids: frames.ids }).toEqual({
+        after: null,
+        ids: [inPartition(0, 7, now), inPartition(1, 7, now)].map(eventIdOf),
+      });
+    });
+
+    it('gets the later events of its partition after the clock was corrected, but none that it has received', () => {
+      const client = resumed(now + HOUR_MS, now);
+      client.take(event(inPartition(0, 4, now)));
+      client.take(event(after));
+      client.take(event(inPartition(0, 6, now)));
+      expect(frames.ids).toEqual([eventIdOf(inPartition(0, 6, now))]);
+    });
+
+    it('gets neither that nor those before it while the clocks of the brokers are far ahead', () => {
+      const client = resumed(now + HOUR_MS, now + HOUR_MS);
+      for (const [partition, offset] of [
+        [0, 5],
+        [1, 9],
+      ] as const)
+        client.take(event(inPartition(partition, offset, now + HOUR_MS - 1)));
+      expect(frames.ids).toEqual([]);
+    });
+
+    it('gets the events of a log that has replaced that of the event', () => {
+      const client = resumed(now + HOUR_MS);
+      client.take(event(inPartition(0, 0, now + HOUR_MS + 1)));
+      expect(frames.ids).toHaveLength(1);
+    });
   });
 
   it('does not get a repeat of an event that the store has', () => {
@@ -164,10 +208,13 @@ describe('the client of a live stream', () => {
     expect(frames.ids).toEqual(['6-1']);
   });
 
-  it('gets a comment that does not count as an event', () => {
+  it('gets a comment that events may be missing, which does not count as an event', () => {
     const client = connect();
-    client.remark('gap');
-    expect({ ids: frames.ids, sent: client.sent }).toEqual({ ids: [': gap'], sent: 0 });
+    client.remarkGap();
+    expect({ ids: frames.ids, sent: client.sent }).toEqual({
+      ids: [': only the last 100 events are kept: there may have been more'],
+      sent: 0,
+    });
   });
 
   it.each([

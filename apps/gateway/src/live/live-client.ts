@@ -1,5 +1,5 @@
 import type { EmitterId } from '#contracts';
-import { comparePlaces, type EventPlace, type EventSummary, parseEventId, type Stream } from '#events';
+import { comparePlaces, type EventPlace, type EventSummary, logPlaceOf, parseEventId, type Stream } from '#events';
 import { commentFrame, type FramedEmit, eventFrame, type LiveEvent } from './live-event.js';
 import type { LiveListener, Seam } from './live-hub.js';
 import { Emit, RecentEmits } from './recent-emits.js';
@@ -37,6 +37,7 @@ export const MOST_PENDING_BYTES = 1024 * 1024;
 export const MOST_WAITING_BYTES = 8 * MOST_PENDING_BYTES;
 /** How far the clocks of the brokers may be ahead of each other, and of what is known of them. */
 const SKEW_MS = 5 * 60_000;
+const GAP = commentFrame('only the last 100 events are kept: there may have been more');
 /** The number of waiting events that are sent in one turn of the event loop: about a millisecond of the main thread. */
 const WAITING_AT_ONCE = 250;
 
@@ -65,18 +66,22 @@ export class LiveClient implements LiveListener {
     ({ emitterId: this.emitterId, stream: this.stream, expand: this.expand, after: this.after } = wanted);
   }
 
-  /** An event in the future counts as none: it would hide all events until then. The clocks of the brokers, from which its time is, may be ahead. */
+  /**
+   * An event in the future counts as none: it would hide all events until then. Its time is that of the broker of its partition, whose clock may be ahead. The
+   * clocks of other partitions prove nothing: a quiet partition keeps a clock that was wrong once.
+   */
   begin(seam: Seam): void {
-    const now = Math.max(Date.now(), ...[...seam.values()].map(({ clock }) => clock));
-    if (this.after && this.after.ms > now + SKEW_MS) this.after = null;
+    if (!this.after) return;
+    const clock = seam.get(logPlaceOf(this.after).partition)?.clock ?? 0;
+    if (this.after.ms > Math.max(Date.now(), clock) + SKEW_MS) this.after = null;
   }
 
   /** Handles an event from the log. */
   take(event: LiveEvent): void {
     // until its stream ends: the request for it may still wait for the store
     if (this.outlet.isClosed) return;
-    if (this.after && comparePlaces(event.emit.place, this.after) <= 0) {
-      // the client got it from another gateway that is ahead of this one; a producer may still repeat it
+    if (this.after && isReceived(event.emit.place, this.after)) {
+      // a producer may still repeat it
       this.emits.add(event.emit, event.deletions);
       return;
     }
@@ -112,9 +117,9 @@ export class LiveClient implements LiveListener {
     this.write(eventFrame(id, json));
   }
 
-  /** Sends a comment for people who read the stream; clients ignore it. */
-  remark(text: string): void {
-    this.outlet.write(commentFrame(text));
+  /** Sends a comment: the client may have missed events that it does not get. `@sluice/client` recognises it. */
+  remarkGap(): void {
+    this.outlet.write(GAP);
   }
 
   drained(): Promise<void> {
@@ -147,4 +152,13 @@ export class LiveClient implements LiveListener {
     this.sent += 1;
     this.outlet.write(frame);
   }
+}
+
+/**
+ * Whether a client whose last event is `last` has received an event, perhaps from another gateway that is ahead of this one. Both the times and, within a
+ * partition, the offsets have to say so: a clock that was ahead and is corrected begins earlier times, and a new log begins lower offsets.
+ */
+function isReceived(place: EventPlace, last: EventPlace): boolean {
+  const [{ partition, offset }, at] = [logPlaceOf(place), logPlaceOf(last)];
+  return comparePlaces(place, last) <= 0 && !(partition === at.partition && offset > at.offset);
 }

@@ -10,7 +10,7 @@ import { EventPageQuery } from '../events/event.dto.js';
 export class LiveQuery extends PickType(EventPageQuery, ['expand', 'event_name'] as const) {
   @ApiPropertyOptional({
     description:
-      'The id of an event: start with the events after it; one in the future counts as absent. The header Last-Event-ID takes precedence.',
+      'The id of an event: start with the events after it. One in the future counts as absent, and a comment reports that there may have been more events. The header Last-Event-ID takes precedence.',
   })
   @IsOptional()
   @IsEventId({ orEmpty: true })

@@ -5,6 +5,7 @@ import { type EmitterId, type EventPage, listEvents, type UserId } from '#contra
 import { createLog } from '#observability';
 import { FakeMessages } from '#testing';
 import type { Caller } from '../accounts/account.decorator.js';
+import type { LiveClient } from './live-client.js';
 import { LiveStreamsService } from './live-streams.service.js';
 
 const SOURCE: EmitterId = 'dc_000000000000000001';
@@ -113,6 +114,27 @@ describe('the live streams of an account', () => {
     await turns();
     expect(messages.requests).toHaveLength(2);
     streams[0].emit('close');
+  });
+
+  it('report that events may be missing if the last event of the client is in the future', async () => {
+    const comments: string[] = [];
+    const service = new LiveStreamsService(
+      ...([{ page: async () => NO_PAGE }, new FakeMessages()] as [never, never]),
+      ...([{ join: async (client: LiveClient) => client.begin(new Map()), leave: () => {} }, { reached: async () => {} }] as [
+        never,
+        never,
+      ]),
+      ...([{ maxPerAccount: 1, heartbeatMs: 60_000 }, {}, {}, {}] as [never, never, never, never]),
+      createLog('test', 'silent'),
+    );
+    for (const after of [null, { ms: Date.now() + 3_600_000, seq: 0 }]) {
+      const { raw, reply } = newReply();
+      Object.assign(raw, { write: (frame: Buffer) => comments.push(String(frame)) });
+      await service.stream(callerOf('u_1'), SOURCE, {}, after, reply);
+      raw.emit('close');
+      await turns();
+    }
+    expect(comments).toEqual([': only the last 100 events are kept: there may have been more\n\n']);
   });
 
   it('do not include one whose client has disconnected before it began', async () => {

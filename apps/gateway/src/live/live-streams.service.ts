@@ -106,8 +106,10 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
     void connection.closed.then(() => this.leave(connection, client, owner, reply));
     // only after it has joined, so that the client gets every event emitted after it has received the headers
     connection.begin();
-    if (client.after && stored) void this.catchUp(client, client.after, await joined, stored, connection);
-    else void client.goLive();
+    if (client.after && stored) return void this.catchUp(client, client.after, await joined, stored, connection);
+    // its last event cannot be compared with those that are stored
+    if (after) client.remarkGap();
+    void client.goLive();
   }
 
   async beforeApplicationShutdown(): Promise<void> {

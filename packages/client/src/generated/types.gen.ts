@@ -5510,7 +5510,7 @@ export type StreamSourceEventsData = {
          */
         event_name?: string;
         /**
-         * The id of an event: start with the events after it; one in the future counts as absent. The header Last-Event-ID takes precedence.
+         * The id of an event: start with the events after it. One in the future counts as absent, and a comment reports that there may have been more events. The header Last-Event-ID takes precedence.
          */
         after?: string;
     };
@@ -5584,7 +5584,7 @@ export type StreamWorkflowEventsData = {
          */
         event_name?: string;
         /**
-         * The id of an event: start with the events after it; one in the future counts as absent. The header Last-Event-ID takes precedence.
+         * The id of an event: start with the events after it. One in the future counts as absent, and a comment reports that there may have been more events. The header Last-Event-ID takes precedence.
          */
         after?: string;
     };
