@@ -97,6 +97,7 @@ describe('a record of the topic events', () => {
     ['{"nested":{"data":1},"data":"ü"}', '"ü"'],
     ['{"data":null,"data_base64":"MQ=="}', 'null'],
     ['{"data_base64":"IDEuMA=="}', ' 1.0'],
+    ['{"data_base64":"77u/MQ=="}', '1'],
   ])('may be the structured CloudEvent %s, whose event is %s byte for byte', (value, json) => {
     const event = read({ key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } }) as EmittedEvent;
     expect(event.json.toString()).toBe(json);

@@ -348,7 +348,7 @@ function structuredCloudEvent(value: Buffer): CloudEvent | null {
   if (base64 === undefined || base64.kind === 'null')
     return event.members.get('specversion')?.kind === 'string' ? { json: Buffer.from('null'), attributes } : null;
   if (base64.kind !== 'string') return null;
-  const bytes = Buffer.from(base64.text, 'base64');
+  const bytes = withoutBom(Buffer.from(base64.text, 'base64'));
   if (isJson(bytes)) return { json: bytes, attributes };
   // bytes that are not JSON: the event is their base64, as when it is published over HTTP
   return { json: Buffer.from(JSON.stringify(base64.text)), attributes: { ...attributes, datacontentencoding: 'base64' } };
