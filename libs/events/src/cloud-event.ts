@@ -11,8 +11,8 @@ export interface EventContext {
   tracestate?: string;
 }
 
-/** CloudEvents 1.0, "Naming Conventions". */
-const ATTRIBUTE_NAME = /^[a-z0-9]{1,64}$/;
+/** CloudEvents 1.0, "Naming Conventions", which reserve `data`: in JSON, it is the payload. */
+const ATTRIBUTE_NAME = /^(?!data$)[a-z0-9]{1,64}$/;
 /** Names of our own attributes begin with this; a producer sets only `sluicestream`. */
 const OWN = 'sluice';
 /** Names the stream of an event; without it the type does. */

@@ -243,6 +243,11 @@ describe('a record of the topic events', () => {
     const event = { emitterId: 'dc_1', stream: 'orders', emitId: 'e', json: Buffer.from('1'), context } as const;
     expect(read(eventRecord(event))).toMatchObject({ kind: 'event', ...event });
   });
+  it('has no attribute of the name data, which CloudEvents reserves for the payload', () => {
+    const event = read({ key: 'dc_1', value: Buffer.from('1'), headers: { ce_id: 'x', ce_data: '2', ce_datacount: '3' } });
+    expect(event).toMatchObject({ json: Buffer.from('1'), context: { attributes: { id: 'x', datacount: '3' } } });
+    expect((event as EmittedEvent).context?.attributes).not.toHaveProperty('data');
+  });
   it('takes halves of surrogate pairs in attributes for what they become', () => {
     const value = Buffer.from('{"data":1,"id":"a\\ud83d","type":"s\\ud83d","summary":"\\ude00"}');
     const structured = { key: 'dc_1', value, headers: { 'content-type': 'application/cloudevents+json' } };

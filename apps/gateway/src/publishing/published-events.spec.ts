@@ -213,6 +213,7 @@ describe('ce- headers', () => {
     ['bytes that are not UTF-8', { 'ce-subject': '%FF' }, 'ce-subject'],
     ['a NUL character', { 'ce-subject': '%00' }, 'body'],
     ['a bad name', { 'ce-my_name': '1' }, 'ce-my_name'],
+    ['the name of the payload', { 'ce-data': '1' }, 'ce-data'],
     ['too many headers', Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`ce-x${n}`, '1'])), 'body'],
     ['too many bytes for record headers', { 'ce-subject': 'x'.repeat(9000) }, 'body'],
   ])('a header with %s is refused', (_, more, field) => {
@@ -230,7 +231,7 @@ describe('ce- headers', () => {
 
 it('a name of 65 characters is refused because of its length', () => {
   const name = 'a'.repeat(65);
-  const rule = 'the name of an attribute must be 1 to 64 lower-case letters and digits';
+  const rule = 'the name of an attribute must be 1 to 64 lower-case letters and digits, but not data';
   expect(problemsOf({ headers: structured, body: { ...EVENT, [name]: 'x' } }).errors).toEqual([
     { field: name, message: `${name}: ${rule}` },
   ]);

@@ -241,7 +241,7 @@ function binaryAttributes({ headers, rawHeaders }: PublishRequest): Attributes {
   return attributes;
 }
 
-const NAME_RULE = 'the name of an attribute must be 1 to 64 lower-case letters and digits';
+const NAME_RULE = 'the name of an attribute must be 1 to 64 lower-case letters and digits, but not data';
 
 function structuredProblems({ members }: StructuredEvent): FieldProblem[] {
   const problems: FieldProblem[] = [];
