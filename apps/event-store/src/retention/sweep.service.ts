@@ -28,7 +28,7 @@ export interface Swept {
 export class SweepService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private timer: NodeJS.Timeout | undefined;
   private stopping = false;
-  private work: Promise<void> = Promise.resolve();
+  private walk: Promise<void> | undefined;
 
   constructor(
     private readonly events: AppendRepository,
@@ -39,14 +39,15 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
 
   onApplicationBootstrap(): void {
     this.timer = setInterval(() => {
-      this.work = this.work.then(() => this.run());
+      // not while one is in progress: with many emitters, it may take longer than the interval
+      this.walk ??= this.run().finally(() => (this.walk = undefined));
     }, this.config.sweepEveryMs);
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
     clearInterval(this.timer);
-    await this.work;
+    await this.walk;
   }
 
   /** One walk. */
