@@ -84,8 +84,8 @@ const Publishes = (operationId: string, summary: string): MethodDecorator =>
     attribute('type', 'Also the stream, where it can be one and `ce-sluicestream` is absent.'),
     attribute('sluicestream', 'The stream.'),
     attribute('time', 'RFC 3339.'),
-    attribute('summary', 'One line for lists, at most 65,536 characters.'),
-    attribute('itemid', "The emitter's id of the item, at most 4096 characters."),
+    attribute('summary', 'One line for lists. All attributes take at most 8 KiB together, as headers.'),
+    attribute('itemid', "The emitter's id of the item, at most 4096 characters, within the 8 KiB of all attributes."),
     attribute('hops', 'How many sources and workflows the event came through: past 16, it triggers no more of them.'),
     RespondsAccepted('PublishedEvents', 'Kafka has acknowledged every event.', {
       type: 'array',

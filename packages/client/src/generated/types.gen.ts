@@ -2866,11 +2866,11 @@ export type PublishSourceEventsData = {
          */
         'ce-time'?: string;
         /**
-         * One line for lists, at most 65,536 characters.
+         * One line for lists. All attributes take at most 8 KiB together, as headers.
          */
         'ce-summary'?: string;
         /**
-         * The emitter's id of the item, at most 4096 characters.
+         * The emitter's id of the item, at most 4096 characters, within the 8 KiB of all attributes.
          */
         'ce-itemid'?: string;
         /**
@@ -5664,11 +5664,11 @@ export type PublishWorkflowEventsData = {
          */
         'ce-time'?: string;
         /**
-         * One line for lists, at most 65,536 characters.
+         * One line for lists. All attributes take at most 8 KiB together, as headers.
          */
         'ce-summary'?: string;
         /**
-         * The emitter's id of the item, at most 4096 characters.
+         * The emitter's id of the item, at most 4096 characters, within the 8 KiB of all attributes.
          */
         'ce-itemid'?: string;
         /**
