@@ -37,7 +37,7 @@ export class ReplaysController {
     operationId: 'createReplay',
     summary: 'Deliver past events once more to one listener',
     description:
-      'Reads the log as far back as it reaches, whether or not the events are stored or were delivered before. Deleted events are not delivered. Deliveries keep their `webhook-id`, and live ones go first. Switching the listener off cancels the replay. The log from `from` to `to` is read before the response, events of others included: if that takes more than 25 seconds (about 1 GB), the response is 503, and shorter ranges have to be replayed one after another.',
+      'Reads the log as far back as it reaches, whether or not the events are stored or were delivered before. Deleted events are not delivered. Deliveries keep their `webhook-id`, and live ones go first. Switching the listener off cancels the replay. The log from `from` to `to` is read before the response, events of others included: if that takes more than 25 seconds (about 1 GB, or a million small events), the response is 503, and shorter ranges have to be replayed one after another.',
   })
   @Takes(CreateReplayBody, REPLAY_EXAMPLES)
   @AnswersInline(200, 'ReplayCount', 'With `dry_run`: how many events there are.', COUNT)

@@ -746,7 +746,7 @@ export class Operations extends HeyApiClient {
     /**
      * Deliver past events once more to one listener
      *
-     * Reads the log as far back as it reaches, whether or not the events are stored or were delivered before. Deleted events are not delivered. Deliveries keep their `webhook-id`, and live ones go first. Switching the listener off cancels the replay. The log from `from` to `to` is read before the response, events of others included: if that takes more than 25 seconds (about 1 GB), the response is 503, and shorter ranges have to be replayed one after another.
+     * Reads the log as far back as it reaches, whether or not the events are stored or were delivered before. Deleted events are not delivered. Deliveries keep their `webhook-id`, and live ones go first. Switching the listener off cancels the replay. The log from `from` to `to` is read before the response, events of others included: if that takes more than 25 seconds (about 1 GB, or a million small events), the response is 503, and shorter ranges have to be replayed one after another.
      */
     public createReplay<ThrowOnError extends boolean = true>(options: Options<CreateReplayData, ThrowOnError>): RequestResult<CreateReplayResponses, CreateReplayErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<CreateReplayResponses, CreateReplayErrors, ThrowOnError, 'data'>({
