@@ -480,6 +480,13 @@ describe('running a component', () => {
       expect([caught.refused?.length, caught.emits.map(({ name }) => name)]).toEqual([1, ['$errors', '$logs', 'a*', '😀'.repeat(128)]]);
     });
 
+    it('refuses the events that are too many if the JSON of an event emits others', async () => {
+      const nested = 'let n = 0; const value = { toJSON: () => { if (n++ < 3) try { this.$emit(value) } catch {} return n } };';
+      const outcome = await run(`for (let i = 0; i < 18; i++) this.$emit(i); ${nested} try { this.$emit(value) } catch {}`);
+      expect(outcome).toMatchObject({ status: 'ok', refused: Array(2).fill({ message: '$emit: more than 20 events in one run' }) });
+      expect(outcome.emits).toHaveLength(20);
+    });
+
     it('an emit that was refused a thousand times is reported ten times and counted', async () => {
       const { status, refused } = await run('for (let n = 0; n < 1000; n++) try { this.$emit(1n) } catch {}');
       expect([status, refused?.length, refused?.at(-1)?.message]).toEqual(['ok', 11, '990 more calls were refused']);

@@ -108,8 +108,9 @@ function emit(event: unknown, meta: unknown, run: RunState): void {
   if (run.done) throw new Error('$emit after the run has ended');
   const { limits } = run;
   try {
-    if (run.emits >= limits.emits) throw new RangeError(`$emit: more than ${limits.emits} events in one run`);
     const { item, bytes } = emitted(event, meta, limits, run.received);
+    // After its JSON was made: a getter or a `toJSON` of the component may emit, too
+    if (run.emits >= limits.emits) throw new RangeError(`$emit: more than ${limits.emits} events in one run`);
     if (run.emittedBytes + bytes > limits.emittedBytes)
       throw new RangeError(`$emit: more than ${limits.emittedBytes} bytes of events, ids and summaries in one run`);
     run.emits++;
