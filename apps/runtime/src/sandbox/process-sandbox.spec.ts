@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { componentOf, jobOf, startTestSandbox } from './sandbox-for-tests.js';
 
 const remember = 'export default { name: "n", run() { globalThis.seen = (globalThis.seen ?? 0) + 1; this.$emit(globalThis.seen) } }';
@@ -93,6 +94,32 @@ describe('ProcessSandbox', () => {
       error: { message: 'Sluice was short of memory, and the code wrote the most output (0 MB)' },
     });
     await sandbox.close();
+  });
+
+  describe('of a frame that its code does not finish', () => {
+    /** Writes the head of a frame of 8 MiB, and this many bytes of it. */
+    const begin = (bytes: number) => `const frame = Buffer.alloc(${bytes}, 32); frame.writeUInt32BE(8 << 20);
+      for (let at = 0; at < frame.length;) try { at += require("fs").writeSync(3, frame, at) } catch { await new Promise((r) => setTimeout(r, 1)) }`;
+
+    it('counts the beginning as output of the process', async () => {
+      const sandbox = await startTestSandbox({ limits: { heldOutputBytes: 1e5 } });
+      const code = `export default { name: "n", async run() { ${begin(2e5)} await new Promise(() => {}) } }`;
+      expect(await sandbox.run(jobOf(code, { wallMs: 20_000 }))).toMatchObject({
+        status: 'memory',
+        error: { message: 'Sluice was short of memory, and the code wrote the most output (0 MB)' },
+      });
+      await sandbox.close();
+    });
+
+    it('ends the process after its runs', async () => {
+      const sandbox = await startTestSandbox({ blanks: 0 });
+      const code = `export default { name: "n", run() { setTimeout(async () => { ${begin(2 << 20)} }, 10) } }`;
+      expect(await sandbox.run(jobOf(code))).toMatchObject({ status: 'ok' });
+      expect(sandbox.health().processes).toBe(1);
+      for (let left = 100; sandbox.health().processes > 0 && left > 0; left--) await sleep(100);
+      expect(sandbox.health().processes).toBe(0);
+      await sandbox.close();
+    });
   });
 
   it('counts what each attempt of a run costs the main thread', async () => {

@@ -35,7 +35,7 @@ export interface SandboxLimits extends GuestLimits {
   frameTokens: number;
   /** All output of one run; a little more than the sum of the limits of its parts */
   outputBytes: number;
-  /** All output of all runs in progress. This service holds it in memory until they end. */
+  /** All output of all runs in progress, and all frames that have not arrived completely. This service holds both in memory. */
   heldOutputBytes: number;
   /** In all frames of one run */
   outputTokens: number;

@@ -12,8 +12,7 @@ function open() {
   const costs: FrameCost[] = [];
   const failures: string[] = [];
   const lost: number[] = [];
-  new RunnerChannel(socket as Socket).receive(
-    LIMITS,
+  new RunnerChannel(socket as Socket, LIMITS).receive(
     (_message, cost) => costs.push(cost) > 0,
     ({ message }, ms) => {
       failures.push(message);

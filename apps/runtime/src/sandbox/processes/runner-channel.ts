@@ -22,8 +22,19 @@ export const pieceMs = 0.006;
 
 /** The parent's end of the frames of one process. */
 export class RunnerChannel {
-  constructor(private readonly socket: Socket) {
+  private readonly reader: FrameReader;
+
+  constructor(
+    private readonly socket: Socket,
+    private readonly limits: { frameBytes: number; frameTokens: number },
+  ) {
+    this.reader = new FrameReader(limits.frameBytes);
     socket.on('error', () => {});
+  }
+
+  /** Of the frame that has not arrived completely. */
+  get pendingBytes(): number {
+    return this.reader.pendingBytes;
   }
 
   /** @returns the time that it took, in ms */
@@ -37,12 +48,8 @@ export class RunnerChannel {
    * @param take receives one message and its cost, and returns false to stop reading
    * @param fail called if a frame is invalid or `take` threw, with the time of the main thread that it took until then
    */
-  receive(
-    { frameBytes, frameTokens }: { frameBytes: number; frameTokens: number },
-    take: (message: FromGuest, cost: FrameCost) => boolean,
-    fail: (error: Error, ms: number) => void,
-  ): void {
-    const reader = new FrameReader(frameBytes);
+  receive(take: (message: FromGuest, cost: FrameCost) => boolean, fail: (error: Error, ms: number) => void): void {
+    const { frameBytes, frameTokens } = this.limits;
     let open = true;
     /** Of the next frame */
     let pieces = 0;
@@ -53,7 +60,7 @@ export class RunnerChannel {
         if (!open) return;
         if (++pieces > fewPieces + frameBytes / pageBytes) throw new ProtocolBroken('a frame in too many pieces');
         ms += pieceMs;
-        for (const frame of reader.read(chunk)) {
+        for (const frame of this.reader.read(chunk)) {
           const tokens = tokensOf(frame, frameTokens);
           const message = readGuestMessage(frame);
           const cost = { bytes: frame.length, tokens, pieces, ms: ms + performance.now() - begun };

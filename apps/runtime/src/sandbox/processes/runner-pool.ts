@@ -32,7 +32,7 @@ export interface PooledProcess {
   readonly idleSince: number;
   readonly isHeavy: boolean;
   readonly rssMb: number;
-  /** Written so far by its runs in progress. This service holds it in memory until they end. */
+  /** The bytes that this service holds in memory: the output of its runs in progress, and the beginning of a frame that has not arrived completely. */
   readonly outputBytes: number;
   expectHeavy(): void;
   run(job: RunJob): Promise<Attempt>;
@@ -395,7 +395,7 @@ export class RunnerPool<P extends PooledProcess> {
     this.memoryTimer = undefined;
   }
 
-  /** Ends the processes whose runs have written the most, until the rest is within the limit. Their runs are repeated, each in a process of its account. */
+  /** Ends the processes that have written the most, until the rest is within the limit. Their runs are repeated, each in a process of its account. */
   private checkOutput(): void {
     const writers = [...this.all].filter(({ alive }) => alive).sort((a, b) => b.outputBytes - a.outputBytes);
     let held = writers.reduce((sum, { outputBytes }) => sum + outputBytes, 0);

@@ -133,9 +133,8 @@ export class RunnerProcess {
     void exchange.flooded.then(() =>
       this.stop({ status: 'killed', code: 'CONNECTIONS', message: 'The code opened far more connections than it may' }),
     );
-    this.channel = new RunnerChannel(this.child.channel);
+    this.channel = new RunnerChannel(this.child.channel, limits);
     this.channel.receive(
-      limits,
       (message, cost) => this.take(message, cost),
       (error, ms) => {
         this.budget?.spend(ms);
@@ -167,7 +166,7 @@ export class RunnerProcess {
   }
 
   get outputBytes(): number {
-    return this.inFlight.all().reduce((sum, { outputBytes }) => sum + outputBytes, 0);
+    return this.inFlight.all().reduce((sum, { outputBytes }) => sum + outputBytes, this.channel.pendingBytes);
   }
 
   get idleSince(): number {
@@ -272,6 +271,9 @@ export class RunnerProcess {
 
   /** Called periodically. */
   checkIdle(): void {
+    // A run or an inspection ends with its last frame, so this one belongs to none
+    if (this.running === 0 && this.channel.pendingBytes > unsolicitedBytes)
+      this.broken(new ProtocolBroken('too much unsolicited data'), null);
     // A process that has not run anything yet uses CPU to load the libraries
     if (this.alive && this.runs > 0) this.watch?.checkIdle();
   }

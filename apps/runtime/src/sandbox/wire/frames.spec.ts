@@ -1,6 +1,8 @@
 import { cpuSeconds } from '#testing';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { encodeFrame, FrameReader, FrameTooLarge } from './frames.js';
 
 describe('frames', () => {
@@ -39,5 +41,35 @@ describe('frames', () => {
     // Copying what has come with each byte would take half a minute.
     expect(await cpuSeconds(readAll)).toBeLessThan(5);
     expect(frames).toBe(1);
+  });
+
+  it('counts the bytes of a frame that has not arrived completely', () => {
+    const bytes = encodeFrame('x'.repeat(1000));
+    const reader = new FrameReader(1 << 20);
+    const pending = [bytes.subarray(0, 3), bytes.subarray(3, 500), Buffer.concat([bytes.subarray(500), bytes.subarray(0, 2)])].map(
+      (chunk) => {
+        for (const _ of reader.read(chunk));
+        return reader.pendingBytes;
+      },
+    );
+    expect(pending).toEqual([3, 496, 2]);
+  });
+
+  it('a frame is not kept in memory by the beginning of the next one', () => {
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    const frame = encodeFrame('x'.repeat(1 << 20));
+    const bytes = Buffer.concat([frame, frame.subarray(0, 1)]);
+    const chunkBytes = 1 << 16;
+    const readers = Array.from({ length: 50 }, () => new FrameReader(1 << 21));
+    const heldBytes = () => {
+      gc();
+      return process.memoryUsage().arrayBuffers;
+    };
+    const before = heldBytes();
+    for (const reader of readers)
+      for (let at = 0; at < bytes.length; at += chunkBytes) for (const _ of reader.read(Buffer.from(bytes.subarray(at, at + chunkBytes))));
+    expect(heldBytes() - before).toBeLessThan(10 << 20);
+    expect(readers).toHaveLength(50);
   });
 });

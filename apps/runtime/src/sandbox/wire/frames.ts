@@ -25,6 +25,11 @@ export class FrameReader {
 
   constructor(private readonly maxBytes: number) {}
 
+  /** Of the frame that has not arrived completely. */
+  get pendingBytes(): number {
+    return this.have;
+  }
+
   /** @throws FrameTooLarge */
   *read(chunk: Buffer): Generator<Buffer> {
     this.pieces.push(chunk);
@@ -42,10 +47,12 @@ export class FrameReader {
     }
   }
 
+  /** The rest is in the last piece: it stays a part of that piece, so that it does not keep the whole frame before it in memory. */
   private take(bytes: number): Buffer {
-    const whole = this.pieces.length === 1 ? this.pieces[0]! : Buffer.concat(this.pieces, this.have);
+    const last = this.pieces.at(-1)!;
+    const taken = this.pieces.length === 1 ? last.subarray(0, bytes) : Buffer.concat(this.pieces, bytes);
     this.have -= bytes;
-    this.pieces = this.have > 0 ? [whole.subarray(bytes)] : [];
-    return whole.subarray(0, bytes);
+    this.pieces = this.have > 0 ? [last.subarray(-this.have)] : [];
+    return taken;
   }
 }
