@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { inspect } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import { jobOf, startTestSandbox } from './sandbox-for-tests.js';
 import type { HttpReply, RunJob, RunOutcome, Sandbox } from './sandbox.js';
 
@@ -683,6 +685,36 @@ describe('running a component', () => {
     it('cuts a long line and shows that it did', async () => {
       const [line] = (await run('console.log("x".repeat(5000))')).logs;
       expect(line!.message).toMatch(/^x{895}…$/);
+    });
+
+    it.each([
+      ['values in each other', '{ a: { b: [{ c: new Map([[{ d: 1 }, { e: { f: 1 } }]]) }] }, g: [[[[[[1]]]]]] }'],
+      ['lists that are shorter than their names', 'Object.fromEntries(Array.from({ length: 60 }, (_, n) => ["k" + n, [1]]))'],
+    ])('shows four levels of %s if the text is short enough', async (_, value) => {
+      const [{ message } = {} as never] = (await run(`console.log(${value})`)).logs;
+      expect(message).toBe(inspect(runInNewContext(`(${value})`), { depth: 4, breakLength: 120 }));
+    });
+
+    it('does not print parts of a large value that would be cut off', async () => {
+      const outcome = await run(
+        `let printed = 0;
+         const part = { [Symbol.for("nodejs.util.inspect.custom")]() { printed++; return "part" } };
+         console.log([part, Array(50).fill(Array(50).fill(Array(50).fill(part)))]);
+         this.$emit(printed)`,
+      );
+      expect(outcome).toMatchObject({ error: null, logs: [{ message: expect.stringMatching(/^\[\n {2}part,\n {2}\[\n.*\[Array\]/s) }] });
+      expect(events(outcome)[0]).toBeLessThan(100);
+    });
+
+    it('does not make the JSON of all arguments to find that they are too large', async () => {
+      const outcome = await run(
+        `let read = 0;
+         console.log(Array(50_000).fill({ get a() { read++; return 1 } }));
+         this.$emit(read)`,
+      );
+      expect(outcome).toMatchObject({ error: null, logs: [{ message: expect.stringMatching(/^\[\n {2}\{ a: \[Getter\] \},/) }] });
+      expect(outcome.logs[0]!.args).toBeUndefined();
+      expect(events(outcome)[0]).toBeLessThan(1000);
     });
 
     it.each([

@@ -11,6 +11,7 @@ const { stringify } = JSON;
 const clock = performance.now.bind(performance);
 
 const levels = ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const;
+const deepestPrinted = 4;
 const deepestArgs = 20;
 /** The JSON of a log event without its message and arguments: the level, the time and the names. */
 const envelopeBytes = 100;
@@ -90,13 +91,18 @@ function log(level: string, args: unknown[]): void {
 function messageOf(args: unknown[], most: number): string {
   try {
     if (typeof args[0] === 'string' && args[0].includes('%')) return format(...args);
-    return args
-      .map((arg) =>
-        typeof arg === 'string' ? arg : inspect(arg, { depth: 4, maxArrayLength: 100, maxStringLength: most, breakLength: 120 }),
-      )
-      .join(' ');
+    return args.map((arg) => (typeof arg === 'string' ? arg : printed(arg, most))).join(' ');
   } catch {
     return '[not printable]';
+  }
+}
+
+/** No deeper than is kept: all levels of a large value can take a second to print. */
+function printed(value: unknown, most: number): string {
+  for (let depth = 0; ; depth++) {
+    const text = inspect(value, { depth, maxArrayLength: 100, maxStringLength: most, breakLength: 120 });
+    // `[ 1 ]` is shorter than `[Array]`: a text that is a little too long may fit with another level
+    if (depth === deepestPrinted || text.length > 2 * most) return text;
   }
 }
 
@@ -105,11 +111,21 @@ function argsOf(args: unknown[], most: number): string | null {
   try {
     // A proxy may throw at anything
     if (!args.some((arg) => typeof arg === 'object' && arg !== null && !(arg instanceof Error))) return null;
-    const text = JSON.stringify(args);
+    const text = JSON.stringify(args, limitedTo(most));
     return Buffer.byteLength(text) <= most && depthOf(text) <= deepestArgs ? text : null;
   } catch {
     return null;
   }
+}
+
+/** A replacer that changes nothing, and throws when the JSON will certainly have more bytes. */
+function limitedTo(most: number): (key: string, value: unknown) => unknown {
+  let left = most;
+  return (_, value) => {
+    left -= typeof value === 'string' ? value.length : 1;
+    if (left < 0) throw new RangeError();
+    return value;
+  };
 }
 
 /** The longest beginning whose JSON has at most this many bytes. */
