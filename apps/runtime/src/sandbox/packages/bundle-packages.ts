@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundlerOutOfMemory } from '../bundle-files.js';
@@ -112,7 +113,8 @@ const refusing = ({ kind, specifier, reason }: RefusedImport, index: number): st
   `const r${index} = () => { throw Object.assign(new Error(${JSON.stringify(reason)}), { code: 'MODULE_NOT_FOUND' }); };\n` +
   `export { r${index} as ${JSON.stringify(`${kind} ${specifier}`)} };`;
 
-const fileOf = (name: string): string => `${Buffer.from(name).toString('hex')}.cjs`;
+/** A hash, because packages choose the names of absent ones, and a file system limits the length of a file's name. */
+const fileOf = (name: string): string => `${createHash('sha256').update(name).digest('hex')}.cjs`;
 
 /** Functions that packages call while they are loaded, and that are harmless. */
 const harmless: Record<string, string> = {

@@ -196,13 +196,13 @@ export class PackageInstaller {
     }
   }
 
-  /** Gives the work a folder, and a function that installs into it; removes the folder afterwards. */
+  /** Gives the work a folder, and a function that installs into it; removes the folder afterwards. @throws SandboxUnavailable if a file cannot be written */
   private async inFolder<T>({ accountId, until }: Waiting, work: (install: Install, folder: string) => Promise<T>): Promise<T> {
     const { uid, jail, exchanges, withMemory, spend } = this.tools;
     const folders = await this.store.open().catch((error: Error) => {
       throw new SandboxUnavailable(`Packages cannot be installed: ${this.settings.store} cannot be written to (${error.message})`);
     });
-    return this.store.use(folders.work, async () => {
+    const done = this.store.use(folders.work, async () => {
       const npm = await readNpmSettings(this.settings.env).catch((error: Error) => {
         throw new SandboxUnavailable(`Packages cannot be installed: npm's settings cannot be read (${error.message})`);
       });
@@ -217,6 +217,10 @@ export class PackageInstaller {
         if (failure) throw this.errorOf(failure, Object.keys(dependencies).join(', '));
         return installedPackages(folders.work);
       }, folders.work);
+    });
+    return done.catch((error: NodeJS.ErrnoException) => {
+      // Of the file system: the disk may be full
+      throw error.syscall === undefined ? error : new SandboxUnavailable(`Packages cannot be installed: ${error.message}`);
     });
   }
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { unpackPackages } from '../../components/code-cache.js';
 import { inspectComponent } from '../../components/inspect-component.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
@@ -59,6 +60,9 @@ describe('packages that components import', () => {
       '1.0.0',
       esm('import other from "not-installed"; export const use = () => other.method(); export const fine = 1;'),
     );
+    registry.publish('optional-long', '1.0.0', {
+      files: { 'index.js': `exports.load = () => require("not-installed/${'folder/'.repeat(30)}file.js"); exports.fine = 1;` },
+    });
     sandbox = await start();
   }, 120_000);
   afterAll(async () => {
@@ -114,6 +118,7 @@ describe('packages that components import', () => {
     ],
     ['modules that the sandbox does not have', 'import { has } from "@scope/tools";', 'has', 'function', { '@scope/tools': '1.0.0' }],
     ['a package that lacks an optional one', 'import { fine } from "optional";', 'fine', 1, { optional: '1.0.0' }],
+    ['a package that lacks one with a long name', 'import { fine } from "optional-long";', 'fine', 1, { 'optional-long': '1.0.0' }],
   ])('are installed: %s', async (_, imports, expression, value, packages) => {
     const found = await result(imports, expression);
     expect(found.value).toEqual(value);
@@ -276,6 +281,16 @@ describe('packages that components import', () => {
     await result('import greeting from "greeting";', 'greeting', own);
     expect(await rejection('import a from "missing-package";', own)).toContain('ComponentRejected');
     expect(await readdir(store)).toEqual(['downloads']);
+  });
+
+  it('cannot be installed for now if their folder cannot be written to', async () => {
+    const store = newStore();
+    const own = await start({ store });
+    const rejected = rejection('import greeting from "greeting";', own);
+    const work = async () => (await readdir(store).catch(() => [])).find((name) => name.startsWith('install-'));
+    for (let left = 1000; !(await work()) && left > 0; left--) await sleep(5);
+    await mkdir(join(store, (await work())!, '.bundling'));
+    expect(await rejected).toMatch(/^SandboxUnavailable: Packages cannot be installed: EEXIST: /);
   });
 
   it('packages that were installed before need no registry', async () => {
