@@ -56,7 +56,8 @@ export class RunnerConfig extends Config({
   isolation: choice('RUNNER_ISOLATION', {
     words: ['account', 'source'],
     fallback: 'account',
-    description: 'Whether the sources of an account share a process (`account`) or each has its own (`source`).',
+    description:
+      'Whether the sources of an account share a process (`account`) or each has its own (`source`). With `source`, what the runs of many sources leave running can take CPU from other accounts.',
   }),
   allowPrivateHosts,
   protectedHosts,
