@@ -99,7 +99,7 @@ describe('ProcessSandbox', () => {
   describe('of a frame that its code does not finish', () => {
     /** Writes the head of a frame of 8 MiB, and this many bytes of it. */
     const begin = (bytes: number) => `const frame = Buffer.alloc(${bytes}, 32); frame.writeUInt32BE(8 << 20);
-      for (let at = 0; at < frame.length;) try { at += require("fs").writeSync(3, frame, at) } catch { await new Promise((r) => setTimeout(r, 1)) }`;
+      for (let at = 0; at < frame.length;) try { at += (await import("fs")).writeSync(3, frame, at) } catch { await new Promise((r) => setTimeout(r, 1)) }`;
 
     it('counts the beginning as output of the process', async () => {
       const sandbox = await startTestSandbox({ limits: { heldOutputBytes: 1e5 } });
@@ -107,6 +107,16 @@ describe('ProcessSandbox', () => {
       expect(await sandbox.run(jobOf(code, { wallMs: 20_000 }))).toMatchObject({
         status: 'memory',
         error: { message: 'Sluice was short of memory, and the code wrote the most output (0 MB)' },
+      });
+      await sandbox.close();
+    });
+
+    it('does not reject an inspected component because the service is short of memory', async () => {
+      const sandbox = await startTestSandbox({ blanks: 0, limits: { heldOutputBytes: 1e5, inspectIdleMs: 20_000 } });
+      const code = `${begin(2e5)} await new Promise((r) => setTimeout(r, 20_000)); export default { name: "n", run() {} }`;
+      await expect(sandbox.inspect(componentOf(code))).rejects.toMatchObject({
+        name: 'SandboxUnavailable',
+        message: expect.stringContaining('wrote the most output'),
       });
       await sandbox.close();
     });

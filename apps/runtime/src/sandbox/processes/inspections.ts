@@ -33,7 +33,8 @@ export class Inspections {
 
   /** The process has ended: the component's fault, unless we ended it. */
   rejectAll(end: RunnerEnd): void {
+    const isOurs = end === closed || end.status === 'retired' || end.isForOthers;
     for (const { reject } of this.waiting.values())
-      reject(end === closed || end.status === 'retired' ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
+      reject(isOurs ? new SandboxUnavailable(end.message) : new ComponentRejected(end.message));
   }
 }
