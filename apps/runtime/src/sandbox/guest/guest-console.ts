@@ -99,10 +99,11 @@ function messageOf(args: unknown[], most: number): string {
 
 /** No deeper than is kept: all levels of a large value can take a second to print. */
 function printed(value: unknown, most: number): string {
-  for (let depth = 0; ; depth++) {
+  for (let depth = 0, before = ''; ; depth++) {
     const text = inspect(value, { depth, maxArrayLength: 100, maxStringLength: most, breakLength: 120 });
     // `[ 1 ]` is shorter than `[Array]`: a text that is a little too long may fit with another level
-    if (depth === deepestPrinted || text.length > 2 * most) return text;
+    if (depth === deepestPrinted || text === before || text.length > 2 * most) return text;
+    before = text;
   }
 }
 
