@@ -100,7 +100,7 @@ describe('the HTTP side of the gateway', () => {
       const page = pageOf([{ id: SOURCE, name: 'x'.repeat(1000) } as unknown as Source], 1, ({ id }) => cursorOf(id));
       http.messages.replyTo(listSources, () => page);
       await http.send('GET', '/v1/users/me/sources');
-      expect(http.spent).toEqual([[ME, (8 * JSON.stringify(page).length) / BYTES_PER_UNIT]]);
+      expect(http.spent[0]).toEqual([ME, (8 * JSON.stringify(page).length) / BYTES_PER_UNIT]);
     });
 
     it('reads a refused body to its end, so that the client can finish sending and use the connection again', async () => {

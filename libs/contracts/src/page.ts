@@ -25,6 +25,9 @@ export class PageRequest {
 export class LargePageRequest extends PageRequest {
   /** The page may be cut. */
   @IsOptional() @IsBoolean() may_cut?: boolean;
+
+  /** The page continues another one, so `total_count` may be 0: counting takes time that grows with the collection. */
+  @IsOptional() @IsBoolean() without_total?: boolean;
 }
 
 /** Cursors are null if the page is empty. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type FreshDatabase, freshDatabase } from '#testing';
@@ -268,6 +268,16 @@ describe('the database', () => {
     expect(await page({ after: 'n4' })).toEqual([['n3', 'n2'], 5]);
     expect(await page({ before: 'n2' })).toEqual([['n4', 'n3'], 5]);
     expect(await page({ after: 'n4', before: 'n1' })).toEqual([['n3', 'n2'], 5]);
+  });
+
+  it('does not count the rows of a collection whose number is not needed', async () => {
+    const collection = db.database.rows(Note).createQueryBuilder('note').where('note.id LIKE :like', { like: 'n%' });
+    const count = jest.spyOn(collection, 'getCount');
+    expect(await readKeysetPage(collection, { limit: 2, after: 'n3' }, { withoutTotal: true })).toMatchObject({
+      rows: [{ id: 'n2' }, { id: 'n1' }],
+      total: 0,
+    });
+    expect(count).not.toHaveBeenCalled();
   });
 
   it('cuts a page to the rows that have few enough bytes together, but at least one', async () => {

@@ -13,6 +13,8 @@ interface PageOptions<Row extends ObjectLiteral> {
   join?: (query: SelectQueryBuilder<Row>) => SelectQueryBuilder<Row>;
   /** Cuts the page to the rows that have at most this many bytes together, but at least one. `size`: SQL, the bytes of a row. */
   part?: { size: string; maxBytes: number };
+  /** Does not count the collection; its number of rows is returned as 0. */
+  withoutTotal?: boolean;
 }
 
 /**
@@ -25,7 +27,7 @@ interface PageOptions<Row extends ObjectLiteral> {
 export async function readKeysetPage<Row extends ObjectLiteral>(
   collection: SelectQueryBuilder<Row>,
   { limit, after, before }: KeysetPage,
-  { join = (query) => query, part }: PageOptions<Row> = {},
+  { join = (query) => query, part, withoutTotal = false }: PageOptions<Row> = {},
 ): Promise<{ rows: Row[]; total: number; cut: boolean }> {
   const id = `${collection.alias}.id`;
   const backwards = before !== undefined && after === undefined;
@@ -37,7 +39,7 @@ export async function readKeysetPage<Row extends ObjectLiteral>(
   if (before !== undefined) page.andWhere(`${id} > :before`, { before });
   for (;;) {
     const fitting = part ? await countFitting(page, part, limit) : limit;
-    const [rows, total] = await Promise.all([join(page.clone()).limit(fitting).getMany(), collection.getCount()]);
+    const [rows, total] = await Promise.all([join(page.clone()).limit(fitting).getMany(), withoutTotal ? 0 : collection.getCount()]);
     // a part without rows has no cursor to continue from: those that fit were deleted meanwhile
     if (rows.length > 0 || fitting === limit) return { rows: backwards ? rows.reverse() : rows, total, cut: fitting < limit };
   }

@@ -67,9 +67,10 @@ export class ConnectionsService {
     return this.toConnection(row);
   }
 
-  async list({ owner_id, limit, after, before, may_cut }: ListConnections): Promise<LargePage<Connection>> {
+  async list({ owner_id, limit, after, before, may_cut, without_total }: ListConnections): Promise<LargePage<Connection>> {
     const page = { limit, after: idOfCursor('connection', 'after', after), before: idOfCursor('connection', 'before', before) };
-    const { rows, total, cut } = await this.connections.list(owner_id, page, may_cut ? LISTED_BYTES : undefined);
+    const part = { maxBytes: may_cut ? LISTED_BYTES : undefined, withoutTotal: without_total };
+    const { rows, total, cut } = await this.connections.list(owner_id, page, part);
     const connections = rows.map((row) => this.toConnection(row));
     // a gateway of an earlier version shows all members
     return { ...pageOf(connections, total, ({ id }) => cursorOf(id)), ...(may_cut && { cut }) };

@@ -34,10 +34,14 @@ export class ConnectionsRepository {
     return ids.length === 0 ? [] : session.rows(ConnectionRow).findBy({ owner_id: ownerId, id: In(ids) });
   }
 
-  list(ownerId: UserId, page: KeysetPage, maxBytes?: number): Promise<{ rows: ConnectionRow[]; total: number; cut: boolean }> {
+  list(
+    ownerId: UserId,
+    page: KeysetPage,
+    { maxBytes, withoutTotal }: { maxBytes?: number; withoutTotal?: boolean } = {},
+  ): Promise<{ rows: ConnectionRow[]; total: number; cut: boolean }> {
     const owned = this.connections.createQueryBuilder('connection').where('connection.owner_id = :ownerId', { ownerId });
     const size = 'pg_column_size(connection.credentials)';
-    return readKeysetPage(owned, page, { part: maxBytes === undefined ? undefined : { size, maxBytes } });
+    return readKeysetPage(owned, page, { part: maxBytes === undefined ? undefined : { size, maxBytes }, withoutTotal });
   }
 
   /** Until the transaction ends, no other transaction changes the account's connections, or which of them its sources use. */

@@ -95,13 +95,14 @@ export class SourcesRepository {
   async list(
     ownerId: UserId,
     page: KeysetPage,
-    { externalId, maxBytes }: { externalId?: string; maxBytes?: number } = {},
+    { externalId, maxBytes, withoutTotal }: { externalId?: string; maxBytes?: number; withoutTotal?: boolean } = {},
   ): Promise<{ rows: SourceRow[]; total: number; cut: boolean }> {
     const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
     if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
     const { rows, ...found } = await readKeysetPage(owned, page, {
       join: withComponent,
       part: maxBytes === undefined ? undefined : { size: SHOWN_BYTES, maxBytes },
+      withoutTotal,
     });
     // the credentials of shared connections are large, and lists do not show them
     const [inline] = await Promise.all([this.connections.inlineOf(rows.map(({ id }) => id)), this.described(rows)]);

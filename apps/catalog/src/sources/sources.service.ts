@@ -150,9 +150,10 @@ export class SourcesService {
     return true;
   }
 
-  async list({ owner_id, limit, after, before, external_id, may_cut, without_endpoints }: ListSources): Promise<LargePage<Source>> {
+  async list({ owner_id, external_id, may_cut, without_total, without_endpoints, ...request }: ListSources): Promise<LargePage<Source>> {
+    const { limit, after, before } = request;
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
-    const part = { externalId: external_id || undefined, maxBytes: may_cut ? LISTED_BYTES : undefined };
+    const part = { externalId: external_id || undefined, maxBytes: may_cut ? LISTED_BYTES : undefined, withoutTotal: without_total };
     const { rows, total, cut } = await this.sources.list(owner_id, page, part);
     const endpointsUrl = this.endpointsUrl(without_endpoints);
     const sources = rows.map((row) => sourceOf(row, this.values(row), endpointsUrl, { inList: true }));
