@@ -48,7 +48,7 @@ function registryOfComponents(): OpenCommand {
     .action(async ({ json }: { json?: boolean }) => print(json, await registry.list()));
   command
     .command('remove <key>')
-    .description('remove a component: no new sources can be created from it; existing ones keep running')
+    .description('remove a component: no new sources can be created from any version of it; existing ones keep running')
     .option('--json', 'print an array')
     .action(async (key: string, { json }: { json?: boolean }) => {
       await registry.remove(key);

@@ -70,6 +70,10 @@ export class ComponentRow {
   @Column('boolean', { default: false })
   registered!: boolean;
 
+  /** The operator has removed its key from the registry: it gets no new sources, also if another version of the key is registered later. */
+  @Column('boolean', { default: false })
+  removed!: boolean;
+
   @Column(CREATED_AT)
   created_at!: Date;
 
@@ -87,7 +91,7 @@ export class StoredCode {
   bytes!: number;
 }
 
-/** A component without its code: what its sources need of it. It never changes. */
+/** A component without its code: what its sources need of it. This part of it never changes. */
 export interface DescribedComponent {
   id: ComponentId;
   /** null: in the registry. */

@@ -19,7 +19,7 @@ export const describedAs = (changes: Partial<ComponentDescription> = {}): Compon
 /** In place of ComponentsRepository. */
 export class ComponentsInMemory implements Pick<
   ComponentsRepository,
-  'findNewest' | 'findRegistered' | 'findUsable' | 'describeUsable' | 'describeRegistered' | 'findCode' | 'requireWithin' | 'add'
+  'findNewest' | 'findRegistered' | 'findVisible' | 'describeUsable' | 'describeRegistered' | 'findCode' | 'requireWithin' | 'add'
 > {
   readonly rows: ComponentRow[] = [];
   readonly codes = new Map<string, InspectedCode>();
@@ -32,12 +32,13 @@ export class ComponentsInMemory implements Pick<
     return this.rows.find((row) => row.registered && row.key === key);
   }
 
-  async findUsable(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
+  async findVisible(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
     return this.rows.find((row) => (row.owner_id === ownerId || row.owner_id === null) && row.id === id);
   }
 
   async describeUsable(ownerId: UserId, id: string): Promise<DescribedComponent | undefined> {
-    return described(await this.findUsable(ownerId, id));
+    const component = await this.findVisible(ownerId, id);
+    return component?.removed ? undefined : described(component);
   }
 
   async describeRegistered(key: string): Promise<DescribedComponent | undefined> {
@@ -59,7 +60,7 @@ export class ComponentsInMemory implements Pick<
     const { key, name, version } = code.description;
     const at = new Date(1_700_000_000_500);
     this.rows.push({
-      ...{ id, owner_id, key, name, version, component_url, registered: false, created_at: at, updated_at: at },
+      ...{ id, owner_id, key, name, version, component_url, registered: false, removed: false, created_at: at, updated_at: at },
       ...{ code_hash: code.hash, inspected: { ...code, created_at: at } },
     });
   }
@@ -70,6 +71,12 @@ export class ComponentsInMemory implements Pick<
     if (!row) throw new Error(`component ${id} does not exist`);
     for (const other of this.rows) if (other.key === row.key) other.registered = false;
     Object.assign(row, { owner_id: null, registered: true });
+  }
+
+  /** Removes the key of a component from the registry. */
+  remove(id: string): void {
+    const key = this.rows.find((each) => each.id === id)?.key;
+    for (const row of this.rows) if (row.key === key && row.owner_id === null) Object.assign(row, { registered: false, removed: true });
   }
 }
 

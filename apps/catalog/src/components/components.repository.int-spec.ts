@@ -34,8 +34,8 @@ describe('the components', () => {
     ] as const)
       await components.add(db.database, { id: id!, owner_id: owner, code: code(hash, 'mine'), component_url: null });
     expect(await components.findNewest(owner, 'mine')).toMatchObject({ id: second, inspected: { code: '// h2' } });
-    expect(await components.findUsable(owner, first!)).toMatchObject({ code_hash: 'h1', inspected: { code: '// h1' } });
-    expect(await components.findUsable(newId('user'), first!)).toBeUndefined();
+    expect(await components.findVisible(owner, first!)).toMatchObject({ code_hash: 'h1', inspected: { code: '// h1' } });
+    expect(await components.findVisible(newId('user'), first!)).toBeUndefined();
     expect(await components.describeUsable(owner, first!)).toMatchObject({ id: first, description: code('h1', 'mine').description });
     expect(await components.describeUsable(newId('user'), first!)).toBeUndefined();
     expect(await components.findNewest(newId('user'), 'mine')).toBeUndefined();
@@ -124,12 +124,49 @@ describe('the components', () => {
     expect(listed).toMatchObject([{ key: 'shared', name: 'N', version: null }]);
     expect(Object.keys(listed[0]!)).toEqual(['key', 'name', 'version', 'id', 'code_hash']);
     expect((await components.findRegistered('shared'))?.id).toBe(listed[0]?.id);
-    expect(await components.findUsable(owner, listed[0]!.id)).toBeDefined();
+    expect(await components.findVisible(owner, listed[0]!.id)).toBeDefined();
     expect(await components.describeUsable(owner, listed[0]!.id)).toMatchObject({ id: listed[0]!.id });
     expect(await components.describeRegistered('shared')).toMatchObject({ id: listed[0]!.id, description: { key: 'shared' } });
     expect([await registry.remove('shared'), await registry.remove('shared')]).toEqual([true, false]);
     expect(await components.findRegistered('shared')).toBeUndefined();
     expect(await components.describeRegistered('shared')).toBeUndefined();
+  });
+
+  it('get no new sources by id after their key was removed from the registry, also if it is registered again, but remain visible', async () => {
+    const register = async (hash: string) => {
+      await registry.register('bad', code(hash, 'bad'), '/file');
+      return (await components.describeRegistered('bad'))!.id;
+    };
+    const usable = async (ids: string[]) => {
+      const found = await Promise.all(ids.map((id) => components.describeUsable(owner, id)));
+      return found.map((component) => component !== undefined);
+    };
+    const ids = [await register('b1'), await register('b2')];
+    const own = newId('component');
+    await components.add(db.database, { id: own, owner_id: owner, code: code('b2', 'bad'), component_url: null });
+    expect(await usable([...ids, own])).toEqual([true, true, true]);
+    expect(await registry.remove('bad')).toBe(true);
+    expect(await usable([...ids, own])).toEqual([false, false, true]);
+    expect(await components.findVisible(owner, ids[0]!)).toBeDefined();
+    const again = await register('b3');
+    expect(await usable([...ids, again])).toEqual([false, false, true]);
+    expect(await registry.remove('bad')).toBe(true);
+    expect(await registry.remove('bad')).toBe(false);
+  });
+
+  it('are all removed with their key, also a version that is registered at the same moment', async () => {
+    for (let n = 0; n < 20; n++) {
+      const register = (version: string) => registry.register(`key-${n}`, code(`${n}-${version}`, `key-${n}`), '/file');
+      await register('1');
+      await Promise.all([register('2'), registry.remove(`key-${n}`)]);
+      const { rows } = await db.database.query<{ state: string }>(
+        `SELECT string_agg(CASE WHEN registered THEN 'registered' WHEN removed THEN 'removed' ELSE 'replaced' END, ' ' ORDER BY id) AS state
+         FROM component WHERE key = $1`,
+        [`key-${n}`],
+      );
+      // the one or the other was first
+      expect(['removed removed', 'removed registered']).toContain(rows[0]!.state);
+    }
   });
 
   it('stay in the registry, or out of it, as the operator has decided when those that ship with Sluice are registered again', async () => {

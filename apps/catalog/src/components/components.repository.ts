@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
-import { Repository, type SelectQueryBuilder } from 'typeorm';
+import { IsNull, Repository, type SelectQueryBuilder } from 'typeorm';
 import { type ComponentDescription, type ComponentId, SluiceError, type UserId } from '#contracts';
 import { Database, FOREIGN_KEY_VIOLATION, type Session, type Transaction } from '#database';
 import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent, StoredCode } from './component.entity.js';
@@ -35,19 +35,30 @@ export class ComponentsRepository {
     return (await this.withCode().where('component.registered AND component.key = :key', { key }).getOne()) ?? undefined;
   }
 
-  /** A component that the owner may see and create sources of: one of the account, or one of the registry. */
-  async findUsable(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
-    const usable = this.withCode().where('(component.owner_id = :ownerId OR component.owner_id IS NULL) AND component.id = :id', {
+  /** A component that the owner may see: one of the account, or one that is or was in the registry. */
+  async findVisible(ownerId: UserId, id: string): Promise<ComponentRow | undefined> {
+    const visible = this.withCode().where('(component.owner_id = :ownerId OR component.owner_id IS NULL) AND component.id = :id', {
       ownerId,
       id,
     });
-    return (await usable.getOne()) ?? undefined;
+    return (await visible.getOne()) ?? undefined;
   }
 
   /** A component that the owner may create sources of. */
   async describeUsable(ownerId: UserId, id: string): Promise<DescribedComponent | undefined> {
     const component = await this.describe(this.database, id);
-    return component?.owner_id === ownerId || component?.owner_id === null ? component : undefined;
+    if (component?.owner_id === ownerId) return component;
+    return component?.owner_id === null && !(await this.isRemoved(id)) ? component : undefined;
+  }
+
+  /** Never remembered, because another process removes components. */
+  private async isRemoved(id: string): Promise<boolean> {
+    const { rows } = await this.database.query({
+      name: 'component-removed',
+      text: 'SELECT FROM component WHERE id = $1 AND removed',
+      values: [id],
+    });
+    return rows.length > 0;
   }
 
   describeRegistered(key: string): Promise<DescribedComponent | undefined> {
@@ -139,16 +150,21 @@ export class ComponentsRepository {
     return rows.length;
   }
 
-  /** Makes a component the registry's one of its key. */
+  /** Makes a component the registry's one of its key. The previous one gets new sources only by its id. */
   async register(session: Session, key: string, id: ComponentId): Promise<void> {
-    await this.unregister(key, session);
+    await this.unregister(session, key);
     await session.rows(ComponentRow).update({ id }, { registered: true });
   }
 
-  /** Removes a key from the registry. Returns false if the key is not registered. */
-  async unregister(key: string, session?: Session): Promise<boolean> {
-    const rows = session?.rows(ComponentRow) ?? this.components;
-    const { affected } = await rows.update({ registered: true, key }, { registered: false });
+  /** Removes a key from the registry, with all versions of it. Returns false if the key is not registered. */
+  async remove(session: Session, key: string): Promise<boolean> {
+    if (!(await this.unregister(session, key))) return false;
+    await session.rows(ComponentRow).update({ owner_id: IsNull(), key }, { removed: true });
+    return true;
+  }
+
+  private async unregister(session: Session, key: string): Promise<boolean> {
+    const { affected } = await session.rows(ComponentRow).update({ registered: true, key }, { registered: false });
     return affected === 1;
   }
 

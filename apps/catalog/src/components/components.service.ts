@@ -42,7 +42,7 @@ export class ComponentsService {
 
   /** By id, or by key: then the newest version. */
   async get(ownerId: UserId, keyOrId: string): Promise<Component> {
-    const byId = isId('component', keyOrId) ? await this.components.findUsable(ownerId, keyOrId) : undefined;
+    const byId = isId('component', keyOrId) ? await this.components.findVisible(ownerId, keyOrId) : undefined;
     const row = byId ?? (await this.components.findNewest(ownerId, keyOrId));
     if (!row) throw new NotFound('component', keyOrId);
     return componentOf(row);

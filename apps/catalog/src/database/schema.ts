@@ -19,6 +19,7 @@ import { IndexComponentsOfOwner1798732800001 } from './migrations/0010-index-com
 import { MarkShippedComponents1798732800002 } from './migrations/0011-mark-shipped-components.js';
 import { NoteDeletedSources1798905600001 } from './migrations/0012-note-deleted-sources.js';
 import { ShortenNamesOfWorkflows1799164800001 } from './migrations/0013-shorten-names-of-workflows.js';
+import { NoteRemovedComponents1799251200001 } from './migrations/0014-note-removed-components.js';
 
 export const schema = schemaOf('catalog', outboxSchema, {
   entities: [Code, ComponentRow, StoredCode, ConnectionRow, RestoreRow, DeletedSourceRow, SourceRow, SuspendedAccountRow, WorkflowRow],
@@ -40,5 +41,6 @@ export const schema = schemaOf('catalog', outboxSchema, {
     MarkShippedComponents1798732800002,
     NoteDeletedSources1798905600001,
     ShortenNamesOfWorkflows1799164800001,
+    NoteRemovedComponents1799251200001,
   ],
 });

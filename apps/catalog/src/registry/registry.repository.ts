@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Repository } from 'typeorm';
 import { type ComponentDescription, type ComponentId, newId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage } from '#database';
+import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
 import { ComponentRow, type InspectedCode } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 
@@ -63,8 +63,7 @@ export class RegistryRepository {
   async register(key: string, code: InspectedCode, file: string, shipped = false): Promise<void> {
     const url = shipped ? null : file;
     await this.database.transaction(async (transaction) => {
-      // serialises registrations of the same key
-      await transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`registry ${key}`]);
+      await lockKey(transaction, key);
       const rows = transaction.rows(ComponentRow);
       const registered = await rows.findOneBy({ registered: true, key });
       if (registered?.code_hash === code.hash) {
@@ -81,8 +80,15 @@ export class RegistryRepository {
     });
   }
 
-  /** Returns false if no component is registered under this key. */
+  /** No version of the key gets new sources any more. Returns false if no component is registered under this key. */
   remove(key: string): Promise<boolean> {
-    return this.components.unregister(key);
+    return this.database.transaction(async (transaction) => {
+      await lockKey(transaction, key);
+      return this.components.remove(transaction, key);
+    });
   }
 }
+
+/** Until the transaction ends, no other one registers or removes a component of this key. */
+const lockKey = (transaction: Transaction, key: string) =>
+  transaction.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`registry ${key}`]);

@@ -346,6 +346,24 @@ describe('the sources of an account', () => {
       await expect(update({ key: 'nobody-has-this' })).rejects.toMatchObject({ code: 'not_found' });
     });
 
+    it('keeps a component that was removed from the registry, but takes none', async () => {
+      const registered = 'sc_000000000000000003' as typeof COMPONENT;
+      await keep(registered, OTHER, 'registered');
+      components.register(registered);
+      await update({ component_id: registered });
+      await create({ id: 'dc_000000000000000002', component_code: 'code' });
+      components.remove(registered);
+      expect(await update({ component_id: registered, name: 'After' })).toMatchObject({ component_id: registered, name: 'After' });
+      const patch: PatchSource = { id: ID, owner_id: ME, new_component_id: newId('component'), component_id: registered };
+      expect(await service.patch({ ...patch, active: false })).toMatchObject({ component_id: registered, active: false });
+      for (const refused of [
+        update({ id: 'dc_000000000000000002', component_id: registered }),
+        service.patch({ ...patch, id: 'dc_000000000000000002' }),
+        create({ id: 'dc_000000000000000005', component_id: registered }),
+      ])
+        await expect(refused).rejects.toMatchObject({ code: 'not_found' });
+    });
+
     it('keeps the external id unless it gives another one, or null', async () => {
       expect(await update({ component_code: 'code', external_id: 'mine' })).toMatchObject({ external_id: 'mine' });
       expect(await update({ component_code: 'code' })).toMatchObject({ external_id: 'mine' });

@@ -107,7 +107,7 @@ export class SourcesService {
   async update({ id, owner_id, new_component_id, active, ...choice }: UpdateSource, deadline = Infinity): Promise<Source> {
     requireComponent(choice);
     const found = await this.found(owner_id, id);
-    const component = await this.component(owner_id, new_component_id, choice, deadline);
+    const component = await this.component(owner_id, new_component_id, choice, deadline, found);
     return this.save(found, component.fresh, async (before, session) => {
       const { name, external_id, configured_props } = choice;
       const known = await this.known(before, configured_props, session);
@@ -127,7 +127,7 @@ export class SourcesService {
   async patch({ id, owner_id, new_component_id, ...patch }: PatchSource, deadline = Infinity): Promise<Source> {
     requireKeptComponent(patch);
     const found = await this.found(owner_id, id);
-    const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch, deadline) : undefined;
+    const given = givesComponent(patch) ? await this.component(owner_id, new_component_id, patch, deadline, found) : undefined;
     // code that the source runs already is not a new component
     const component = given?.fresh?.code.hash === found.component.code_hash ? undefined : given;
     return this.save(found, component?.fresh, async (before, session) => {
@@ -168,8 +168,15 @@ export class SourcesService {
     await this.announce(deleted.state, 'deleted');
   }
 
-  /** Fields without precedence are ignored. */
-  private async component(ownerId: UserId, newId: ComponentId, choice: ComponentChoice, deadline: number): Promise<ChosenComponent> {
+  /** Fields without precedence are ignored. The component that a source runs remains usable for it if it is removed from the registry. */
+  private async component(
+    ownerId: UserId,
+    newId: ComponentId,
+    choice: ComponentChoice,
+    deadline: number,
+    before?: SourceRow,
+  ): Promise<ChosenComponent> {
+    if (before && choice.component_id === before.component_id) return currentOf(before);
     if (isGiven(choice.component_id)) return this.components.usable(ownerId, choice.component_id);
     if (isGiven(choice.component_code) || isGiven(choice.component_url)) {
       const fresh = await this.components.prepare(ownerId, newId, choice, deadline);
