@@ -11,7 +11,7 @@ export {
 export { DatabaseConfig } from './database.config.js';
 export { DatabaseModule } from './database.module.js';
 export { deleteOlder } from './delete-older.js';
-export { FAIR_BATCH_ROWS, FairBatches, OF_OTHERS } from './fair-batches.js';
+export { FAIR_BATCH_ROWS, FairBatches, OF_OTHERS, type WaitingRows } from './fair-batches.js';
 export { HourlyHousekeeping } from './hourly-housekeeping.js';
 export { isLeased } from './is-leased.js';
 export { JointWrites, Lookups } from './joint-statements.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { PoolClient } from 'pg';
-import { type Database, schemaOf } from '#database';
+import { type Database, schemaOf, type Transaction } from '#database';
 import type { OutgoingRecord, Publisher } from '#messaging';
 import { createLog, type Log, metrics } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
@@ -87,6 +87,33 @@ it('a record is sent early although 10 000 of another account are before it, and
   await relay.beforeApplicationShutdown();
   expect(sent.indexOf('other')).toBeLessThan(1000);
   expect(sent.filter((value) => value !== 'other')).toEqual(Array.from({ length: 10_000 }, (_, n) => String(n + 1)));
+});
+
+it('sends a record whose transaction is committed long after those that follow it', async () => {
+  await db.database.query('TRUNCATE outbox');
+  const sent: string[] = [];
+  const publisher = { send: async (records: OutgoingRecord[]) => void sent.push(...records.map(({ key }) => key)) } as unknown as Publisher;
+  const add = (session: Pick<Transaction, 'query'>, key: string) =>
+    addToOutbox(session as Transaction, [{ topic: 'facts', key, value: 'x', account: 'u_1' }]);
+  const untilSent = async (count: number) => {
+    while (sent.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  // for the relay, a minute passes between two batches
+  const clock = jest.spyOn(performance, 'now');
+  for (let n = 0, time = performance.now(); n < 1000; n++) clock.mockReturnValueOnce((time += 60_000));
+  const relay = new OutboxRelay(db.database, publisher, createLog('test', 'silent'));
+  relay.onApplicationBootstrap();
+  await db.database.transaction(async (transaction) => {
+    await add(transaction, 'late');
+    for (let n = 0; n < 10; n++) {
+      await add(db.database, 'early');
+      await untilSent(n + 1);
+    }
+  });
+  await untilSent(11);
+  await relay.beforeApplicationShutdown();
+  clock.mockRestore();
+  expect(sent).toEqual([...Array<string>(10).fill('early'), 'late']);
 });
 
 it('knows the size of headers without reading them: they are not compressed, also if they were in the table from which they come', async () => {

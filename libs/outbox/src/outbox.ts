@@ -14,10 +14,12 @@ import {
   type SchemaPart,
   type Session,
   unpackedBytes,
+  type WaitingRows,
 } from '#database';
 import { type OutgoingRecord, Publisher, refusedOf, shares } from '#messaging';
 import { EVENTS_TOPIC, OUTBOX_HEADER, type UserId } from '#contracts';
 import { gauge, LOG, type Log } from '#observability';
+import { ABOVE_BOUND, LowerBound } from './lower-bound.js';
 
 /** The NOTIFY channel that wakes the relay. */
 export const CHANNEL = 'outbox';
@@ -168,6 +170,17 @@ interface Row {
   value: Buffer | null;
 }
 
+/** The records to send. */
+export const UNSENT: WaitingRows<Row> = {
+  name: 'outbox',
+  table: 'outbox',
+  columns: 'id, topic, key, headers, value',
+  key: 'id',
+  order: 'id',
+  bytes: 'coalesce(octet_length(value), 0) + pg_column_size(headers)',
+  indexed: `NOT refused AND ${ABOVE_BOUND}`,
+};
+
 /** A notification can get lost with its connection; then a record waits this long. */
 const POLL_MS = 5000;
 const LOCK_RETRY_MS = 1000;
@@ -209,15 +222,9 @@ const recordOf = ({ id, topic, key, headers, value }: Row): OutgoingRecord => ({
  */
 @Injectable()
 export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly batches = new FairBatches<Row>({
-    name: 'outbox',
-    table: 'outbox',
-    columns: 'id, topic, key, headers, value',
-    key: 'id',
-    order: 'id',
-    bytes: 'coalesce(octet_length(value), 0) + pg_column_size(headers)',
-    indexed: 'NOT refused',
-  });
+  private readonly batches = new FairBatches(UNSENT);
+  /** While the relay is active. */
+  private bound: LowerBound | undefined;
   private stopping = false;
   private delayed = false;
   private looking: NodeJS.Timeout | undefined;
@@ -247,8 +254,9 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
   async look(): Promise<void> {
     try {
       const { rows } = await this.database.query<{ age: number | null; refused: number }>(
-        `SELECT (SELECT extract(epoch FROM clock_timestamp() - added_at)::float8 FROM outbox WHERE NOT refused ORDER BY id LIMIT 1) AS age,
+        `SELECT (SELECT extract(epoch FROM clock_timestamp() - added_at)::float8 FROM outbox WHERE NOT refused AND id > $1 ORDER BY id LIMIT 1) AS age,
                 (SELECT count(*) FROM outbox WHERE refused) AS refused`,
+        [this.bound?.value ?? 0],
       );
       const age = rows[0]?.age ?? 0;
       oldest.set(age);
@@ -278,6 +286,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         this.log.warn({ err: error }, 'outbox.interrupted');
         await this.sleep(LOCK_RETRY_MS);
       } finally {
+        this.bound = undefined;
         // closing the connection also releases the lock and ends the LISTEN
         client?.removeAllListeners('notification');
         client?.release(true);
@@ -297,9 +306,11 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
 
   private async relay(client: PoolClient): Promise<void> {
     await client.query(`LISTEN ${CHANNEL}`);
+    const bound = (this.bound = new LowerBound(client));
     while (!this.stopping) {
       // set up before the query, so that a record that is added meanwhile wakes the relay
       const woken = this.sleep(POLL_MS);
+      await bound.raise();
       const { rows, isFull } = await this.batches.next(client);
       if (rows.length === 0) {
         await woken;

@@ -1,17 +1,17 @@
-import type { Database } from '#database';
+import type { Session } from '#database';
 
 /**
  * Runs `work` with generic plans, which PostgreSQL may choose for prepared statements: they suit the average account, not the one concerned. Returns how many
- * pages of tables and indexes it has read. The pool of the database has one connection.
+ * pages of tables and indexes it has read. All statements use one connection.
  */
-export async function pagesRead(database: Database, work: () => Promise<unknown>): Promise<number> {
+export async function pagesRead(database: Pick<Session, 'query'>, work: () => Promise<unknown>): Promise<number> {
   await database.query('SET plan_cache_mode = force_generic_plan');
   const before = await pages(database);
   await work();
   return (await pages(database)) - before;
 }
 
-async function pages(database: Database): Promise<number> {
+async function pages(database: Pick<Session, 'query'>): Promise<number> {
   // otherwise, only once in a second
   await database.query('SELECT pg_stat_force_next_flush()');
   const { rows } = await database.query<{ pages: number }>(
