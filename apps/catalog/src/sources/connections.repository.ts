@@ -34,6 +34,15 @@ export class ConnectionsRepository {
     return ids.length === 0 ? [] : session.rows(ConnectionRow).findBy({ owner_id: ownerId, id: In(ids) });
   }
 
+  /**
+   * The same, for a source that gets copies of their credentials. Until the transaction ends, a rotation of the keys waits before it changes these rows;
+   * afterwards, it finds the source, and changes the copies.
+   */
+  async findAllToCopy(transaction: Transaction, ownerId: UserId, ids: ConnectionId[]): Promise<ConnectionRow[]> {
+    if (ids.length === 0) return [];
+    return transaction.rows(ConnectionRow).find({ where: { owner_id: ownerId, id: In(ids) }, lock: { mode: 'pessimistic_read' } });
+  }
+
   list(
     ownerId: UserId,
     page: KeysetPage,

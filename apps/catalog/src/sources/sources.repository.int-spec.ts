@@ -356,6 +356,28 @@ describe('the sources', () => {
     expect((await facts()).findLast(({ key }) => key === id)).toMatchObject({ deployment: { credentials: { [connection]: 'new' } } });
   });
 
+  it('have credentials under the new key, if they are created while the keys are rotated', async () => {
+    await db.database.query('DELETE FROM source');
+    const connection = await connect('under the old key');
+    let work: Promise<unknown> = Promise.resolve();
+    const id = newId('source');
+    await db.database.transaction(async (transaction) => {
+      // the new source waits here, after it has copied the credentials
+      await transaction.query('LOCK TABLE outbox IN SHARE MODE');
+      const created = create({ uses: [connection] }, id);
+      await untilLocked(db);
+      const rotate = async () => {
+        await db.database.query("UPDATE connection SET credentials = 'under the new key' WHERE id = $1", [connection]);
+        return sources.republish();
+      };
+      const rotated = rotate();
+      work = Promise.all([created, rotated]);
+      await Promise.race([rotated, untilLocked(db, 2)]);
+    });
+    await work;
+    expect(await sources.find(owner, id)).toMatchObject({ credentials: { [connection]: 'under the new key' } });
+  });
+
   it('get the new credentials of their connection, however many they are, unless one of them would have too many bytes', async () => {
     const [connection, other] = [await connect('old'), await connect('x'.repeat(200_000))];
     const ids: SourceId[] = [];

@@ -546,7 +546,7 @@ export class SourcesRepository {
     { uses = [], inline = [] }: SourceChange,
   ): Promise<UsedCredentials | null> {
     await this.connections.replaceInline(transaction, ownerId, id, { uses, inline });
-    const used = await this.connections.findAll(ownerId, uses, transaction);
+    const used = await this.connections.findAllToCopy(transaction, ownerId, uses);
     // between the check and the lock
     if (used.length < new Set(uses).size) throw new Invalid('configured_props names a connection that does not exist');
     const credentials = used.length === 0 ? null : Object.fromEntries(used.map((each) => [each.id, each.credentials]));
