@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PoolClient } from 'pg';
 import { FairBatches, schemaOf, type Session } from '#database';
@@ -14,7 +14,10 @@ let db: FreshDatabase;
 let session: PoolClient;
 let bound: LowerBound;
 let now = 0;
-const raise = () => bound.raise((now += 10_000));
+const raise = () => {
+  bound.sent();
+  return bound.raise((now += 10_000));
+};
 const add = async (count: number, through: Pick<PoolClient, 'query'> = db.database.pool): Promise<number[]> =>
   (await through.query<{ id: number }>(ADD, [count])).rows.map(({ id }) => id);
 const above = async (): Promise<number[]> =>
@@ -126,8 +129,19 @@ describe('the lower bound', () => {
     await db.database.query('UPDATE outbox SET refused = false');
     expect(await above()).toEqual([]);
     now += 300_000;
-    await raise();
+    await bound.raise(now);
     expect(await above()).toEqual([refused]);
+  });
+
+  it('costs nothing while nothing is sent', async () => {
+    await add(1);
+    await db.database.query('DELETE FROM outbox');
+    for (let n = 0; n < 3; n++) await bound.raise((now += 10_000));
+    const query = jest.spyOn(session, 'query');
+    await bound.raise((now += 10_000));
+    expect(query).not.toHaveBeenCalled();
+    await raise();
+    expect(query).toHaveBeenCalled();
   });
 
   it.each([

@@ -29,19 +29,27 @@ export class LowerBound {
   /** The session has it, too: see {@link ABOVE_BOUND}. */
   value = 0;
   private waiting: { last: number; writers: string[] } | undefined;
+  /** It is the last id, and nothing was sent since then. */
+  private isLast = false;
   private raiseAt = 0;
   private resetAt = 0;
 
   constructor(private readonly session: Pick<PoolClient, 'query'>) {}
 
+  /** Records were sent: the bound can be raised again. */
+  sent(): void {
+    this.isLast = false;
+  }
+
   /** Raises the bound if it is time for that. The session is in no transaction. */
   async raise(now = performance.now()): Promise<void> {
-    if (now < this.raiseAt) return;
-    this.raiseAt = now + RAISE_EVERY_MS;
     if (now >= this.resetAt) {
       this.resetAt = now + RESET_EVERY_MS;
+      this.isLast = false;
       await this.set('0');
     }
+    if (this.isLast || now < this.raiseAt) return;
+    this.raiseAt = now + RAISE_EVERY_MS;
     // in this order: a transaction that has drawn an id up to the last one is among the writers, or has ended
     const last = await this.lastId();
     const writers = (await this.session.query<{ id: string }>(WRITERS)).rows.map(({ id }) => id);
@@ -49,6 +57,7 @@ export class LowerBound {
     // all records up to that id are committed
     if (this.waiting) await this.set(FIRST_UP_TO, [this.waiting.last]);
     this.waiting = { last, writers };
+    this.isLast = this.value === last;
   }
 
   private async lastId(): Promise<number> {

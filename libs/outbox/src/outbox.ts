@@ -321,6 +321,7 @@ export class OutboxRelay implements OnApplicationBootstrap, BeforeApplicationShu
         const sent = await this.send(client, share);
         await client.query({ name: 'outbox-sent', text: 'DELETE FROM outbox WHERE id = ANY($1)', values: [sent.map(({ id }) => id)] });
       }
+      bound.sent();
       if (!isFull) await sleep(this.gatherMs);
     }
   }
