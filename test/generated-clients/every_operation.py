@@ -124,7 +124,7 @@ call("delete_auto_subscription", listener_id=webhook, event_name="$errors")
 # events
 call("run_source", source, body=RunSourceBody(event={"n": 2}), status=202)
 assert eventually(lambda: call("list_runs", source).data)[0].emitted == 1
-event = EventBody.from_dict({"order": 17})
+event = PublishSourceEventsJsonBody.from_dict({"order": 17})
 assert call("publish_source_events", source, body=event, status=202).data[0].emit_id
 cloud_event = CloudEvent(specversion=CloudEventSpecversion.VALUE_0, id="1", source="/python", type_="default", data={"order": 18})
 call("publish_source_events", source, body=cloud_event, status=202)
@@ -154,6 +154,7 @@ call("cancel_replay", replay)
 
 # a workflow
 workflow = os.environ["WORKFLOW"]
+event = PublishWorkflowEventsJsonBody.from_dict({"order": 17})
 call("publish_workflow_events", workflow, body=event, status=202)
 call("publish_workflow_events", workflow, body=event, event_name="*", status=400)
 call("publish_workflow_events", workflow, body=event, status=202)

@@ -19,7 +19,7 @@ import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import type { AccountRow, ApiKeyRow, KeyScope } from './account.entity.js';
 import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
-import { type ApiKey, apiKeyOf, type CreateKeyBody, type NewApiKey } from './api-key.dto.js';
+import { type ApiKey, apiKeyOf, type CreateKeyBody, type CreatedApiKey } from './api-key.dto.js';
 import { KeyUses } from './key-uses.js';
 import { type KnownAccount, KnownAccounts } from './known-accounts.js';
 import { type User, userOf } from './user.dto.js';
@@ -102,7 +102,7 @@ export class AccountsService {
    *
    * @param held the Idempotency-Key of the request, from which the id was made
    */
-  issueKey(accountId: UserId, body: CreateKeyBody, id: Id<'apiKey'> = newId('apiKey'), held?: HeldKey): Promise<NewApiKey> {
+  issueKey(accountId: UserId, body: CreateKeyBody, id: Id<'apiKey'> = newId('apiKey'), held?: HeldKey): Promise<CreatedApiKey> {
     return this.issue(accountId, body, { id, held, by_operator: false });
   }
 
@@ -110,7 +110,7 @@ export class AccountsService {
     accountId: UserId,
     { name: givenName, scope: givenScope }: CreateKeyBody,
     { id, held, by_operator }: Pick<ApiKeyRow, 'id' | 'by_operator'> & { held?: HeldKey },
-  ): Promise<NewApiKey> {
+  ): Promise<CreatedApiKey> {
     const [name, scope] = [givenName ?? null, givenScope ?? 'write'];
     const key = newApiKey();
     // a list shows the same second

@@ -14,7 +14,7 @@ export class ApiKey {
   last_used_at!: number | null;
 }
 
-export class NewApiKey extends ApiKey {
+export class CreatedApiKey extends ApiKey {
   @ApiProperty({ description: 'The key itself. It is shown only now.' }) key!: string;
 }
 

@@ -10,7 +10,7 @@ import { PageQuery } from '../http/page.dto.js';
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { SECRET_RESPONSE } from '../idempotency/idempotent-posts.js';
 import { AccountsService } from './accounts.service.js';
-import { ApiKey, CreateKeyBody, NewApiKey } from './api-key.dto.js';
+import { ApiKey, CreateKeyBody, CreatedApiKey } from './api-key.dto.js';
 
 const KEY_EXAMPLES = {
   read: { summary: 'a key that may only read', value: { name: 'dashboard', scope: 'read' } },
@@ -43,14 +43,14 @@ export class KeysController {
     description: 'Only this response contains the key itself. An account has at most 100 keys: 409.',
   })
   @MayTake(CreateKeyBody, KEY_EXAMPLES)
-  @RespondsWith(NewApiKey)
+  @RespondsWith(CreatedApiKey)
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner: UserId,
     @NewId('apiKey') id: Id<'apiKey'>,
     @Held() held: HeldKey | undefined,
     @Body() body: CreateKeyBody,
-  ): Promise<{ data: NewApiKey }> {
+  ): Promise<{ data: CreatedApiKey }> {
     return { data: await this.accounts.issueKey(owner, body, id, held) };
   }
 

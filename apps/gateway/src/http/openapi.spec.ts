@@ -71,6 +71,19 @@ describe('docs/openapi.yaml', () => {
       [],
     );
   });
+
+  const schemas = Object.entries<any>(document.components.schemas);
+
+  it('gives a name to no schema of any value: openapi-generator refers to its class, and does not generate it', () => {
+    const isOfAnyValue = ({ type, properties, $ref, oneOf, anyOf, allOf }: any): boolean =>
+      allOf ? allOf.every(isOfAnyValue) : !(type || properties || $ref || oneOf || anyOf);
+    expect(schemas.filter(([, schema]) => isOfAnyValue(schema)).map(([name]) => name)).toEqual([]);
+  });
+
+  it('has no schema NewX beside a schema X: in Go, openapi-generator calls the constructor of X NewX', () => {
+    const names = schemas.map(([name]) => name);
+    expect(names.filter((name) => names.includes(`New${name}`))).toEqual([]);
+  });
 });
 
 it('writes a text that anyone may request once, however often it is requested', async () => {

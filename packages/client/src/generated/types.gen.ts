@@ -841,7 +841,7 @@ export type ApiKey = {
     last_used_at: number | null;
 };
 
-export type NewApiKey = {
+export type CreatedApiKey = {
     id: string;
     name: string | null;
     /**
@@ -945,11 +945,6 @@ export type PolledEvent = {
 export type PolledEvents = {
     data: Array<PolledEvent>;
 };
-
-/**
- * The event: any JSON value.
- */
-export type EventBody = unknown;
 
 export type CloudEvent = {
     specversion: '1.0';
@@ -1081,8 +1076,8 @@ export type ApiKeyPage = {
     data: Array<ApiKey>;
 };
 
-export type NewApiKeyResponse = {
-    data: NewApiKey;
+export type CreatedApiKeyResponse = {
+    data: CreatedApiKey;
 };
 
 export type PropDefinition = {
@@ -2841,9 +2836,9 @@ export type PollSourceEventsResponse = PollSourceEventsResponses[keyof PollSourc
 
 export type PublishSourceEventsData = {
     /**
-     * At most 1 MiB of JSON per event; 500 events, 10 000 CloudEvents attributes or 2 MiB per request.
+     * The event: any JSON value.
      */
-    body: EventBody;
+    body: unknown;
     headers?: {
         /**
          * The emit id.
@@ -5421,7 +5416,7 @@ export type CreateKeyResponses = {
     /**
      * Success.
      */
-    200: NewApiKeyResponse;
+    200: CreatedApiKeyResponse;
 };
 
 export type CreateKeyResponse = CreateKeyResponses[keyof CreateKeyResponses];
@@ -5639,9 +5634,9 @@ export type StreamWorkflowEventsResponse = StreamWorkflowEventsResponses[keyof S
 
 export type PublishWorkflowEventsData = {
     /**
-     * At most 1 MiB of JSON per event; 500 events, 10 000 CloudEvents attributes or 2 MiB per request.
+     * The event: any JSON value.
      */
-    body: EventBody;
+    body: unknown;
     headers?: {
         /**
          * The emit id.
