@@ -24,7 +24,7 @@ export class CreateKeyBody {
   @IsText(NAME_LENGTH)
   name?: string | null;
 
-  @ApiPropertyOptional({ enum: KEY_SCOPES, enumName: 'KeyScope', default: 'write', description: '`read`: only GET, and no secrets.' })
+  @ApiPropertyOptional({ enum: KEY_SCOPES, enumName: 'KeyScope', description: '`read`: only GET, and no secrets; default: `write`.' })
   @IsOptional()
   @IsIn(KEY_SCOPES, { message: 'scope must be read or write' })
   scope?: KeyScope | null;

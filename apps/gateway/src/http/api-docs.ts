@@ -28,8 +28,6 @@ export const EVENT_ID = { pattern: String.raw`^\d+-\d+$`, example: '176371560012
 
 const fieldNames = (description: string) => ({
   type: 'string',
-  // counts as absent
-  default: '',
   description: `${description} The response may then lack required fields.`,
 });
 

@@ -80,6 +80,13 @@ describe('docs/openapi.yaml', () => {
     expect(schemas.filter(([, schema]) => isOfAnyValue(schema)).map(([name]) => name)).toEqual([]);
   });
 
+  it('describes the defaults of properties in words: openapi-typescript requires each property that has a default', () => {
+    const withDefault = schemas.flatMap(([name, { properties = {} }]) =>
+      Object.entries<any>(properties).flatMap(([property, value]) => (value.default === undefined ? [] : `${name}.${property}`)),
+    );
+    expect(withDefault).toEqual([]);
+  });
+
   it('has no schema NewX beside a schema X: in Go, openapi-generator calls the constructor of X NewX', () => {
     const names = schemas.map(([name]) => name);
     expect(names.filter((name) => names.includes(`New${name}`))).toEqual([]);

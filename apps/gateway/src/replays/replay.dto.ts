@@ -46,7 +46,7 @@ export class CreateReplayBody {
   @Allow()
   listener_id!: string;
 
-  @ApiPropertyOptional({ type: Boolean, default: false, description: 'Only count the events.' })
+  @ApiPropertyOptional({ type: Boolean, description: 'Only count the events; default: false.' })
   @Allow()
   dry_run?: boolean | null;
 }

@@ -55,7 +55,7 @@ export class CreateSourceBody extends NewSource {
 }
 
 export class UpdateSourceBody extends CreateSourceBody {
-  @ApiPropertyOptional({ type: Boolean, default: true, description: 'false disables the source, true enables it.' })
+  @ApiPropertyOptional({ type: Boolean, description: 'false disables the source, true enables it; default: true.' })
   @MayBeAbsent()
   @IsBoolean({ message: 'active must be true or false' })
   active?: boolean;

@@ -304,7 +304,7 @@ export type UpdateSourceBody = {
      */
     external_id?: string | null;
     /**
-     * false disables the source, true enables it.
+     * false disables the source, true enables it; default: true.
      */
     active?: boolean;
     /**
@@ -438,7 +438,7 @@ export type OptionsBody = {
      */
     query?: string | null;
     /**
-     * The page, from 0.
+     * The page, from 0, which is the default.
      */
     page?: number;
     /**
@@ -693,7 +693,7 @@ export type CreateReplayBody = {
      */
     listener_id: string;
     /**
-     * Only count the events.
+     * Only count the events; default: false.
      */
     dry_run?: boolean;
     /**
@@ -869,7 +869,7 @@ export type CreatedApiKey = {
 export type CreateKeyBody = {
     name?: string | null;
     /**
-     * `read`: only GET, and no secrets.
+     * `read`: only GET, and no secrets; default: `write`.
      */
     scope?: KeyScope;
     /**
