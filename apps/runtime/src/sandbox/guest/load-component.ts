@@ -1,8 +1,9 @@
 import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { compileFunction, constants } from 'node:vm';
+import type { PackageImport } from '../sandbox.js';
 import { firstPlace, learnAuthorLines, type Place, withAuthorLines } from './author-lines.js';
 import { guestError } from './guest-error.js';
-import type { CuratedModules } from './modules.js';
+import { type CuratedModules, ModuleRefused } from './modules.js';
 
 export type Component = Record<string, unknown>;
 
@@ -18,10 +19,15 @@ export class NoComponent extends Error {
   }
 }
 
-/** An error while the component was loaded, as a message to its author. */
-export function loadingError(thrown: unknown): NoComponent {
+/** An error while the component was loaded, as a message to its author. `imports`: an import statement leaves no line in a stack. */
+export function loadingError(thrown: unknown, imports: PackageImport[]): NoComponent {
   if (thrown instanceof NoComponent) return thrown;
   const { name, message, stack } = guestError(thrown);
+  if (thrown instanceof ModuleRefused) {
+    const place = firstPlace(stack);
+    const line = place.line ?? imports.find(({ specifier }) => specifier === thrown.specifier)?.line ?? null;
+    return new NoComponent(message, { ...place, line });
+  }
   return new NoComponent(`The code threw an error while it was loaded: ${name}: ${message}`, firstPlace(stack));
 }
 
@@ -83,8 +89,10 @@ export class ComponentLoader {
       return asComponent(await this.evaluateJavaScript(url.replace('.js', '.ts'), javaScript));
     } catch (error) {
       if (!isParseError(error)) throw error;
-      // V8 reports no line of a module's early errors, such as a name that is declared twice
       const place = placeOf(error);
+      const [, specifier, name] = /^The requested module '(.+)' does not provide an export named '(.+)'$/.exec(error.message) ?? [];
+      if (specifier && name) throw new NoComponent(this.modules.lacksExport(url, specifier, name), place);
+      // V8 reports no line of a module's early errors, such as a name that is declared twice
       throw doesNotParse(error.message, place.line === null ? { file: null, line: outlineProgram().lineOfError(javaScript) } : place);
     }
   }

@@ -64,14 +64,16 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
 
 async function inspect(message: Extract<ToGuest, { t: 'inspect' }>): Promise<void> {
   const { id, code, packages, installs } = message;
+  let imports: PackageImport[] = [];
   try {
-    const { imports, warnings } = outlineProgram().outline(code, stripTypeScriptTypes);
+    const outline = outlineProgram().outline(code, stripTypeScriptTypes);
+    imports = outline.imports;
     const missing = installs && packages === undefined ? imports.filter(({ specifier }) => modules.mayBeInstalled(specifier)) : [];
     if (missing.length > 0) return send({ t: 'missing', id, imports: bounded(missing) });
     const component = await loader.load(message, '');
-    send({ t: 'described', id, description: describeComponent(component, warnings) });
+    send({ t: 'described', id, description: describeComponent(component, outline.warnings) });
   } catch (thrown) {
-    const { message, place } = loadingError(thrown);
+    const { message, place } = loadingError(thrown, imports);
     send({ t: 'rejected', id, message: message.slice(0, descriptionLimits.message), ...place });
   }
 }

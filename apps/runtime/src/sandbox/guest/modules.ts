@@ -1,4 +1,5 @@
-import { createRequire, registerHooks } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { createRequire, findPackageJSON, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { getCallSites } from 'node:util';
 import { builtIns, closedBuiltIns } from './built-ins.js';
@@ -12,6 +13,19 @@ const runnerUrl = pathToFileURL(__filename).href;
 const componentScheme = 'component:';
 const namedScheme = 'curated-named:';
 const installedScheme = 'installed:';
+
+/** An import of a module that components cannot load, as an error for the author. */
+export class ModuleRefused extends Error {
+  /** Node's code, by which packages recognise that an optional one is absent */
+  readonly code = 'MODULE_NOT_FOUND';
+
+  constructor(
+    readonly specifier: string,
+    reason: string,
+  ) {
+    super(`The module "${specifier}" ${reason}`);
+  }
+}
 
 /** The module of one component's installed packages. */
 type Installed = Record<string, unknown>;
@@ -80,7 +94,7 @@ export class CuratedModules {
    * Node's module of that name. Node's own `isBuiltin` does not know the modules that `closeBuiltIns` has closed.
    */
   mayBeInstalled(specifier: string): boolean {
-    if (/^(?:[./]|[a-z][a-z+.-]*:)/i.test(specifier) || isOfNode(specifier) || specifier.startsWith(types)) return false;
+    if (isPath(specifier) || isUrl(specifier) || isOfNode(specifier) || specifier.startsWith(types)) return false;
     try {
       this.checked(specifier);
       // One of the list, of a version that the list may not have
@@ -108,7 +122,26 @@ export class CuratedModules {
   /** Loads a module of the list. */
   private listed(specifier: string): unknown {
     const name = this.checked(specifier);
-    return name === types ? typesExports : this.require(name);
+    return name === types ? typesExports : this.require(this.pathOf(name, specifier));
+  }
+
+  /** @throws ModuleRefused if a package of the list has no such file */
+  private pathOf(name: string, specifier: string): string {
+    try {
+      return this.require.resolve(name);
+    } catch {
+      throw new ModuleRefused(specifier, 'does not exist in its package');
+    }
+  }
+
+  /** A message to the author of a component that imports a name which a module does not export. @param url of the component */
+  lacksExport(url: string, specifier: string, name: string): string {
+    const message = `The module "${specifier}" has ${name === 'default' ? 'no default export' : `no export "${name}"`}`;
+    const [root = ''] = /^(?:@[^/@]+\/)?[^/@]+/.exec(specifier) ?? [];
+    if (isOfNode(specifier) || root === types) return message;
+    const isInstalled = `import ${specifier}` in (this.installed.get(folderOf(url)) ?? {});
+    const version = isInstalled ? '' : ` in version ${shippedVersion(root)}, which is part of Sluice`;
+    return `${message}${version}. Another version can be imported as "${root}@VERSION"`;
   }
 
   /** Loads packages ahead of time. A package that fails here fails again, with its reason, when it is used. */
@@ -134,7 +167,7 @@ export class CuratedModules {
       resolved = next(name);
     } catch {
       // `dayjs/plugin/utc`, `lodash/get`: paths without an extension that only require understands
-      resolved = { url: pathToFileURL(this.require.resolve(name)).href };
+      resolved = { url: pathToFileURL(this.pathOf(name, specifier)).href };
     }
     if (!this.isCommonJs(resolved)) return resolved;
     return { url: namedScheme + name, shortCircuit: true };
@@ -176,7 +209,7 @@ export class CuratedModules {
     ].join('\n');
   }
 
-  /** @throws an error for the author if a module is not on the list */
+  /** @throws ModuleRefused if a module is not on the list */
   private checked(specifier: string): string {
     // Existing components write a version into the import: `axios@0.19.2`, `lodash@^4.17.20`
     const match = /^(?:node:)?((?:@[^/@]+\/)?[^/@.][^/@]*(?:\/[^@]*)?)(?:@[^/]+)?$/.exec(specifier);
@@ -184,25 +217,31 @@ export class CuratedModules {
     if (builtIns.includes(name)) return `node:${name}`;
     const root = name.split('/', name.startsWith('@') ? 2 : 1).join('/');
     if (this.names.has(root)) return name;
-    // Node's code, by which packages recognise that an optional one is absent
-    throw Object.assign(new Error(this.refusal(specifier)), { code: 'MODULE_NOT_FOUND' });
+    throw new ModuleRefused(specifier, this.refusal(specifier));
   }
 
   private refusal(specifier: string): string {
     if (isPath(specifier))
-      return `The module "${specifier}" cannot be loaded: a component is one file; relative imports work only with component_url`;
+      return 'cannot be loaded: a component is one file; `sluice deploy FILE` and component_url bundle it with its relative imports';
+    if (isOfNode(specifier)) return `is not available. Available modules of Node: ${builtIns.join(', ')}`;
+    if (isUrl(specifier)) return 'cannot be loaded: import packages by their names in the registry of npm, such as "lodash" or "lodash@4"';
     const packages = [...this.names].sort().join(', ');
-    const others = isOfNode(specifier)
-      ? ''
-      : '. Others are installed when the component is created, if the code imports them by a literal name';
-    return `The module "${specifier}" is not available. Available packages: ${packages}${others}. Node's own modules: ${builtIns.join(', ')}`;
+    const others = 'Others are installed when the component is created, if the code imports them by a literal name';
+    return `is not available. Available packages: ${packages}. ${others}. Node's own modules: ${builtIns.join(', ')}`;
   }
 }
 
-const isPath = (specifier: string): boolean => /^\.{0,2}\//.test(specifier);
+const isPath = (specifier: string): boolean => /^[./]/.test(specifier);
+
+const isUrl = (specifier: string): boolean => /^[a-z][a-z+.-]*:/i.test(specifier);
 
 const isOfNode = (specifier: string): boolean =>
-  builtIns.includes(specifier) || closedBuiltIns.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+  specifier.startsWith('node:') ||
+  builtIns.includes(specifier) ||
+  closedBuiltIns.some((name) => specifier === name || specifier.startsWith(`${name}/`));
+
+const shippedVersion = (name: string): string =>
+  (JSON.parse(readFileSync(findPackageJSON(name, runnerUrl)!, 'utf8')) as { version: string }).version;
 
 const folderOf = (url: string): string => url.slice(0, url.lastIndexOf('/'));
 

@@ -328,6 +328,12 @@ describe('packages that components import', () => {
     }
   });
 
+  it('are named where they lack an export', async () => {
+    expect(await rejection('\nimport { nothing } from "parts";')).toBe(
+      'ComponentRejected: The module "parts" has no export "nothing". Another version can be imported as "parts@VERSION" (line 2)',
+    );
+  });
+
   it('a package that does not exist is refused without a list of others where the operator allows all', async () => {
     expect(await rejection('import a from "missing-package";')).toMatch(/has no package "missing-package"$/);
   });
