@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import manifest from '../package.json' with { type: 'json' };
+
+const licence = readFileSync(join(import.meta.dirname, '..', '..', '..', 'LICENSE'), 'utf8');
 
 let folder: string;
 /** Where Node finds the package when a program in the folder imports it. */
@@ -26,5 +28,13 @@ describe('the package that npm pack makes', () => {
 
   it('contains the types of what it exports', () => {
     expect(existsSync(join(installed(), manifest.exports['.'].types))).toBe(true);
+  });
+
+  it('contains its licence', () => {
+    expect(readFileSync(join(installed(), 'LICENSE'), 'utf8')).toBe(licence);
+  });
+
+  it('contains a manifest that programs may require', () => {
+    expect(run(process.execPath, '--print', "require('@sluice/client/package.json').version")).toBe(`${manifest.version}\n`);
   });
 });
