@@ -89,7 +89,7 @@ const languages: Language[] = [
     does: 'publish an event and read it',
     calls: ['publishSourceEvents', 'listSourceEvents'],
     needs: 'mvn',
-    registry: [...MAVEN, '--file', join(PROGRAMS, 'java', 'pom.xml'), 'dependency:resolve'],
+    registry: [...MAVEN, '--file', join(PROGRAMS, 'java', 'pom.xml'), 'dependency:resolve', 'dependency:resolve-plugins'],
     generate: async (folder) => {
       cpSync(join(PROGRAMS, 'java'), folder, { recursive: true });
       cpSync(DOCUMENT, join(folder, 'openapi.yaml'));
