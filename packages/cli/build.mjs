@@ -1,10 +1,13 @@
-// Bundles the command line into one file, dist/sluice.mjs.
-import { readFileSync } from 'node:fs';
+// Bundles the command line into one file, dist/sluice.mjs, beside the licences of the packages that it contains.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
-await build({
-  absWorkingDir: import.meta.dirname,
+const root = import.meta.dirname;
+
+const { metafile } = await build({
+  absWorkingDir: root,
+  metafile: true,
   entryPoints: ['src/main.ts'],
   outfile: 'dist/sluice.mjs',
   bundle: true,
@@ -12,7 +15,7 @@ await build({
   format: 'esm',
   target: 'node22',
   conditions: ['sluice-source'],
-  define: { SLUICE_TYPES: JSON.stringify(readFileSync(join(import.meta.dirname, 'types', 'sluice-env.d.ts'), 'utf8')) },
+  define: { SLUICE_TYPES: JSON.stringify(readFileSync(join(root, 'types', 'sluice-env.d.ts'), 'utf8')) },
   // a program for another machine, which is only needed for components of several files
   external: ['esbuild'],
   banner: {
@@ -21,3 +24,10 @@ await build({
   legalComments: 'none',
   logLevel: 'warning',
 });
+
+const folders = Object.keys(metafile.inputs).map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
+const licences = [...new Set(folders)].flatMap((folder) => {
+  const file = folder && readdirSync(join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
+  return file ? [`${folder.split('node_modules/').at(-1)}\n\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`] : [];
+});
+writeFileSync(join(root, 'dist', 'LICENSES.txt'), licences.join('\n---\n\n'));
