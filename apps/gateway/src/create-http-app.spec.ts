@@ -6,16 +6,20 @@ import { load } from 'js-yaml';
 import { secondsToReset } from '#config';
 import {
   admitRun,
+  type Component,
   createReplay,
   createWebhook,
   cursorOf,
   deleteSource,
+  getRegisteredComponent,
   getSource,
   Invalid,
+  listRegistry,
   listSources,
   listWebhooks,
   NotFound,
   pageOf,
+  type RegisteredComponent,
   SluiceError,
   type Source,
   TimedOut,
@@ -27,6 +31,7 @@ import { BYTES_PER_UNIT } from '#fairness';
 import { GuessDelay, letClientsLeave } from '#http-server';
 import { HttpAppForTests, KEY, ME, SOURCE } from './http-app-for-tests.js';
 
+const COMPONENT = 'sc_000000000000000001';
 const http = new HttpAppForTests();
 beforeEach(() => http.reset());
 afterEach(() => http.close());
@@ -101,6 +106,22 @@ describe('the HTTP side of the gateway', () => {
       http.messages.replyTo(listSources, () => page);
       await http.send('GET', '/v1/users/me/sources');
       expect(http.spent[0]).toEqual([ME, (8 * JSON.stringify(page).length) / BYTES_PER_UNIT]);
+    });
+
+    it('costs its account a page of the registry, as a list of sources', async () => {
+      const page = pageOf([{ id: COMPONENT, description: 'x'.repeat(1000) } as unknown as RegisteredComponent], 1, ({ id }) =>
+        cursorOf(id),
+      );
+      http.messages.replyTo(listRegistry, () => page);
+      await http.send('GET', '/v1/registry');
+      expect(http.spent).toEqual([[ME, (8 * JSON.stringify(page).length) / BYTES_PER_UNIT]]);
+    });
+
+    it('costs its account a component of the registry', async () => {
+      const component = { id: COMPONENT, code: 'x'.repeat(100_000) } as unknown as Component;
+      http.messages.replyTo(getRegisteredComponent, () => component);
+      await http.send('GET', '/v1/components/registry/timer');
+      expect(http.spent).toEqual([[ME, JSON.stringify(component).length / BYTES_PER_UNIT]]);
     });
 
     it('reads a refused body to its end, so that the client can finish sending and use the connection again', async () => {

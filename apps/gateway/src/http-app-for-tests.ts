@@ -24,6 +24,7 @@ import { FullAccounts } from '#waiting-data';
 import { AccountsService } from './accounts/accounts.service.js';
 import { KeysController } from './accounts/keys.controller.js';
 import { ComponentsController } from './components/components.controller.js';
+import { RegistryController } from './components/registry.controller.js';
 import { ConnectionsController } from './connections/connections.controller.js';
 import { createHttpApp } from './create-http-app.js';
 import { LargePages } from './http/large-pages.js';
@@ -132,6 +133,7 @@ export class HttpAppForTests {
         LiveController,
         PropOptionsController,
         PublishingController,
+        RegistryController,
         ReplaysController,
         SourcesController,
         WebhooksController,

@@ -3,7 +3,7 @@ import { IsObject, IsOptional, IsString } from 'class-validator';
 import { command, query } from './contract.js';
 import type { Hook } from './emitters.js';
 import { type ComponentId, IsId, type UserId } from './ids.js';
-import { type Page, PageRequest } from './page.js';
+import { type LargePage, LargePageRequest } from './page.js';
 import { ChoosesComponent } from './values.js';
 
 /** A prop as `configurable_props` shows it: in declaration order, unknown attributes passed through. */
@@ -102,8 +102,8 @@ export interface RegisteredComponent extends Pick<Component, 'id' | 'name' | 've
   key: string;
   description: string | null;
 }
-export class ListRegistry extends PageRequest {}
-export const listRegistry = query<Page<RegisteredComponent>>()('catalog.registry.list', ListRegistry);
+export class ListRegistry extends LargePageRequest {}
+export const listRegistry = query<LargePage<RegisteredComponent>>()('catalog.registry.list', ListRegistry);
 
 export class GetCode {
   @IsString() code_hash!: string;

@@ -284,7 +284,7 @@ export class EmitterDirectory {
    * account has.
    */
   async learnNew(ownerId: UserId): Promise<void> {
-    const ids = await this.messages.request(findNewEmitters, { owner_id: ownerId }, { key: ownerId, timeoutMs: ASK_TIMEOUT_MS });
+    const ids = await this.messages.request(findNewEmitters, { owner_id: ownerId }, { account: ownerId, timeoutMs: ASK_TIMEOUT_MS });
     for (const id of ids) this.unknown.delete(id);
     await this.find(ids);
   }
@@ -322,7 +322,11 @@ export class EmitterDirectory {
   private ask(ids: string[], { until = performance.now() + ASK_TIMEOUT_MS, ...options }: AskOptions = {}): Promise<EmitterState[]> {
     return inHalves(ids, (some) => {
       const query = { ids: some, ...options, ...(!this.handler?.needsConfigured && { without_deployments: true }) };
-      return this.messages.request(findEmitters, query, { key: some[0] ?? '', timeoutMs: Math.max(1, until - performance.now()) });
+      return this.messages.request(findEmitters, query, {
+        account: null,
+        key: some[0] ?? '',
+        timeoutMs: Math.max(1, until - performance.now()),
+      });
     });
   }
 

@@ -16,7 +16,16 @@ export { Lanes, type LanesOptions, type Task } from './lanes.js';
 export { Fenced, LogIntake } from './log-intake.js';
 export { LogReader, type LogRanges } from './log-reader.js';
 export { LogRecord } from './log-record.js';
-export { currentLateHandler, LATE_MS, Messages, recordOf, withLateReplies } from './messages.js';
+export {
+  currentLateHandler,
+  keyOf,
+  LATE_MS,
+  Messages,
+  recordOf,
+  type ReplyListener,
+  type RequestOptions,
+  withLateReplies,
+} from './messages.js';
 export { fieldsOf, payloadOf, PayloadPipe } from './payload.js';
 export { isOutage, laneFailures } from './outcomes.js';
 export { type OutgoingRecord, Publisher, SEND_WITHIN_MS, shares, sizeOf } from './publisher.js';

@@ -4,7 +4,7 @@ import { createWebhook, emitterChanged, executeRun, getWebhook, repliesTopic, re
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import type { KafkaClient } from './kafka.js';
-import { Messages } from './messages.js';
+import { Messages, type ReplyListener } from './messages.js';
 import type { Publisher, SendOptions } from './publisher.js';
 import { HEADER } from './wire.js';
 
@@ -57,7 +57,7 @@ it('a request may wait for others before it is sent while several wait for their
   const sent: (boolean | undefined)[] = [];
   const publisher = { send: async (_: object[], { mayWait }: SendOptions) => void sent.push(mayWait) } as unknown as Publisher;
   const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
-  const replies = Array.from({ length: 4 }, () => messages.request(getWebhook, {} as never, { key: 'user' }));
+  const replies = Array.from({ length: 4 }, () => messages.request(getWebhook, {} as never, { account: null, key: 'user' }));
   const ended = Promise.allSettled(replies);
   await messages.close();
   await ended;
@@ -68,7 +68,7 @@ it('a request that Kafka refuses because of its size is too large, and not unava
   const refusal = Object.assign(new Error('too large'), { name: 'KafkaJSProtocolError', type: 'MESSAGE_TOO_LARGE' });
   const publisher = { send: () => Promise.reject(refusal) } as unknown as Publisher;
   const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
-  const request = messages.request(getWebhook, {} as never, { key: 'user' });
+  const request = messages.request(getWebhook, {} as never, { account: null, key: 'user' });
   await expect(request).rejects.toMatchObject({ code: 'too_large', message: 'the request is too large' });
 });
 
@@ -81,10 +81,12 @@ it('neither a request nor a queued command is sent after its caller has got an e
     },
   } as unknown as Publisher;
   const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
-  await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 60_000 })).rejects.toMatchObject({
+  await expect(messages.request(createWebhook, {} as never, { account: null, key: 'k', timeoutMs: 60_000 })).rejects.toMatchObject({
     code: 'unavailable',
   });
-  await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 1000 })).rejects.toMatchObject({ code: 'unavailable' });
+  await expect(messages.request(createWebhook, {} as never, { account: null, key: 'k', timeoutMs: 1000 })).rejects.toMatchObject({
+    code: 'unavailable',
+  });
   await expect(messages.publish(executeRun, {} as never, 'k')).rejects.toMatchObject({ code: 'unavailable' });
   expect(sent).toEqual([
     { withinMs: 5000, account: 'k', mayWait: false },
@@ -99,7 +101,7 @@ it.each<[string, () => Promise<void>, string]>([
 ])('a request that Kafka %s, and that gets no reply, has an error that says so', async (_, send, code) => {
   const publisher = { send } as unknown as Publisher;
   const messages = new Messages('gateway', {} as KafkaClient, publisher, createLog('test', 'silent'), new SecretBox([]));
-  await expect(messages.request(createWebhook, {} as never, { key: 'k', timeoutMs: 10 })).rejects.toMatchObject({ code });
+  await expect(messages.request(createWebhook, {} as never, { account: null, key: 'k', timeoutMs: 10 })).rejects.toMatchObject({ code });
 });
 
 it('returns whether all services have applied an announced fact in time', async () => {
@@ -121,7 +123,7 @@ it('returns whether all services have applied an announced fact in time', async 
   expect(await announce()).toBe(false);
 });
 
-it('reports the size of each reply with its request', async () => {
+it('reports the size of each reply to a request of an account', async () => {
   const consumer = new FakeConsumer();
   const kafka = { watchedConsumer: () => consumer, withAdmin: async () => [] } as unknown as KafkaClient;
   const correlationIds: string[] = [];
@@ -130,10 +132,10 @@ it('reports the size of each reply with its request', async () => {
   } as unknown as Publisher;
   const messages = new Messages('gateway', kafka, publisher, createLog('test', 'silent'), new SecretBox([]));
   await messages.connect();
-  const replies: [request: object, bytes: number][] = [];
-  messages.onReply((request, bytes) => replies.push([request, bytes]));
+  const replies: Parameters<ReplyListener>[] = [];
+  messages.onReply((...reply) => replies.push(reply));
   const request = { owner_id: 'u_1', id: 'wh_1' } as const;
-  const reply = messages.request(getWebhook, request, { key: 'k' });
+  const reply = messages.request(getWebhook, request, { account: 'u_1' });
   const value = Buffer.from(JSON.stringify({ id: 'wh_1', name: 'ä' }));
   const half = value.length / 2;
   for (const [index, part] of [value.subarray(0, half), value.subarray(half)].entries()) {
@@ -141,7 +143,7 @@ it('reports the size of each reply with its request', async () => {
     await consumer.receive(0, String(index), [{ headers, value: part }]);
   }
   expect(await reply).toEqual({ id: 'wh_1', name: 'ä' });
-  expect(replies).toEqual([[request, value.length]]);
+  expect(replies).toEqual([['u_1', request, value.length]]);
 });
 
 it('deletes the groups of other processes of its service, of which Kafka refuses those that have members', async () => {

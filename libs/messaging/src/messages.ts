@@ -13,6 +13,7 @@ import {
   TimedOut,
   TooManyRequests,
   Unavailable,
+  type UserId,
 } from '#contracts';
 import { counter, currentRequestId, type Log } from '#observability';
 import type { SecretBox } from '#secrets';
@@ -25,8 +26,15 @@ import type { RecordHeaders } from './record-headers.js';
 import { ArrivedParts } from './reply-parts.js';
 import { errorFromWire, HEADER, replyContext, requestContext } from './wire.js';
 
+/** The account for which a request is sent, and its key. Requests with the same key share a partition; without one, those of an account do. */
+export type RequestOptions = ({ account: UserId; key?: string } | { account: null; key: string }) & { timeoutMs?: number };
+
+/** Gets each request of an account whose reply arrives, and the size of the reply. */
+export type ReplyListener = (account: UserId, request: object, bytes: number) => void;
+
 interface Pending {
   request: object;
+  account: UserId | null;
   resolve(reply: unknown): void;
   reject(error: SluiceError): void;
   timer: NodeJS.Timeout;
@@ -61,7 +69,7 @@ export class Messages {
   /** The next offset of each partition of the topic of replies. */
   private readonly positions = new Map<number, string>();
   private isStopped = false;
-  private replied: (request: object, bytes: number) => void = () => {};
+  private replied: ReplyListener = () => {};
 
   constructor(
     private readonly service: Service,
@@ -117,8 +125,8 @@ export class Messages {
     if (others.length > 0) await deleteGroups(this.kafka, this.log, others);
   }
 
-  /** Sets what is called with each request whose reply arrives, and the size of the reply. */
-  onReply(listener: (request: object, bytes: number) => void): void {
+  /** Sets what is called with the replies to requests of accounts. */
+  onReply(listener: ReplyListener): void {
     this.replied = listener;
   }
 
@@ -155,16 +163,15 @@ export class Messages {
   }
 
   /**
-   * Sends a request to the service that owns the contract. key: requests with the same key share a partition; usually the owner.
-   * Throws the SluiceError that the service threw; TimedOut if there was no reply in time; Unavailable if Kafka
-   * did not acknowledge the request in time; `too_large` if it refuses the request because of its size.
+   * Sends a request to the service that owns the contract. Throws the SluiceError that the service threw; TimedOut if there was no reply in time;
+   * Unavailable if Kafka did not acknowledge the request in time; `too_large` if it refuses the request because of its size.
    */
   request<Payload extends object, Reply>(
     contract: Command<Payload, Reply> | Query<Payload, Reply>,
     payload: Payload,
-    { key, timeoutMs = TIMEOUT_MS }: { key: string; timeoutMs?: number },
+    { timeoutMs = TIMEOUT_MS, ...options }: RequestOptions,
   ): Promise<Reply> {
-    return this.send(ownerOf(contract), contract.name, payload, { key, timeoutMs, secret: contract.secret });
+    return this.send(ownerOf(contract), contract.name, payload, { ...options, timeoutMs, secret: contract.secret });
   }
 
   /**
@@ -176,7 +183,7 @@ export class Messages {
     const applied = await Promise.all(
       to.map(async (service) => {
         try {
-          await this.send(service, contract.topic, payload, { key, timeoutMs: ANNOUNCE_MS });
+          await this.send(service, contract.topic, payload, { account: null, key, timeoutMs: ANNOUNCE_MS });
           return true;
         } catch (error) {
           lateAnnouncements.inc({ service });
@@ -192,8 +199,10 @@ export class Messages {
     service: Service,
     message: string,
     payload: object,
-    { key, timeoutMs, secret = false }: { key: string; timeoutMs: number; secret?: boolean },
+    { timeoutMs, secret = false, ...options }: RequestOptions & { timeoutMs: number; secret?: boolean },
   ): Promise<Reply> {
+    const { account } = options;
+    const key = keyOf(options);
     if (this.isStopped) return Promise.reject(new Unavailable('the service is stopping'));
     const correlationId = randomUUID();
     const text = JSON.stringify(payload);
@@ -215,7 +224,7 @@ export class Messages {
         onLate = undefined;
         pending.timer = setTimeout(late, LATE_MS);
       };
-      const pending: Pending = { request: payload, resolve, reject, timer: setTimeout(late, timeoutMs) };
+      const pending: Pending = { request: payload, account, resolve, reject, timer: setTimeout(late, timeoutMs) };
       this.pending.set(correlationId, pending);
       const headers: Record<string, string> = {
         [HEADER.message]: message,
@@ -228,7 +237,7 @@ export class Messages {
       const withinMs = Math.min(SEND_WITHIN_MS, timeoutMs);
       // with this one
       const mayWait = this.pending.size > SEVERAL;
-      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: key, mayWait }).then(
+      this.publisher.send([{ topic: requestsTopic(service), key, value, headers }], { withinMs, account: account ?? key, mayWait }).then(
         () => (isAccepted = true),
         (error: Error) => {
           this.log.warn({ message, err: error }, 'request.not-sent');
@@ -254,7 +263,7 @@ export class Messages {
     if (!whole) return;
     this.pending.delete(correlationId);
     clearTimeout(pending.timer);
-    this.replied(pending.request, whole.length);
+    if (pending.account !== null) this.replied(pending.account, pending.request, whole.length);
     const error = headers.get(HEADER.error);
     try {
       if (error !== undefined) throw errorFromWire(error);
@@ -268,6 +277,8 @@ export class Messages {
 }
 
 const notAccepted = (): Unavailable => new Unavailable('Kafka does not accept requests', 'the message log does not accept requests');
+
+export const keyOf = (options: RequestOptions): string => (options.account === null ? options.key : (options.key ?? options.account));
 
 /** The service that handles a message: the first word of its name. */
 const ownerOf = ({ name }: { name: string }): Service => name.slice(0, name.indexOf('.')) as Service;

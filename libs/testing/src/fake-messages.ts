@@ -1,6 +1,15 @@
 import type { Type } from '@nestjs/common';
 import { type Command, type Fact, type Query, type QueuedCommand, type Service, SluiceError, TimedOut, Unavailable } from '#contracts';
-import { currentLateHandler, errorFromWire, errorToWire, type Messages, PayloadPipe } from '#messaging';
+import {
+  currentLateHandler,
+  errorFromWire,
+  errorToWire,
+  keyOf,
+  type Messages,
+  PayloadPipe,
+  type ReplyListener,
+  type RequestOptions,
+} from '#messaging';
 
 interface Sent {
   /** The name of the contract. */
@@ -21,9 +30,9 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   /** The contracts whose replies come late: a caller that accepts late replies is informed first. */
   private readonly late = new Set<string>();
   private readonly replies = new Map<string, (payload: never) => unknown>();
-  private replied: ((request: object, bytes: number) => void) | undefined;
+  private replied: ReplyListener | undefined;
 
-  onReply(listener: (request: object, bytes: number) => void): void {
+  onReply(listener: ReplyListener): void {
     this.replied = listener;
   }
 
@@ -46,14 +55,14 @@ export class FakeMessages implements Pick<Messages, 'request' | 'announce' | 'pu
   async request<Payload extends object, Reply>(
     { name, payload: metatype }: Command<Payload, Reply> | Query<Payload, Reply>,
     payload: Payload,
-    { key, timeoutMs }: { key: string; timeoutMs?: number },
+    options: RequestOptions,
   ): Promise<Reply> {
-    this.requests.push({ name, payload, key, timeoutMs });
+    this.requests.push({ name, payload, key: keyOf(options), timeoutMs: options.timeoutMs });
     if (this.late.has(name)) currentLateHandler()?.(new TimedOut('the test is late'));
     const reply = this.replies.get(name);
     if (!reply) throw new Unavailable(`the test has no reply to ${name}`);
     const text = await this.replyText(reply, payload, metatype);
-    this.replied?.(payload, text === undefined ? 0 : Buffer.byteLength(text));
+    if (options.account !== null) this.replied?.(options.account, payload, text === undefined ? 0 : Buffer.byteLength(text));
     return (text === undefined ? undefined : JSON.parse(text)) as Reply;
   }
 

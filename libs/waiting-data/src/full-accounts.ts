@@ -57,7 +57,7 @@ export class FullAccounts implements OnApplicationBootstrap {
   async ask(list: ListsFullAccounts): Promise<void> {
     // a request that accepts late replies must not wait for this one: the last reply counts
     const full = await withLateReplies(undefined, () =>
-      this.messages.request(list, new ListFullAccounts(), { key: list.name, timeoutMs: ASK_MS }),
+      this.messages.request(list, new ListFullAccounts(), { account: null, key: list.name, timeoutMs: ASK_MS }),
     );
     this.ofOthers.set(list.name, new Map(full.map(({ owner_id, reason }) => [owner_id, reason])));
   }

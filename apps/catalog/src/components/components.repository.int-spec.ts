@@ -169,6 +169,22 @@ describe('the components', () => {
     }
   });
 
+  it('are cut in a list of the registry by the size of their descriptions, however well they are compressed', async () => {
+    for (const hash of ['large1', 'large2', 'large3']) {
+      const large = code(hash, hash);
+      large.description.description = 'x'.repeat(1000);
+      await registry.register(hash, large, '/file');
+    }
+    const keys = async (maxBytes?: number) => {
+      const { rows, cut } = await registry.page({ limit: 3 }, maxBytes);
+      return { keys: rows.map(({ key }) => key), cut };
+    };
+    expect(await keys()).toEqual({ keys: ['large3', 'large2', 'large1'], cut: false });
+    expect(await keys(2500)).toEqual({ keys: ['large3', 'large2'], cut: true });
+    expect(await keys(1)).toEqual({ keys: ['large3'], cut: true });
+    expect(await keys(10_000)).toEqual({ keys: ['large3', 'large2', 'large1'], cut: false });
+  });
+
   it('stay in the registry, or out of it, as the operator has decided when those that ship with Sluice are registered again', async () => {
     const file = '/app/components/feed.mjs';
     const ship = (hash: string) => registry.register('feed', code(hash, 'feed'), file, true);

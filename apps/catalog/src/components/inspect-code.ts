@@ -33,7 +33,8 @@ export async function inspectCode(
   { ownerId, until = Date.now() + INSPECT_MS }: { ownerId?: UserId; until?: number } = {},
 ): Promise<InspectedCode> {
   const timeoutMs = Math.max(until - Date.now(), 0);
-  const inspected = await messages.request(inspectComponent, { code, owner_id: ownerId }, { key: ownerId ?? codeHash(code), timeoutMs });
+  const options = { account: ownerId ?? null, key: ownerId ?? codeHash(code), timeoutMs };
+  const inspected = await messages.request(inspectComponent, { code, owner_id: ownerId }, options);
   for (const [field, length] of TEXT_LENGTHS) {
     const text = inspected[field] ?? '';
     if (!isText(text)) throw new Invalid(`the component's ${field} ${NOT_TEXT}`);

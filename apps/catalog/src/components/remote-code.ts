@@ -164,7 +164,7 @@ export class RemoteCode {
       files: Object.fromEntries([...files].flatMap(([name, code]) => namesOf(path(name)).map((each) => [each, code]))),
       owner_id: ownerId,
     };
-    const { code } = await this.messages.request(bundleComponent, bundle, { key: ownerId, timeoutMs });
+    const { code } = await this.messages.request(bundleComponent, bundle, { account: ownerId, timeoutMs });
     return Buffer.byteLength(code) > this.config.maxCodeBytes ? withoutSourceMap(code) : code;
   }
 }

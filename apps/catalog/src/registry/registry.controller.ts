@@ -1,7 +1,8 @@
 import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
-import { cursorOf, idOfCursor, ListRegistry, listRegistry, type Page, pageOf, type RegisteredComponent } from '#contracts';
+import { cursorOf, idOfCursor, type LargePage, ListRegistry, listRegistry, pageOf, type RegisteredComponent } from '#contracts';
 import { Handles } from '#messaging';
+import { LISTED_BYTES } from '../sources/connections.repository.js';
 import { RegistryRepository } from './registry.repository.js';
 
 @Controller()
@@ -9,14 +10,14 @@ export class RegistryController {
   constructor(private readonly registry: RegistryRepository) {}
 
   @Handles(listRegistry)
-  async list(@Payload() { limit, after, before }: ListRegistry): Promise<Page<RegisteredComponent>> {
+  async list(@Payload() { limit, after, before, may_cut }: ListRegistry): Promise<LargePage<RegisteredComponent>> {
     const page = { limit, after: idOfCursor('component', 'after', after), before: idOfCursor('component', 'before', before) };
-    const { rows, total } = await this.registry.page(page);
+    const { rows, total, cut } = await this.registry.page(page, may_cut ? LISTED_BYTES : undefined);
     const components = rows.map(({ description: { description, configurable_props }, ...row }) => ({
       ...row,
       description,
       configurable_props,
     }));
-    return pageOf(components, total, ({ id }) => cursorOf(id));
+    return { ...pageOf(components, total, ({ id }) => cursorOf(id)), ...(may_cut && { cut }) };
   }
 }

@@ -22,6 +22,9 @@ interface RegistryRow {
   description: ComponentDescription;
 }
 
+/** SQL: of what a list shows of a component. A description is kept as text, which may be compressed to a small part of what is parsed. */
+const SHOWN_BYTES = '(SELECT octet_length(description::text) FROM code WHERE hash = component.code_hash)';
+
 /** The registry: components that every account may use, one for each key. */
 @Injectable()
 export class RegistryRepository {
@@ -37,10 +40,11 @@ export class RegistryRepository {
   }
 
   /** A page of the registry, the newest registration first. */
-  async page(page: KeysetPage): Promise<{ rows: RegistryRow[]; total: number }> {
+  async page(page: KeysetPage, maxBytes?: number): Promise<{ rows: RegistryRow[]; total: number; cut: boolean }> {
     const registered = this.rows.createQueryBuilder('component').where('component.registered');
-    const { rows, total } = await readKeysetPage(registered, page, {
+    const { rows, ...found } = await readKeysetPage(registered, page, {
       join: (query) => query.innerJoinAndSelect('component.inspected', 'code'),
+      part: maxBytes === undefined ? undefined : { size: SHOWN_BYTES, maxBytes },
     });
     return {
       rows: rows.map(({ key, id, name, version, inspected }) => ({
@@ -50,7 +54,7 @@ export class RegistryRepository {
         version,
         description: inspected.description,
       })),
-      total,
+      ...found,
     };
   }
 

@@ -8,7 +8,7 @@ import type { InlineConnection, UsedCredentials } from './source-connections.js'
 
 /** Less than a caller waits. */
 const LOCK_TIMEOUT_MS = 5000;
-/** Of a list of sources or connections, in the database: what is decrypted and masked at a time. Meanwhile, all other requests wait. */
+/** Of a list with large items, in the database: what is parsed, and perhaps decrypted and masked, at a time. Meanwhile, all other requests wait. */
 export const LISTED_BYTES = 256 * 1024;
 
 /** The only writer of the table `connection`. Each source has copies of the credentials that it uses, which the same transaction changes. */

@@ -55,15 +55,15 @@ export class ComponentsController {
     // components are never changed or deleted
     if (isRepeat) return this.get(owner_id, id);
     const command = { id, owner_id, component_code, component_url };
-    return { data: await this.messages.request(createComponent, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
+    return { data: await this.messages.request(createComponent, command, { account: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Get('registry/:key')
   @ApiOperation({ operationId: 'getRegisteredComponent', summary: 'Get a registered component by key' })
   @RespondsWith(Component)
   @Problems(404)
-  async registered(@Param('key', KeyPipe) key: string): Promise<{ data: Component }> {
-    return { data: await this.messages.request(getRegisteredComponent, { key }, { key }) };
+  async registered(@OwnerId() owner: UserId, @Param('key', KeyPipe) key: string): Promise<{ data: Component }> {
+    return { data: await this.messages.request(getRegisteredComponent, { key }, { account: owner }) };
   }
 
   @Get(':keyOrId')
@@ -71,6 +71,6 @@ export class ComponentsController {
   @RespondsWith(Component)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('keyOrId', KeyPipe) key_or_id: string): Promise<{ data: Component }> {
-    return { data: await this.messages.request(getComponent, { owner_id, key_or_id }, { key: owner_id }) };
+    return { data: await this.messages.request(getComponent, { owner_id, key_or_id }, { account: owner_id }) };
   }
 }

@@ -51,7 +51,7 @@ export class ConnectionsController {
     @Body() { app, name, credentials }: CreateConnectionBody,
   ): Promise<{ data: Connection }> {
     const command = { id, owner_id, app, name, credentials };
-    return { data: await this.messages.request(createConnection, command, { key: owner_id }) };
+    return { data: await this.messages.request(createConnection, command, { account: owner_id }) };
   }
 
   @Get()
@@ -59,7 +59,7 @@ export class ConnectionsController {
   @RespondsWithPage(Connection)
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Query() page: PageQuery): Promise<Page<Connection>> {
-    return this.pages.read(owner_id, page, (part) => this.messages.request(listConnections, { ...part, owner_id }, { key: owner_id }));
+    return this.pages.read(owner_id, page, (part) => this.messages.request(listConnections, { ...part, owner_id }, { account: owner_id }));
   }
 
   @Get(':id')
@@ -67,7 +67,7 @@ export class ConnectionsController {
   @RespondsWith(Connection)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<{ data: Connection }> {
-    return { data: await this.messages.request(getConnection, { owner_id, id }, { key: owner_id }) };
+    return { data: await this.messages.request(getConnection, { owner_id, id }, { account: owner_id }) };
   }
 
   @Patch(':id')
@@ -85,7 +85,7 @@ export class ConnectionsController {
     @Param('id', new IdPipe('connection')) id: ConnectionId,
     @Body() { name, credentials }: PatchConnectionBody,
   ): Promise<{ data: Connection }> {
-    return { data: await this.messages.request(patchConnection, { owner_id, id, name, credentials }, { key: owner_id }) };
+    return { data: await this.messages.request(patchConnection, { owner_id, id, name, credentials }, { account: owner_id }) };
   }
 
   @Delete(':id')
@@ -98,6 +98,6 @@ export class ConnectionsController {
   @RespondsNoContent(204, 'The connection has been deleted.')
   @Problems(404, 409)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<void> {
-    await this.messages.request(deleteConnection, { owner_id, id }, { key: owner_id });
+    await this.messages.request(deleteConnection, { owner_id, id }, { account: owner_id });
   }
 }

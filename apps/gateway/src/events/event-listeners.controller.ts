@@ -61,8 +61,12 @@ export class EventListenersController {
 
   private async list(owner_id: UserId, emitter_id: EmitterId, event_id: string): Promise<{ data: EventListener[] }> {
     const query = { owner_id, emitter_id, event_id };
-    const { listeners, runs } = await this.messages.request(listEventListeners, query, { key: emitter_id, timeoutMs: LOG_TIMEOUT_MS });
-    return { data: withRuns(listeners, await this.messages.request(findRuns, { owner_id, ...runs }, { key: owner_id })) };
+    const { listeners, runs } = await this.messages.request(listEventListeners, query, {
+      account: owner_id,
+      key: emitter_id,
+      timeoutMs: LOG_TIMEOUT_MS,
+    });
+    return { data: withRuns(listeners, await this.messages.request(findRuns, { owner_id, ...runs }, { account: owner_id })) };
   }
 }
 

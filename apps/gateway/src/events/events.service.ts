@@ -35,7 +35,7 @@ export class EventsService {
     { expand, event_name, limit, after, before }: EventPageQuery,
   ): AsyncGenerator<EventPage> {
     const query = { owner_id: ownerId, emitter_id: emitterId, stream: streamOf(event_name), expand: expand === 'event' };
-    const ask = (window: PageRequest) => this.messages.request(listEvents, { ...query, ...window }, { key: emitterId });
+    const ask = (window: PageRequest) => this.messages.request(listEvents, { ...query, ...window }, { account: ownerId, key: emitterId });
     // the parts before it have cost the account something, and a page may have a hundred megabytes
     const askAgain = async (window: PageRequest) => {
       await this.pace.delayRequest(ownerId, 0);
@@ -66,7 +66,7 @@ export class EventsService {
   }
 
   streams(ownerId: UserId, emitterId: EmitterId): Promise<EmitterStream[]> {
-    return this.messages.request(listStreams, { owner_id: ownerId, emitter_id: emitterId }, { key: emitterId });
+    return this.messages.request(listStreams, { owner_id: ownerId, emitter_id: emitterId }, { account: ownerId, key: emitterId });
   }
 }
 

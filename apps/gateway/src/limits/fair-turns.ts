@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { ListSources } from '#contracts';
+import type { LargePageRequest } from '#contracts';
 import { type AccountPace, BYTES_PER_UNIT, REQUEST_UNITS } from '#fairness';
 import type { Messages } from '#messaging';
 
@@ -10,13 +10,13 @@ export function takeTurns(fastify: FastifyInstance, pace: AccountPace): void {
   });
 }
 
-/** Bytes of a list of sources or connections that cost a unit: both services decrypt and parse them. */
+/** Bytes of a list with large items that cost a unit: both services parse them, and the catalog decrypts some. */
 const LISTED_BYTES_PER_UNIT = BYTES_PER_UNIT / 8;
 
 /** A reply to a request of an account costs as much as a body of its size: a page of large events counts as many small requests. */
 export function chargeReplies(messages: Messages, pace: AccountPace): void {
-  messages.onReply((request, bytes) => {
-    const { owner_id, may_cut } = request as Partial<ListSources>;
-    if (owner_id !== undefined) pace.spend(owner_id, bytes / (may_cut ? LISTED_BYTES_PER_UNIT : BYTES_PER_UNIT));
+  messages.onReply((account, request, bytes) => {
+    const { may_cut } = request as Partial<LargePageRequest>;
+    pace.spend(account, bytes / (may_cut ? LISTED_BYTES_PER_UNIT : BYTES_PER_UNIT));
   });
 }

@@ -198,7 +198,7 @@ export class LiveStreamsService implements BeforeApplicationShutdown {
         await this.pace.delayRequest(owner, 0);
         return inTurn(this.pages.join(owner)!, connection, () => {
           const query = { owner_id: owner, emitter_id: emitterId, stream, expand, ...window };
-          return this.messages.request(listEvents, query, { key: emitterId });
+          return this.messages.request(listEvents, query, { account: owner, key: emitterId });
         });
       },
     };

@@ -21,7 +21,7 @@ export class StorePositions {
   /** Requests the positions from the store. */
   read(): Promise<StoredPosition[]> {
     this.asking ??= this.messages
-      .request(getStoredPositions, {}, { key: 'events' })
+      .request(getStoredPositions, {}, { account: null, key: 'events' })
       .then((positions) => {
         this.known = new Map(positions.map((position) => [position.partition, position]));
         return positions;

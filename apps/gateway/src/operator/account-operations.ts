@@ -142,7 +142,7 @@ export class AccountOperations {
     const [service = ''] = contract.name.split('.');
     const remark = setTimeout(() => this.announceWait(service), REMARK_MS);
     try {
-      return await this.messages.request(contract, payload, { key: payload.owner_id, timeoutMs: TIMEOUT_MS });
+      return await this.messages.request(contract, payload, { account: payload.owner_id, timeoutMs: TIMEOUT_MS });
     } catch (error) {
       if (!(error instanceof TimedOut)) throw error;
       throw new TimedOut(`the service ${service} does not respond`);

@@ -57,7 +57,7 @@ export class ReplaysController {
     if (!command.dry_run) await this.full.refuseFull(owner_id);
     // before the request: a late reply gets the status that is set by then
     void reply.status(command.dry_run ? HttpStatus.OK : HttpStatus.ACCEPTED);
-    const { events } = await this.messages.request(createReplay, command, { key: owner_id, timeoutMs: LOG_TIMEOUT_MS });
+    const { events } = await this.messages.request(createReplay, command, { account: owner_id, timeoutMs: LOG_TIMEOUT_MS });
     return { data: command.dry_run ? { events } : { id, events } };
   }
 
@@ -66,7 +66,7 @@ export class ReplaysController {
   @RespondsWith(Replay)
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
-    return { data: await this.messages.request(getReplay, { owner_id, id }, { key: owner_id }) };
+    return { data: await this.messages.request(getReplay, { owner_id, id }, { account: owner_id }) };
   }
 
   @Delete(':id')
@@ -79,6 +79,6 @@ export class ReplaysController {
   @RespondsWith(Replay)
   @Problems(404)
   async cancel(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('replay')) id: ReplayId): Promise<{ data: Replay }> {
-    return { data: await this.messages.request(cancelReplay, { owner_id, id }, { key: owner_id }) };
+    return { data: await this.messages.request(cancelReplay, { owner_id, id }, { account: owner_id }) };
   }
 }

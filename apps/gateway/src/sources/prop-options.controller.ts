@@ -91,7 +91,7 @@ export class PropOptionsController {
     @Body() body: OptionsBody,
   ): Promise<{ data: PropOptions }> {
     const query = { ...given(body), owner_id, source_id, prop };
-    return { data: await this.messages.request(sourceOptions, query, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
+    return { data: await this.messages.request(sourceOptions, query, { account: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Post('components/:keyOrId/props/:name/options')
@@ -111,9 +111,9 @@ export class PropOptionsController {
     @Param('name') prop: string,
     @Body() body: OptionsBody,
   ): Promise<{ data: PropOptions }> {
-    const { code_hash } = await this.messages.request(getComponent, { owner_id, key_or_id }, { key: owner_id });
+    const { code_hash } = await this.messages.request(getComponent, { owner_id, key_or_id }, { account: owner_id });
     const query = { ...given(body), owner_id, code_hash, prop };
-    return { data: await this.messages.request(componentOptions, query, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
+    return { data: await this.messages.request(componentOptions, query, { account: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 }
 

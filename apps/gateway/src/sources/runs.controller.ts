@@ -22,6 +22,6 @@ export class RunsController {
   @RespondsWithPage(Run)
   @Problems(400, 404)
   list(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) source_id: SourceId, @Query() page: PageQuery): Promise<Page<Run>> {
-    return this.messages.request(listRuns, { ...page, owner_id, source_id }, { key: owner_id });
+    return this.messages.request(listRuns, { ...page, owner_id, source_id }, { account: owner_id });
   }
 }

@@ -90,7 +90,7 @@ export class SourcesController {
   @Problems(400)
   list(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Query() { external_id, ...page }: ExternalIdQuery): Promise<Page<Source>> {
     const query = { owner_id, external_id, without_endpoints: !mayReadSecrets(caller) };
-    return this.pages.read(owner_id, page, (part) => this.messages.request(listSources, { ...query, ...part }, { key: owner_id }));
+    return this.pages.read(owner_id, page, (part) => this.messages.request(listSources, { ...query, ...part }, { account: owner_id }));
   }
 
   @Post('sources')
@@ -112,7 +112,7 @@ export class SourcesController {
     @Body() body: CreateSourceBody,
   ): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id, new_component_id };
-    return { data: await this.messages.request(createSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
+    return { data: await this.messages.request(createSource, command, { account: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Get('sources/:id')
@@ -121,7 +121,7 @@ export class SourcesController {
   @Problems(404)
   async get(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Param('id', new IdPipe('source')) id: SourceId): Promise<{ data: Source }> {
     const query = { owner_id, id, without_endpoints: !mayReadSecrets(caller) };
-    return { data: await this.messages.request(getSource, query, { key: owner_id }) };
+    return { data: await this.messages.request(getSource, query, { account: owner_id }) };
   }
 
   @Put('sources/:id')
@@ -141,7 +141,7 @@ export class SourcesController {
     @Body(checkedBy(requireComponent)) body: UpdateSourceBody,
   ): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id, new_component_id: newId('component') };
-    return { data: await this.messages.request(updateSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
+    return { data: await this.messages.request(updateSource, command, { account: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Patch('sources/:id')
@@ -162,7 +162,7 @@ export class SourcesController {
     @Body(checkedBy(requireKeptComponent)) body: PatchSourceBody,
   ): Promise<{ data: Source }> {
     const command = { ...body, owner_id, id, new_component_id: newId('component') };
-    return { data: await this.messages.request(patchSource, command, { key: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
+    return { data: await this.messages.request(patchSource, command, { account: owner_id, timeoutMs: CODE_TIMEOUT_MS }) };
   }
 
   @Delete('sources/:id')
@@ -171,7 +171,7 @@ export class SourcesController {
   @RespondsNoContent(204, 'The source has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<void> {
-    await this.messages.request(deleteSource, { owner_id, id }, { key: owner_id });
+    await this.messages.request(deleteSource, { owner_id, id }, { account: owner_id });
   }
 
   @Post('sources/:id/run')
@@ -191,7 +191,7 @@ export class SourcesController {
     @Body() { event }: RunSourceBody,
   ): Promise<{ data: { id: string } }> {
     await this.full.refuseFull(owner_id);
-    const source = await this.messages.request(getSource, { owner_id, id }, { key: owner_id });
+    const source = await this.messages.request(getSource, { owner_id, id }, { account: owner_id });
     if (!source.active) throw new SluiceError('conflict', `source ${id} is not active`);
     const due = { run_id, owner_id, source_id: id, trigger: 'manual' as const, due_at_ms: Date.now() };
     const run = event === undefined ? due : { ...due, event: JSON.stringify(event) };
@@ -204,7 +204,7 @@ export class SourcesController {
 
   /** Whether the runtime admits the run. One that does not respond, or is of an earlier version, must not prevent that the run is queued. */
   private isAdmitted(run: RunRequest): Promise<boolean> {
-    return this.messages.request(admitRun, run, { key: run.owner_id, timeoutMs: ADMITTED_WITHIN_MS }).catch((error: unknown) => {
+    return this.messages.request(admitRun, run, { account: run.owner_id, timeoutMs: ADMITTED_WITHIN_MS }).catch((error: unknown) => {
       if (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code)) return true;
       throw error;
     });

@@ -33,8 +33,8 @@ export class StatsController {
   ): Promise<{ data: Stats }> {
     const { part, query } = shown(owner_id, id, window);
     const [traffic, runs] = await Promise.all([
-      this.messages.request(trafficStats, query, { key: owner_id }),
-      this.messages.request(runStats, { ...query, id }, { key: owner_id }),
+      this.messages.request(trafficStats, query, { account: owner_id }),
+      this.messages.request(runStats, { ...query, id }, { account: owner_id }),
     ]);
     return { data: viewOf(part, { traffic, runs }) };
   }
@@ -61,6 +61,6 @@ export class StatsController {
 
   private async traffic(owner_id: UserId, id: WorkflowId | WebhookId, window: StatsQuery): Promise<{ data: Stats }> {
     const { part, query } = shown(owner_id, id, window);
-    return { data: viewOf(part, { traffic: await this.messages.request(trafficStats, query, { key: owner_id }), runs: [] }) };
+    return { data: viewOf(part, { traffic: await this.messages.request(trafficStats, query, { account: owner_id }), runs: [] }) };
   }
 }

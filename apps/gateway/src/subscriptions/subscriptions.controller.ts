@@ -46,7 +46,7 @@ export class SubscriptionsController {
     @Parameters(SubscriptionParameters) { emitter_id, listener_id, event_name }: SubscriptionParameters,
   ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
-    return { data: [await this.messages.request(createSubscription, command, { key: owner_id })] };
+    return { data: [await this.messages.request(createSubscription, command, { account: owner_id })] };
   }
 
   @Delete('subscriptions')
@@ -64,7 +64,7 @@ export class SubscriptionsController {
     @Parameters(SubscriptionParameters) { emitter_id, listener_id, event_name }: SubscriptionParameters,
   ): Promise<{ data: Subscription[] }> {
     const command = { owner_id, emitter_id, listener_id, event_name: event_name ?? '' };
-    return { data: await this.messages.request(deleteSubscription, command, { key: owner_id }) };
+    return { data: await this.messages.request(deleteSubscription, command, { account: owner_id }) };
   }
 
   @Get('users/me/subscriptions')
@@ -90,7 +90,7 @@ export class SubscriptionsController {
     @OwnerId() owner_id: UserId,
     @Parameters(NewAutoSubscription) { listener_id, event_name }: NewAutoSubscription,
   ): Promise<{ data: AutoSubscription }> {
-    return { data: await this.messages.request(createAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
+    return { data: await this.messages.request(createAutoSubscription, { owner_id, listener_id, event_name }, { account: owner_id }) };
   }
 
   @Delete('auto_subscriptions')
@@ -106,19 +106,19 @@ export class SubscriptionsController {
     @OwnerId() owner_id: UserId,
     @Parameters(AutoSubscriptionParameters) { listener_id, event_name }: AutoSubscriptionParameters,
   ): Promise<{ data: AutoSubscription[] }> {
-    return { data: await this.messages.request(deleteAutoSubscription, { owner_id, listener_id, event_name }, { key: owner_id }) };
+    return { data: await this.messages.request(deleteAutoSubscription, { owner_id, listener_id, event_name }, { account: owner_id }) };
   }
 
   @Get('users/me/auto_subscriptions')
   @ApiOperation({ operationId: 'listAutoSubscriptions', summary: 'List your auto-subscriptions' })
   @RespondsWithList(AutoSubscription)
   async listAuto(@OwnerId() owner_id: UserId): Promise<{ data: AutoSubscription[] }> {
-    return { data: await this.messages.request(listAutoSubscriptions, { owner_id }, { key: owner_id }) };
+    return { data: await this.messages.request(listAutoSubscriptions, { owner_id }, { account: owner_id }) };
   }
 
   private async *all(owner_id: UserId): AsyncGenerator<Subscription[]> {
     for (let before: Subscription['id'] | undefined; ;) {
-      const chunk: Subscription[] = await this.messages.request(listSubscriptions, { owner_id, before }, { key: owner_id });
+      const chunk: Subscription[] = await this.messages.request(listSubscriptions, { owner_id, before }, { account: owner_id });
       // a routing service of an earlier version returns all of them each time
       if (before !== undefined && chunk[0] && chunk[0].id >= before) return;
       yield chunk;

@@ -33,7 +33,7 @@ export class DeliveriesController {
     @Param('id', new IdPipe('webhook')) webhook_id: WebhookId,
     @Query() page: PageQuery,
   ): Promise<Page<WebhookDelivery>> {
-    return this.messages.request(listDeliveries, { ...page, owner_id, webhook_id }, { key: owner_id });
+    return this.messages.request(listDeliveries, { ...page, owner_id, webhook_id }, { account: owner_id });
   }
 
   @Post('deliveries/:deliveryId/retry')
@@ -53,7 +53,7 @@ export class DeliveriesController {
     @Param('deliveryId', new IdPipe('delivery')) id: Id<'delivery'>,
   ): Promise<{ data: WebhookDelivery }> {
     return {
-      data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { key: owner_id, timeoutMs: TEST_TIMEOUT_MS }),
+      data: await this.messages.request(retryDelivery, { owner_id, webhook_id, id }, { account: owner_id, timeoutMs: TEST_TIMEOUT_MS }),
     };
   }
 
@@ -68,7 +68,7 @@ export class DeliveriesController {
   @RespondsWith(DeliveryAttempt)
   @Problems(404, 409, 413, 415, 422)
   async test(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: DeliveryAttempt }> {
-    return { data: await this.messages.request(testWebhook, { owner_id, id }, { key: owner_id, timeoutMs: TEST_TIMEOUT_MS }) };
+    return { data: await this.messages.request(testWebhook, { owner_id, id }, { account: owner_id, timeoutMs: TEST_TIMEOUT_MS }) };
   }
 
   @Post('recover')
@@ -91,6 +91,6 @@ export class DeliveriesController {
     @Parameters(RecoverParameters) parameters: RecoverParameters,
   ): Promise<{ data: { count: number } }> {
     const command = { owner_id, webhook_id, since_ms: recoveredSince(parameters) };
-    return { data: await this.messages.request(recoverDeliveries, command, { key: owner_id }) };
+    return { data: await this.messages.request(recoverDeliveries, command, { account: owner_id }) };
   }
 }

@@ -54,7 +54,7 @@ export class WebhooksController {
     @Parameters(CreateWebhookBody) { url, name, description, rate_limit, external_id }: CreateWebhookBody,
   ): Promise<{ data: Webhook }> {
     const command = { id, owner_id, url, name, description, rate_limit, external_id };
-    return { data: await this.messages.request(createWebhook, command, { key: owner_id }) };
+    return { data: await this.messages.request(createWebhook, command, { account: owner_id }) };
   }
 
   @Get('users/me/webhooks')
@@ -62,7 +62,7 @@ export class WebhooksController {
   @RespondsWithPage(Webhook)
   @Problems(400)
   async list(@OwnerId() owner_id: UserId, @Me() caller: Caller, @Query() page: ExternalIdQuery): Promise<Page<Webhook>> {
-    const { data, ...rest } = await this.messages.request(listWebhooks, { ...page, owner_id }, { key: owner_id });
+    const { data, ...rest } = await this.messages.request(listWebhooks, { ...page, owner_id }, { account: owner_id });
     return { ...rest, data: data.map((webhook) => shownTo(caller, webhook)) };
   }
 
@@ -75,7 +75,7 @@ export class WebhooksController {
     @Me() caller: Caller,
     @Param('id', new IdPipe('webhook')) id: WebhookId,
   ): Promise<{ data: Webhook }> {
-    return { data: shownTo(caller, await this.messages.request(getWebhook, { owner_id, id }, { key: owner_id })) };
+    return { data: shownTo(caller, await this.messages.request(getWebhook, { owner_id, id }, { account: owner_id })) };
   }
 
   @Put('webhooks/:id')
@@ -92,7 +92,7 @@ export class WebhooksController {
     @Param('id', new IdPipe('webhook')) id: WebhookId,
     @Body() body: UpdateWebhookBody,
   ): Promise<{ data: Webhook }> {
-    return { data: await this.messages.request(updateWebhook, { ...body, owner_id, id }, { key: owner_id }) };
+    return { data: await this.messages.request(updateWebhook, { ...body, owner_id, id }, { account: owner_id }) };
   }
 
   @Patch('webhooks/:id')
@@ -119,7 +119,7 @@ export class WebhooksController {
   @RespondsNoContent(204, 'The webhook has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<void> {
-    await this.messages.request(deleteWebhook, { owner_id, id }, { key: owner_id });
+    await this.messages.request(deleteWebhook, { owner_id, id }, { account: owner_id });
   }
 
   @Get('webhooks/:id/secret')
@@ -128,7 +128,7 @@ export class WebhooksController {
   @RespondsWith(WebhookSecret)
   @Problems(403, 404)
   async secret(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<{ data: WebhookSecret }> {
-    return { data: await this.messages.request(getWebhookSecret, { owner_id, id }, { key: owner_id }) };
+    return { data: await this.messages.request(getWebhookSecret, { owner_id, id }, { account: owner_id }) };
   }
 
   @Post('webhooks/:id/secret/rotate')
@@ -146,7 +146,7 @@ export class WebhooksController {
     @Param('id', new IdPipe('webhook')) id: WebhookId,
     @NewKsuid() rotation_id: string,
   ): Promise<{ data: RotatedWebhookSecret }> {
-    return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id }, { key: owner_id }) };
+    return { data: await this.messages.request(rotateWebhookSecret, { owner_id, id, rotation_id }, { account: owner_id }) };
   }
 }
 

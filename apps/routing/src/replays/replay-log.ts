@@ -92,7 +92,7 @@ export class ReplayLog {
 
   deletionsOf({ owner_id, emitter_id, from_id, to_id }: ReplayedPart): PartDeletions {
     return new PartDeletions((after_id) =>
-      this.messages.request(listDeletions, { owner_id, emitter_id, from_id, to_id, after_id }, { key: emitter_id }),
+      this.messages.request(listDeletions, { owner_id, emitter_id, from_id, to_id, after_id }, { account: owner_id, key: emitter_id }),
     );
   }
 

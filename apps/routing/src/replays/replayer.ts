@@ -210,7 +210,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   private runs(owner_id: UserId, source_id: SourceId, run_ids: string[]): Promise<RunOutcomes> {
-    return this.messages.request(findRunOutcomes, { owner_id, source_id, run_ids }, { key: owner_id });
+    return this.messages.request(findRunOutcomes, { owner_id, source_id, run_ids }, { account: owner_id });
   }
 
   /** False if the replay cannot be continued. */

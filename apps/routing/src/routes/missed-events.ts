@@ -46,7 +46,7 @@ export class MissedEvents {
 
   private find({ partition, from, to, since }: MissedRecords): Promise<EmitterEvents[]> {
     const part = { partition, from_offset: from, to_offset: to, since_ms: since };
-    return this.messages.request(findEmittersBetween, part, { key: String(partition), timeoutMs: FIND_WITHIN_MS });
+    return this.messages.request(findEmittersBetween, part, { account: null, key: String(partition), timeoutMs: FIND_WITHIN_MS });
   }
 
   private async send({ partition, from, since }: MissedRecords, affected: EmitterEvents[]): Promise<void> {

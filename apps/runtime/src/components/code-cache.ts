@@ -86,7 +86,7 @@ export class CodeCache {
   }
 
   private async fetchNow(account: UserId, hash: string): Promise<KnownCode> {
-    const { code, description, bundle } = await this.messages.request(getCode, { code_hash: hash }, { key: hash });
+    const { code, description, bundle } = await this.messages.request(getCode, { code_hash: hash }, { account: null, key: hash });
     const component = { hash, code, ...(bundle !== undefined && { packages: await unpackPackages(bundle) }) };
     this.pace.spend(account, sizeOf(component) / BYTES_PER_UNIT);
     for (const old of this.parts.add(account, hash, sizeOf(component))) this.cache.delete(old);

@@ -125,7 +125,12 @@ export class PropOptionsController {
     const named = namedConnections(props, values);
     if (named.length === 0) return values;
     const ids = named.map(({ id }) => id);
-    return withCredentials(values, named, await this.messages.request(findCredentials, { owner_id: owner, ids }, { key: owner }), this.box);
+    return withCredentials(
+      values,
+      named,
+      await this.messages.request(findCredentials, { owner_id: owner, ids }, { account: owner }),
+      this.box,
+    );
   }
 }
 

@@ -118,7 +118,7 @@ export class EndpointsService {
     // a deployment may have half a megabyte
     const states = await inHalves(keys, (some) => {
       const timeoutMs = Math.max(1, until - performance.now());
-      return this.messages.request(findEndpoints, { endpoint_keys: some }, { key: some[0] ?? '', timeoutMs });
+      return this.messages.request(findEndpoints, { endpoint_keys: some }, { account: null, key: some[0] ?? '', timeoutMs });
     });
     const found = new Map(states.map((state) => [state.deployment?.endpoint_key ?? '', state]));
     for (const key of keys) if (!found.has(key)) this.unknown.set(key, true);

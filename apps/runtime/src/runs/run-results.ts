@@ -136,7 +136,7 @@ export class RunResults {
 
   /** For a source whose last runs have ended their processes. Nothing happens if its owner has changed it since then. */
   async switchOff({ source_id, owner_id, version }: RunSource['state']): Promise<void> {
-    await this.messages.request(switchOffSource, { owner_id, id: source_id, version, reason: KILLS }, { key: owner_id });
+    await this.messages.request(switchOffSource, { owner_id, id: source_id, version, reason: KILLS }, { account: owner_id });
   }
 
   /** Other work of the main thread has its turn between slices of large effects. `ms`: without that work. */

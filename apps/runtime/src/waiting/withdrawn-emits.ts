@@ -10,6 +10,6 @@ export class WithdrawnEmits {
   /** Throws Unavailable while the event store does not reply: nothing may be emitted then. */
   among(emits: WaitingEmit[]): Promise<WaitingEmitKey[]> {
     const key = emits[0]?.emitter_id ?? '';
-    return this.messages.request(findWithdrawnEmits, { emits }, { key, timeoutMs: FIND_WITHDRAWN_WITHIN_MS });
+    return this.messages.request(findWithdrawnEmits, { emits }, { account: null, key, timeoutMs: FIND_WITHDRAWN_WITHIN_MS });
   }
 }

@@ -55,7 +55,11 @@ export class RecordedEvents {
     options: { may_lag?: boolean } = {},
   ): Promise<StoredEvent | undefined> {
     try {
-      return await this.messages.request(findEvent, { owner_id, emitter_id, event_id: eventIdOf(place), ...options }, { key: emitter_id });
+      return await this.messages.request(
+        findEvent,
+        { owner_id, emitter_id, event_id: eventIdOf(place), ...options },
+        { account: owner_id, key: emitter_id },
+      );
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
