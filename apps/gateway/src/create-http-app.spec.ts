@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { gunzipSync } from 'node:zlib';
 import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -350,7 +351,7 @@ describe('the HTTP side of the gateway', () => {
     });
 
     it('forbids caches to store responses, and browsers to run or frame content of other origins', async () => {
-      for (const url of ['/docs', '/openapi.json', `/v1/sources/${SOURCE}`, '/v1/nothing']) {
+      for (const url of ['/docs', `/v1/sources/${SOURCE}`, '/v1/nothing']) {
         const { headers } = await http.app.inject({ method: 'GET', url, headers: KEY });
         expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' });
         expect(headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'self';.* frame-ancestors 'none'$/);
@@ -366,6 +367,31 @@ describe('the HTTP side of the gateway', () => {
       expect(yaml.headers['content-type']).toBe('text/yaml; charset=utf-8');
       expect(Object.keys(json.json<{ paths: object }>().paths)).toContain('/v1/sources');
       expect(load(yaml.body)).toEqual(json.json());
+    });
+
+    it('sends the OpenAPI document compressed if the client accepts that, and 304 if the client has it', async () => {
+      for (const url of ['/openapi.json', '/openapi.yaml']) {
+        const get = (headers = {}) => http.app.inject({ method: 'GET', url, headers });
+        const [plain, compressed, refused] = [
+          await get(),
+          await get({ 'accept-encoding': 'br;q=1.0, gzip;q=0.8' }),
+          await get({ 'accept-encoding': 'gzip;q=0' }),
+        ];
+        expect(compressed.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'accept-encoding', 'cache-control': 'no-cache' });
+        expect(plain.headers).toMatchObject({ vary: 'accept-encoding', 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' });
+        expect(gunzipSync(compressed.rawPayload)).toEqual(plain.rawPayload);
+        expect(plain.body).toMatch(/[^\n]\n$/);
+        expect(compressed.rawPayload.length).toBeLessThan(plain.rawPayload.length / 5);
+        for (const { headers } of [plain, refused]) expect(headers['content-encoding']).toBeUndefined();
+        const known = await get({ 'if-none-match': `"other", ${plain.headers.etag}` });
+        expect([known.statusCode, known.body]).toEqual([304, '']);
+      }
+    });
+
+    it('shows the OpenAPI document in the documentation, which does not contain it again', async () => {
+      const { body } = await http.app.inject({ method: 'GET', url: '/docs/swagger-ui-init.js' });
+      expect(body).toContain('"swaggerUrl": "/openapi.json"');
+      expect(body.length).toBeLessThan(5000);
     });
 
     it('returns 404 for files that the documentation does not have', async () => {
@@ -561,21 +587,57 @@ describe('the HTTP side of the gateway', () => {
     });
   });
 
-  it('delays the response to a wrong key if there are many, by the address of the client', async () => {
-    const guesses = jest.spyOn(GuessDelay.prototype, 'pass');
-    await http.start();
-    const get = (authorization: string) =>
-      http.app.inject({ url: `/v1/sources/${SOURCE}`, headers: { authorization }, remoteAddress: '192.0.2.1' });
-    expect((await get('Bearer my-key')).statusCode).toBe(200);
-    expect(guesses).not.toHaveBeenCalled();
-    const delayed = Promise.withResolvers<void>();
-    guesses.mockReturnValue(delayed.promise);
-    const response = get('Bearer unknown');
-    expect(await Promise.race([response, get('Bearer my-key')])).toMatchObject({ statusCode: 200 });
-    delayed.resolve();
-    expect((await response).statusCode).toBe(401);
-    expect(guesses.mock.calls).toEqual([['192.0.2.1']]);
-    guesses.mockRestore();
+  describe('for a client without an account', () => {
+    const from = (url: string, headers = {}) => http.app.inject({ url, headers, remoteAddress: '192.0.2.1' });
+    afterEach(() => void jest.restoreAllMocks());
+
+    it.each([
+      ['a wrong key', `/v1/sources/${SOURCE}`, { authorization: 'Bearer unknown' }, 401],
+      ['the key of a suspended account', `/v1/sources/${SOURCE}`, { authorization: 'Bearer suspended-key' }, 403],
+      ['a path that does not exist', '/nothing', {}, 404],
+      ['the documentation', '/docs', {}, 200],
+    ])('delays the response to a request with %s if there are many, by the address of the client', async (_, url, headers, status) => {
+      const passes = jest.spyOn(GuessDelay.prototype, 'pass');
+      await http.start();
+      expect((await from(`/v1/sources/${SOURCE}`, KEY)).statusCode).toBe(200);
+      expect(passes).not.toHaveBeenCalled();
+      const delayed = Promise.withResolvers<void>();
+      passes.mockReturnValue(delayed.promise);
+      const response = from(url, headers);
+      const ofAccount = from(`/v1/sources/${SOURCE}`, KEY);
+      expect(await Promise.race([response.then(() => 'not delayed'), ofAccount])).toMatchObject({ statusCode: 200 });
+      delayed.resolve();
+      const { statusCode, rawPayload } = await response;
+      expect(statusCode).toBe(status);
+      const units = passes.mock.calls.map(([address, cost]) => [address, Math.round(cost! * 1000)]);
+      expect(units).toEqual([['192.0.2.1', Math.round((1 + rawPayload.length / BYTES_PER_UNIT) * 1000)]]);
+    });
+
+    it('counts the bytes of a file of the documentation', async () => {
+      const passes = jest.spyOn(GuessDelay.prototype, 'pass').mockResolvedValue();
+      await http.start();
+      const { rawPayload } = await from('/docs/swagger-ui-bundle.js');
+      expect(passes.mock.calls).toEqual([['192.0.2.1', 1 + rawPayload.length / BYTES_PER_UNIT]]);
+    });
+
+    it('does not delay two browsers that load the documentation, and lets them store it', async () => {
+      const charge = jest.spyOn(GuessDelay.prototype, 'charge');
+      await http.start();
+      const headers = { 'accept-encoding': 'gzip, deflate, br' };
+      for (let browser = 0; browser < 2; browser++) {
+        const { body } = await from('/docs', headers);
+        const paths = [...body.matchAll(/(?:src|href)=["']\.(\/docs\/[^"']+)/g)].map(([, path]) => path!);
+        expect(paths).toContain('/docs/swagger-ui-bundle.js');
+        for (const path of [...paths, '/openapi.json']) {
+          const response = await from(path, headers);
+          expect(response.statusCode).toBe(200);
+          const { etag } = response.headers;
+          if (etag !== undefined) expect((await from(path, { ...headers, 'if-none-match': etag })).statusCode).toBe(304);
+          expect([path, etag !== undefined]).toEqual([path, !path.endsWith('swagger-ui-init.js')]);
+        }
+      }
+      expect(charge.mock.results.map(({ value }) => value)).toEqual(charge.mock.calls.map(() => 0));
+    });
   });
 
   it('limits its connections, and those that a client does not use', async () => {

@@ -18,6 +18,7 @@ import { authentication } from './accounts/authenticate.js';
 import { GatewayConfig } from './gateway.config.js';
 import { IdempotencyRepository } from './idempotency/idempotency.repository.js';
 import { idempotentPosts } from './idempotency/idempotent-posts.js';
+import { delayStrangers } from './limits/delay-strangers.js';
 import { chargeReplies, takeTurns } from './limits/fair-turns.js';
 import { limitRequests } from './limits/rate-limit.js';
 import { queueRequests } from './limits/request-queues.js';
@@ -54,6 +55,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   fastify.addHook('onRequest', (request, reply, done) => void (adapter.refuseWithoutOneHost(request, reply) ?? done()));
   const authenticate = authentication(app.get(AccountsService));
   fastify.addHook('onRequest', authenticate);
+  delayStrangers(fastify);
   fastify.addHook(
     'onRequest',
     (request, reply, done) => void (adapter.refuseExpectation(request, reply) ?? adapter.refuseTransferCoding(request, reply) ?? done()),
@@ -76,7 +78,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   fastify.addHook('onSend', (request, reply, payload, done) => {
     if (reply.hasHeader('connection')) keepConnection(reply);
     dropUnreadBody(request.raw, reply.raw);
-    done(null, isJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
+    done(null, isNewJson(reply) && (typeof payload === 'string' || Buffer.isBuffer(payload)) ? withNewline(payload) : payload);
   });
   readJsonBodies(fastify, (owner, ms) => pace.spend(owner, ms / MS_PER_UNIT));
   app.useGlobalPipes(new RequestPipe({ validateCustomDecorators: true }));
@@ -94,7 +96,9 @@ function keepConnection(reply: FastifyReply): void {
   if (ofServer !== undefined) reply.raw.setHeader('connection', ofServer);
 }
 
-const isJson = (reply: FastifyReply): boolean => /^application\/(problem\+)?json\b/.test(String(reply.getHeader('content-type')));
+/** A document with an ETag is sent as it was written. */
+const isNewJson = (reply: FastifyReply): boolean =>
+  !reply.hasHeader('etag') && /^application\/(problem\+)?json\b/.test(String(reply.getHeader('content-type')));
 
 /** So that the prompt of a shell begins on its own line. */
 const withNewline = (text: string | Buffer): string | Buffer =>

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { GuessDelay, isRepeated } from '#http-server';
+import { isRepeated } from '#http-server';
 import type { AccountsService } from './accounts.service.js';
 import { sendProblem } from '../http/problem.js';
 
@@ -21,7 +21,6 @@ const isBelowApi = ({ routeOptions, url }: FastifyRequest): boolean => /^\/v1(?:
  * again. Without this second check, a client that sends its body slowly could use a revoked key for up to a minute, for example to create another one.
  */
 export function authentication(accounts: AccountsService): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
-  const guesses = new GuessDelay();
   return async (request, reply) => {
     const { callerKnownUntil = 0 } = request;
     if (performance.now() < callerKnownUntil || !isBelowApi(request)) return;
@@ -35,7 +34,6 @@ export function authentication(accounts: AccountsService): (request: FastifyRequ
       request.callerKnownUntil = account.until;
       return;
     }
-    await guesses.pass(request.raw.socket.remoteAddress);
     reply.header('www-authenticate', 'Bearer');
     const required = isAmbiguous
       ? 'the header Authorization must be sent once'

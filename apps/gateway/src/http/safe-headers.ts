@@ -1,6 +1,6 @@
 /**
- * Sent with every response. Responses belong to one account and may contain keys and secrets, so no cache may store them. The policy is written for
- * the page `/docs`, the only HTML.
+ * Sent with every response. Responses belong to one account and may contain keys and secrets, so no cache may store them; the files of the documentation
+ * say otherwise. The policy is written for the page `/docs`, the only HTML.
  */
 export const SAFE_HEADERS = {
   'cache-control': 'no-store',
