@@ -70,7 +70,7 @@ export interface Component {
   updated_at: number;
 }
 
-/** Where the code of a component comes from: the first field that is present is used. */
+/** Where the code of a component comes from: the first field that is present is used. The URL may contain a password: such a command is secret. */
 export class CodeSource {
   @ChoosesComponent()
   component_code?: string;
@@ -84,7 +84,7 @@ export class CreateComponent extends CodeSource {
   @IsId('component') id!: ComponentId;
   @IsId('user') owner_id!: UserId;
 }
-export const createComponent = command<Component>()('catalog.component.create', CreateComponent);
+export const createComponent = command<Component>()('catalog.component.create', CreateComponent, { secret: true });
 
 export class GetComponent {
   @IsId('user') owner_id!: UserId;
