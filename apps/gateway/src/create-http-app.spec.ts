@@ -227,6 +227,11 @@ describe('the HTTP side of the gateway', () => {
         ['an unknown method', 501, 'FOO /v1/users/me HTTP/1.1\r\nhost: x\r\n\r\n'],
         ['an invalid content length', 400, get('/v1/users/me', 'host: x\r\ncontent-length: x')],
         ['no host', 400, get('/v1/users/me', 'connection: close')],
+        ...['http://', 'https://', 'http:///v1', 'http://?a'].map((target): [string, number, string] => [
+          `the target ${target}`,
+          404,
+          get(target, 'host: x\r\nconnection: close'),
+        ]),
         ['two hosts', 400, get(`/v1/sources/${SOURCE}`, 'host: x\r\nauthorization: Bearer my-key\r\nHost: x\r\nconnection: close')],
       ])('because of %s gets %i as a problem, with the headers of all responses', async (_, status, request) => {
         const client = await connected();

@@ -138,9 +138,13 @@ function patternOf(url: string): RegExp {
   return new RegExp(`^${source}/?$`);
 }
 
-/** Rewrites the path for the router: `$errors` may be encoded or not, and malformed percent-encoding is taken literally. */
+/**
+ * Rewrites the path for the router: `$errors` may be encoded or not, and malformed percent-encoding is taken literally. Another target, such as `http://`,
+ * becomes a path that does not exist: Fastify would respond to it itself, without hooks.
+ */
 function readableUrl(url: string): string {
-  const [path = '/', ...query] = url.split('?');
+  const [target = '', ...query] = url.split('?');
+  const path = target.startsWith('/') ? target : `/${target}`;
   let readable = path.replace(/%24errors/i, '$$errors');
   try {
     decodeURIComponent(readable);
