@@ -141,6 +141,16 @@ describe('the HTTP side of the gateway', () => {
       client.destroy();
     });
 
+    it('closes the connection of a client that sends another request together with one that offers another protocol', async () => {
+      const client = await connected();
+      const head = 'host: x\r\nauthorization: Bearer my-key';
+      const path = `/v1/sources/${SOURCE}`;
+      client.write(`GET ${path} HTTP/1.1\r\n${head}\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\nGET ${path} HTTP/1.1\r\n${head}\r\n\r\n`);
+      const responses = Buffer.concat(await client.toArray()).toString();
+      expect(responses.match(/^HTTP\/1.1 200|^connection: close/gim)).toHaveLength(2);
+      expect(http.messages.requests).toHaveLength(1);
+    });
+
     const connected = async () => {
       if (!http.app.getHttpServer().listening) await http.app.listen(0, '127.0.0.1');
       const client = connect((http.app.getHttpServer().address() as AddressInfo).port, '127.0.0.1');

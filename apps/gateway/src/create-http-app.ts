@@ -6,6 +6,7 @@ import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT } from '#fairness';
 import { Messages } from '#messaging';
 import { type Log, NestLog, withRequestId } from '#observability';
 import {
+  closeBehindUpgrade,
   closeUnreadConnections,
   deferContinue,
   dropUnreadBody,
@@ -47,6 +48,7 @@ export async function createHttpApp(module: DynamicModule, log: Log): Promise<Ne
   closeUnreadConnections(fastify.server);
   endConnectionsOnClose(fastify.server);
   handleInOrder(fastify.server);
+  closeBehindUpgrade(fastify.server);
   deferContinue(fastify.server);
   fastify.addHook('onRequest', (request, reply, done) => {
     reply.headers({ ...SAFE_HEADERS, 'x-request-id': request.id });

@@ -2,7 +2,14 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { closeOf, closeUnreadConnections, dropUnreadBody, endConnectionsOnClose, requestTarget } from './http-connections.js';
+import {
+  closeBehindUpgrade,
+  closeOf,
+  closeUnreadConnections,
+  dropUnreadBody,
+  endConnectionsOnClose,
+  requestTarget,
+} from './http-connections.js';
 import { RawClients } from './raw-clients-for-tests.js';
 
 const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
@@ -41,10 +48,16 @@ describe('a server', () => {
     const BODY = 1_000_000;
     const post = (more: string) => `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${BODY}\r\n${more}\r\n`;
     const listening = () =>
-      listen((request, response) => {
-        dropUnreadBody(request, response);
-        response.end(request.method);
-      }, closeUnreadConnections);
+      listen(
+        (request, response) => {
+          dropUnreadBody(request, response);
+          response.end(request.method);
+        },
+        (each) => {
+          closeUnreadConnections(each);
+          closeBehindUpgrade(each);
+        },
+      );
 
     it('handles a request that arrives together with the rest of the body', async () => {
       await listening();
@@ -65,6 +78,39 @@ describe('a server', () => {
       await new Promise((resolve) => client.end('x'.repeat(BODY / 2), () => resolve(undefined)));
       await once(client, 'close');
       expect(failed).toEqual([]);
+    });
+  });
+
+  describe('whose clients offer another protocol', () => {
+    const UPGRADE = 'connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n';
+    const GET_UPGRADE = GET.replace('\r\n\r\n', `\r\n${UPGRADE}\r\n`);
+    const POST_UPGRADE = `POST /a HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n${UPGRADE}\r\n{}`;
+    /** Sends each text after the response to the one before; returns the responses. */
+    const responsesTo = async (...texts: string[]) => {
+      await listen((request, response) => void request.resume().once('end', () => response.end('x')), closeBehindUpgrade);
+      const client = await connected();
+      const responses: string[] = [];
+      for (const text of texts) {
+        client.write(text);
+        responses.push(String((await once(client, 'data'))[0]));
+      }
+      return { client, closing: responses.map((response) => /connection: close/i.test(response)) };
+    };
+
+    it('keeps a connection on which one request is sent after another', async () => {
+      expect((await responsesTo(GET_UPGRADE, GET_UPGRADE, POST_UPGRADE, GET_UPGRADE, GET)).closing).toEqual(Array(5).fill(false));
+    });
+
+    it.each([
+      ['a request', [GET_UPGRADE + GET]],
+      ['a part of a request', [GET_UPGRADE + GET.slice(0, 5)]],
+      ['the same request', [GET_UPGRADE + GET_UPGRADE]],
+      ['a request behind a body', [POST_UPGRADE + GET]],
+      ['a request behind a second one', [GET_UPGRADE, GET_UPGRADE + GET]],
+    ])('closes a connection after the response if Node has dropped %s', async (_, texts) => {
+      const { client, closing } = await responsesTo(...texts);
+      expect(closing).toEqual([...Array(texts.length - 1).fill(false), true]);
+      await once(client, 'close');
     });
   });
 

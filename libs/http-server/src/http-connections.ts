@@ -82,6 +82,34 @@ export function requestTarget({ url = '/', headers }: IncomingMessage): { path: 
   return { path: path?.startsWith('/') ? path : `/${path ?? ''}`, host };
 }
 
+/**
+ * A client may offer another protocol (`Upgrade: h2c`, as Java's HttpClient does with each request). Node's parser then stops at the end of the request, and drops
+ * the bytes that have arrived together with that end. The client would take the next response for that of a dropped request. So the response closes the
+ * connection, unless its client has sent this request and nothing more since the last response. Call it after `handleInOrder`, which would count it as a handler.
+ */
+export function closeBehindUpgrade(server: Server): void {
+  /** The bytes that a connection had received when the last response to such a request was sent. */
+  const handled = new WeakMap<Socket, number>();
+  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (request.headers.upgrade === undefined) return;
+    const { socket } = request;
+    const bytes = usualBytes(request);
+    const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
+    response.writeHead = (...args: unknown[]) => {
+      if (socket.bytesRead !== (handled.get(socket) ?? 0) + bytes) response.shouldKeepAlive = false;
+      handled.set(socket, socket.bytesRead);
+      return writeHead(...args);
+    };
+  });
+}
+
+/** The size of a request if its head has no unusual spaces and its body is not chunked. */
+function usualBytes({ method = '', url = '', rawHeaders, headers }: IncomingMessage): number {
+  // of each name and value: two characters of ": " or the end of the line
+  const ofHeaders = rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
+  return `${method} ${url} HTTP/1.1\r\n\r\n`.length + ofHeaders + Number(headers['content-length'] ?? 0);
+}
+
 /** The requests whose clients wait for 100 Continue before they send the body. */
 const awaitingContinue = new WeakSet<IncomingMessage>();
 
@@ -105,14 +133,12 @@ export function continueBody(request: IncomingMessage, response: ServerResponse)
  * Call it when a response is about to be sent before its request's body has been read. Closing the connection would reset it while the client is still
  * sending, and the client would see the reset instead of the response. So the rest is read and dropped, for a limited time.
  *
- * The connection is kept for further requests, with two exceptions. A client that has offered another protocol (`Upgrade: h2c`, as Java's HttpClient does):
- * Node's parser then stops at the end of the body, and drops a next request that arrives together with it. A client that waits for 100 Continue: it may
- * not send the body any more, and the next request would be read as the body.
+ * The connection is kept for further requests, unless the client waits for 100 Continue: it may not send the body any more, and the next request would be read
+ * as the body. See also `closeBehindUpgrade`.
  */
 export function dropUnreadBody(request: IncomingMessage, response: ServerResponse): void {
   if (request.complete) return;
-  const isLast = request.headers.upgrade !== undefined || awaitingContinue.has(request);
-  if (isLast && !response.headersSent) response.setHeader('connection', 'close');
+  if (awaitingContinue.has(request) && !response.headersSent) response.setHeader('connection', 'close');
   lingerUntilClosed(request);
 }
 

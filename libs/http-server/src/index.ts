@@ -3,6 +3,7 @@ export { type ClientError, respondToClientError } from './client-errors.js';
 export { limitConnections } from './connection-limits.js';
 export {
   CHECK_CONNECTIONS_MS,
+  closeBehindUpgrade,
   closeOf,
   closeUnreadConnections,
   continueBody,

@@ -734,6 +734,15 @@ describe('bytes that are not HTTP', () => {
 });
 
 describe('pipelined requests', () => {
+  it('behind one that offers another protocol are dropped by Node, so its response closes the connection', async () => {
+    const { port } = await start();
+    const client = connect(port, '127.0.0.1');
+    const get = (more: string) => `GET /${KEY} HTTP/1.1\r\nhost: x\r\n${more}\r\n`;
+    client.write(get('connection: upgrade\r\nupgrade: h2c\r\n') + get(''));
+    const responses = Buffer.concat(await client.toArray()).toString();
+    expect(responses.match(/^HTTP\/1.1 200|^connection: close/gim)).toHaveLength(2);
+  });
+
   it('are handled one after another, and do not delay those of other connections', async () => {
     const { port, send, events } = await start();
     const client = connect(port, '127.0.0.1');

@@ -11,6 +11,7 @@ import {
   BodyBuffer,
   BytesPerKey,
   CHECK_CONNECTIONS_MS,
+  closeBehindUpgrade,
   closeUnreadConnections,
   closeOf,
   continueBody,
@@ -129,6 +130,7 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
     closeUnreadConnections(this.server);
     endConnectionsOnClose(this.server);
     handleInOrder(this.server);
+    closeBehindUpgrade(this.server);
     deferContinue(this.server);
     this.server.on('clientError', (error, socket: Socket) =>
       respondToClientError(error, socket, (_, detail) => ({ headers: HEADERS, body: bodyOf(detail) })),
