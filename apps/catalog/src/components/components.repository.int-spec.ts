@@ -176,7 +176,7 @@ describe('the components', () => {
       await registry.register(hash, large, '/file');
     }
     const keys = async (maxBytes?: number) => {
-      const { rows, cut } = await registry.page({ limit: 3 }, maxBytes);
+      const { rows, cut } = await registry.page({ limit: 3 }, { maxBytes });
       return { keys: rows.map(({ key }) => key), cut };
     };
     expect(await keys()).toEqual({ keys: ['large3', 'large2', 'large1'], cut: false });

@@ -10,9 +10,12 @@ export class RegistryController {
   constructor(private readonly registry: RegistryRepository) {}
 
   @Handles(listRegistry)
-  async list(@Payload() { limit, after, before, may_cut }: ListRegistry): Promise<LargePage<RegisteredComponent>> {
+  async list(@Payload() { limit, after, before, may_cut, without_total }: ListRegistry): Promise<LargePage<RegisteredComponent>> {
     const page = { limit, after: idOfCursor('component', 'after', after), before: idOfCursor('component', 'before', before) };
-    const { rows, total, cut } = await this.registry.page(page, may_cut ? LISTED_BYTES : undefined);
+    const { rows, total, cut } = await this.registry.page(page, {
+      maxBytes: may_cut ? LISTED_BYTES : undefined,
+      withoutTotal: without_total,
+    });
     const components = rows.map(({ description: { description, configurable_props }, ...row }) => ({
       ...row,
       description,

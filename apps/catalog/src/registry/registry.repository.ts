@@ -40,11 +40,15 @@ export class RegistryRepository {
   }
 
   /** A page of the registry, the newest registration first. */
-  async page(page: KeysetPage, maxBytes?: number): Promise<{ rows: RegistryRow[]; total: number; cut: boolean }> {
+  async page(
+    page: KeysetPage,
+    { maxBytes, withoutTotal }: { maxBytes?: number; withoutTotal?: boolean } = {},
+  ): Promise<{ rows: RegistryRow[]; total: number; cut: boolean }> {
     const registered = this.rows.createQueryBuilder('component').where('component.registered');
     const { rows, ...found } = await readKeysetPage(registered, page, {
       join: (query) => query.innerJoinAndSelect('component.inspected', 'code'),
       part: maxBytes === undefined ? undefined : { size: SHOWN_BYTES, maxBytes },
+      withoutTotal,
     });
     return {
       rows: rows.map(({ key, id, name, version, inspected }) => ({
