@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   AUTH,
   CONFIGURED_PROPS_BYTES,
@@ -97,6 +98,14 @@ function timerSchedule(prop: PropDefinition, value: unknown, minSeconds: number)
   if (prop.default !== undefined && prop.default !== null) return readSchedule(prop.default, minSeconds);
   return prop.optional === true ? undefined : 'is required';
 }
+
+/** The timers whose given values mean the schedules that they have, such as values that a client sends back as it read them. */
+export const unchangedTimers = (props: PropDefinition[], given: Record<string, unknown>, schedules: Record<string, Schedule>): string[] =>
+  props
+    .filter(({ name, type }) => type === TIMER && Object.hasOwn(given, name) && Object.hasOwn(schedules, name))
+    // a limit that was raised since is for new schedules
+    .filter(({ name }) => isDeepStrictEqual(timerProblem(given[name]) ?? readSchedule(given[name], 1), schedules[name]))
+    .map(({ name }) => name);
 
 const TIMER_FIELDS = ['intervalSeconds', 'interval_seconds', 'cron', 'timezone'];
 

@@ -439,7 +439,50 @@ describe('the sources of an account', () => {
       const kept = { configured_props: { timer: { interval_seconds: 30 } } };
       expect(await patch({ active: false })).toMatchObject({ ...kept, active: false });
       expect(await update({ component_code: 'code' })).toMatchObject({ ...kept, active: true });
-      await expect(patch({ configured_props: { timer: { intervalSeconds: 30 } } })).rejects.toThrow('at least 60');
+      await expect(patch({ configured_props: { timer: { intervalSeconds: 31 } } })).rejects.toThrow('at least 60');
+    });
+
+    it.each([
+      [{ intervalSeconds: 30 }, { cron: null, interval_seconds: 30 }],
+      [{ interval_seconds: 30 }, { intervalSeconds: 30, cron: null }],
+      [{ cron: '0 9 * * 1' }, { cron: '0 9 * * 1', interval_seconds: null }],
+      [
+        { cron: '0 9 * * 1', timezone: 'Europe/Rome' },
+        { cron: '0 9 * * 1', interval_seconds: null, timezone: 'Europe/Rome' },
+      ],
+      [null, { cron: null, interval_seconds: 60 }],
+    ])('does not change a timer that was written as %j by %j', async (written, timer) => {
+      await patch({ configured_props: { timer: written } });
+      const version = sources.rows.get(ID)!.version;
+      // the limit is for other schedules
+      Object.assign(config, { minIntervalSeconds: 100 });
+      await patch({ configured_props: { url: 'https://a.test', timer } });
+      expect(sources.rows.get(ID)!.version).toBe(version);
+    });
+
+    it('changes a timer by another timezone, and refuses a field that would have no effect', async () => {
+      await patch({ configured_props: { timer: { cron: '0 9 * * 1' } } });
+      const timer = { cron: '0 9 * * 1', timezone: 'Europe/Rome' };
+      expect((await patch({ configured_props: { timer } })).configured_props.timer).toMatchObject(timer);
+      await expect(patch({ configured_props: { timer: { ...timer, seconds: 1 } } })).rejects.toThrow('seconds');
+    });
+
+    it.each([
+      ['a patch', (configured_props: object) => patch({ configured_props: { ...configured_props } })],
+      ['an update', (configured_props: object) => update({ component_code: 'code', configured_props: { ...configured_props } })],
+    ])('%s that sends back the default of a timer does not configure it', async (_, send) => {
+      await patch({ configured_props: { timer: null } });
+      const { configured_props } = await service.get({ owner_id: ME, id: ID });
+      expect((await send(configured_props)).configured_props).toEqual(configured_props);
+      described = describedAs({ configurable_props: [{ name: 'url', type: 'string' }] });
+      // otherwise the timer would have to be removed
+      expect((await patch({ component_code: 'without timer' })).configured_props).toEqual({ url: 'https://a.test' });
+    });
+
+    it('takes the value of a prop that is a timer no longer', async () => {
+      const timer = { cron: null, interval_seconds: 30 };
+      described = describedAs({ configurable_props: [{ name: 'timer', type: 'object' }] });
+      expect((await patch({ component_code: 'object', configured_props: { url: null, timer } })).configured_props).toEqual({ timer });
     });
 
     it('rejects the removal of a required prop, and an unknown prop, and keeps nothing', async () => {

@@ -20,7 +20,6 @@ import {
   randomText,
   requireComponent,
   requireKeptComponent,
-  type Schedule,
   type Source,
   type SourceId,
   type SourcePatch,
@@ -39,7 +38,7 @@ import { ComponentsService } from '../components/components.service.js';
 import { announceChanges } from '../announcements/announce-changes.js';
 import type { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository, LISTED_BYTES } from './connections.repository.js';
-import { checkPropValues, configured } from './prop-values.js';
+import { checkPropValues, configured, unchangedTimers } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
 import { NEW_MS, propsOf, slugOf, type SourceChange, sourceOf, type SourceRow, sourceState } from './source.entity.js';
@@ -60,12 +59,10 @@ const currentOf = ({ component_id: id, component }: SourceRow): ChosenComponent 
 interface Wanted extends Pick<SourceChange, 'name' | 'external_id' | 'active'> {
   /** Values as they were sent, masks included. */
   given: Record<string, unknown>;
-  /** Values that are kept without being sent. */
-  keptValues?: Record<string, unknown>;
   before?: SourceRow;
+  /** Whether a prop that is not sent keeps its value and schedule. */
+  keeps?: (prop: string) => boolean;
   slug?: string;
-  /** The current schedules of timers whose values are kept. */
-  kept?: Record<string, Schedule>;
 }
 
 /** A change, with the decrypted values. */
@@ -115,10 +112,9 @@ export class SourcesService {
         name: name ?? slugOf(component.description.name),
         external_id: external_id === undefined ? before.external_id : external_id,
         given: configured_props ?? {},
-        keptValues: configured_props ? undefined : this.values(before),
         before,
+        keeps: () => !configured_props,
         active: active ?? true,
-        kept: configured_props ? undefined : before.schedules,
       });
     });
   }
@@ -231,17 +227,16 @@ export class SourcesService {
     { name, external_id, configured_props = {}, active }: SourcePatch,
     before: SourceRow,
   ): Decided {
-    const isGivenProp = ([prop]: [string, unknown]) => Object.hasOwn(configured_props, prop);
     const renamed = name !== undefined && name !== before.name;
     return this.change(before.id, component, known, {
       name: name === undefined ? before.name : (name ?? slugOf(component.description.name)),
       slug: renamed ? undefined : before.name_slug,
       external_id: external_id === undefined ? before.external_id : external_id,
       given: Object.fromEntries(Object.entries(configured_props).filter(([, value]) => value !== null)),
-      keptValues: Object.fromEntries(Object.entries(this.values(before)).filter((prop) => !isGivenProp(prop))),
       before,
+      // null removes it
+      keeps: (prop) => !Object.hasOwn(configured_props, prop),
       active: active ?? before.active,
-      kept: Object.fromEntries(Object.entries(before.schedules).filter((prop) => !isGivenProp(prop))),
     });
   }
 
@@ -250,15 +245,20 @@ export class SourcesService {
     sourceId: SourceId,
     { id, description: { configurable_props: props } }: ChosenComponent,
     known: ConnectionRow[],
-    { kept, slug, given, keptValues, before, ...wanted }: Wanted,
+    { slug, before, keeps = () => false, given: sent, ...wanted }: Wanted,
   ): Decided {
-    const secrets = keptSecrets(props, { given, kept: keptValues }, before && { props: propsOf(before), values: this.values(before) });
+    const [current, currentSchedules] = before ? [this.values(before), before.schedules] : [{}, {}];
+    const unchanged = new Set(unchangedTimers(props, sent, currentSchedules));
+    const isKept = (prop: string) => unchanged.has(prop) || keeps(prop);
+    const given = pick(sent, (prop) => !unchanged.has(prop));
+    const keptValues = pick(current, isKept);
+    const secrets = keptSecrets(props, { given, kept: keptValues }, before && { props: propsOf(before), values: current });
     const stored = before ? this.stored(before) : {};
     const { schedules, hasEndpoint, problems } = checkPropValues(props, secrets.values, {
       minSeconds: this.config.minIntervalSeconds,
-      kept,
+      kept: pick(currentSchedules, isKept),
       // the credentials of connections, which may have changed since, have a limit each
-      counted: { ...secrets.values, ...Object.fromEntries(Object.keys(keptValues ?? {}).map((name) => [name, stored[name]])), ...given },
+      counted: { ...secrets.values, ...Object.fromEntries(Object.keys(keptValues).map((name) => [name, stored[name]])), ...given },
     });
     const { values, uses, inline, ...connections } = connected(props, configured(props, secrets.values), {
       sourceId,
@@ -333,3 +333,6 @@ export class SourcesService {
 
 /** null counts as absent. */
 const isGiven = (text: string | null | undefined): text is string => text !== undefined && text !== null;
+
+const pick = <T>(values: Record<string, T>, isPicked: (name: string) => boolean): Record<string, T> =>
+  Object.fromEntries(Object.entries(values).filter(([name]) => isPicked(name)));
