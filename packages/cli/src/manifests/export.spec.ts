@@ -17,6 +17,8 @@ const COMPONENT = {
     { name: 'chat', type: 'app' },
     { name: 'token', type: 'string', secret: true },
     { name: 'tokens', type: 'string[]', secret: true },
+    { name: 'timer', type: '$.interface.timer' },
+    { name: 'object', type: 'object' },
   ],
 };
 
@@ -101,6 +103,19 @@ it('exports secrets that are not texts as variables with JSON', async () => {
     tokens: { valueFrom: { env: 'SLUICE_SECRET_MINE_TOKENS', json: true } },
   });
   expect(await changes({ SLUICE_SECRET_MINE_TOKEN: '["', SLUICE_SECRET_MINE_TOKENS: '["a"]' })).toEqual([]);
+});
+
+it.each([
+  [{ cron: null, interval_seconds: 60 }, { intervalSeconds: 60 }],
+  [{ cron: '0 9 * * 1', interval_seconds: null }, { cron: '0 9 * * 1' }],
+  [
+    { cron: '0 9 * * 1', interval_seconds: null, timezone: 'Europe/Rome' },
+    { cron: '0 9 * * 1', timezone: 'Europe/Rome' },
+  ],
+])('exports the timer %j as users write it', async (timer, written) => {
+  const { documents, changes } = await exported({ sources: [{ name: 'ticks', props: { timer, object: timer } }] });
+  expect(documents[0]!.spec.props).toEqual({ timer: written, object: timer });
+  expect(await changes()).toEqual([]);
 });
 
 it('exports each named connection as one variable, also if another one has the same name', async () => {

@@ -8,7 +8,7 @@ import { asYaml } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { ACCOUNT, API_VERSION, isFromElsewhere, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
 import { ownerOf } from './owner.js';
-import { MADE, MASK, readState } from './plan.js';
+import { MADE, MASK, readState, TIMER } from './plan.js';
 
 interface Document {
   apiVersion: string;
@@ -249,11 +249,20 @@ function propsOf(source: Source, { configurable_props }: Component, variables: V
   if (kept.length === 0) return undefined;
   return Object.fromEntries(
     kept.map(([name, value]) => {
+      if (types.get(name) === TIMER) return [name, writtenTimer(value)];
       const written = unmasked(value, [name]);
       return [name, types.get(name) === 'app' ? withoutConnectionId(written, variables) : written];
     }),
   );
 }
+
+/** A timer as users write it, without null. */
+const writtenTimer = (value: unknown): object =>
+  Object.fromEntries(
+    Object.entries(value ?? {})
+      .filter(([, each]) => each !== null)
+      .map(([member, each]) => [member === 'interval_seconds' ? 'intervalSeconds' : member, each]),
+  );
 
 /** The value of an `app` prop: its inline credentials, whose connection only this source has, or a named connection from a variable. */
 function withoutConnectionId(value: unknown, variables: Variables): unknown {

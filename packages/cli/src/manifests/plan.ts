@@ -16,6 +16,7 @@ export const MASK = '••••••••';
 const LONGEST_EXTERNAL_ID = 128;
 /** Props whose values Sluice makes. */
 export const MADE = ['$.service.db', '$.interface.http'];
+export const TIMER = '$.interface.timer';
 
 export type Action = 'create' | 'update' | 'delete' | 'none';
 
@@ -458,7 +459,7 @@ const hashOf = (code: string): string => createHash('sha256').update(code, 'utf8
 function isSameValue(definition: PropDefinition | undefined, value: unknown, other: unknown): boolean {
   const form = (each: unknown): unknown => {
     const json: unknown = JSON.parse(JSON.stringify(each ?? null));
-    return definition?.type === '$.interface.timer' ? timerForm(json) : json;
+    return definition?.type === TIMER ? timerForm(json) : json;
   };
   return isDeepStrictEqual(form(value), form(other));
 }
