@@ -129,6 +129,43 @@ it('a webhook belongs to one manifest, and an unnamed one of another URL to none
   expect(shown()).toBe('no change  webhook a\ncreate     webhook b\ncreate     webhook c\n');
 });
 
+it.each([
+  ['the webhook of this id, whatever its URL', 'wh_two', '', 'http://new.test/', 'update     webhook wh_two: url, name'],
+  ['the webhook of this id, which gets the name', 'wh_two', ', name: renamed', 'http://two.test/', 'update     webhook wh_two: name'],
+  ['the webhook of this URL', 'same', '', 'http://two.test/', 'no change  webhook same'],
+  ['none, because a number is not the name of a webhook', 'same-2', '', 'http://two.test/', 'create     webhook same-2'],
+])('a manifest written by hand is %s', async (_, name, spec, url, expected) => {
+  const all = ['two', 'one'].map((each) => ({ ...webhook('same'), id: `wh_${each}`, url: `http://${each}.test/` }));
+  const input = `apiVersion: sluice.dev/v1\nkind: Webhook\nmetadata: {name: ${name}}\nspec: {url: '${url}'${spec}}`;
+  const { session, shown } = terminal({ input, webhooks: all });
+  await apply(session, { file: '-', dryRun: true });
+  expect(shown()).toBe(`${expected}\n`);
+});
+
+it.each<[string, Parameters<typeof manifestOf>[], string]>([
+  [
+    'whose number is the name of another manifest',
+    [
+      ['same', 'same', 'http://two.test/'],
+      ['same-2', 'same-2', 'http://three.test/'],
+    ],
+    'no change  webhook same\ncreate     webhook same-2\n',
+  ],
+  [
+    'whose name is that of a later manifest',
+    [
+      ['first', 'same', 'http://one.test/'],
+      ['same', 'same', 'http://two.test/'],
+    ],
+    'no change  webhook first\nno change  webhook same\n',
+  ],
+])('a webhook %s is the one of its URL', async (_, manifests, expected) => {
+  const all = ['two', 'one'].map((each) => ({ ...webhook('same'), id: `wh_${each}`, url: `http://${each}.test/` }));
+  const { session, shown } = terminal({ input: manifests.map((each) => manifestOf(...each)).join('\n---\n'), webhooks: all });
+  await apply(session, { file: '-', dryRun: true });
+  expect(shown()).toBe(expected);
+});
+
 it('an auto-subscription may name a webhook of the account', async () => {
   const input = 'apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {auto: true, listener: webhook/by-hand, event_name: orders}';
   const { session } = terminal({ input, webhooks });

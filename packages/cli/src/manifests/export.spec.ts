@@ -24,8 +24,8 @@ const COMPONENT = {
 
 /** The manifests and warnings of `sluice export` for an account with these resources, and what `apply` in the same account would change. */
 async function exported(account: {
-  sources?: { name: string; props?: object; external_id?: string }[];
-  webhooks?: { id?: string; name: string; external_id?: string }[];
+  sources?: { id?: string; name: string; name_slug?: string; props?: object; external_id?: string }[];
+  webhooks?: { id?: string; name: string | null; url?: string; active?: boolean; external_id?: string }[];
   subscriptions?: object[];
   autoSubscriptions?: object[];
   connections?: object[];
@@ -34,8 +34,9 @@ async function exported(account: {
   let printed = '';
   const warnings: string[] = [];
   const lists: Record<string, object[]> = {
-    listSources: (account.sources ?? []).map(({ name, props = {}, external_id }) => ({
-      ...{ id: `dc_${name}`, name, name_slug: name, active: true, component_id: COMPONENT.id, configured_props: props, external_id },
+    listSources: (account.sources ?? []).map(({ props = {}, ...source }) => ({
+      ...{ id: `dc_${source.name}`, name_slug: source.name, active: true, component_id: COMPONENT.id, configured_props: props },
+      ...source,
     })),
     listWebhooks: (account.webhooks ?? []).map((webhook) => ({
       id: `wh_${webhook.name}`,
@@ -62,11 +63,12 @@ async function exported(account: {
     },
   };
   await exportAll(session as unknown as Session, account.folder);
-  const changes = async (env: Record<string, string> = {}): Promise<string[]> => {
-    const steps = await Plan.of(session.sluice as unknown as SluiceClient, parseManifests(printed, 'all.yaml', '/'), { env });
-    return steps.flatMap((step) => step.changes);
+  const changes = async (env: Record<string, string> = {}, text = printed): Promise<string[]> => {
+    const steps = await Plan.of(session.sluice as unknown as SluiceClient, parseManifests(text, 'all.yaml', '/'), { env });
+    return steps.filter(({ action }) => action !== 'none').map((step) => [step.action, step.what, ...step.changes].join(' '));
   };
-  return { documents: loadAll(printed) as { kind: string; metadata: { name: string }; spec: { props?: object } }[], warnings, changes };
+  const documents = loadAll(printed) as { kind: string; metadata: { name: string }; spec: { props?: object } }[];
+  return { documents, warnings, changes, printed };
 }
 
 it('exports inline credentials as variables, without the connection that only their source has', async () => {
@@ -201,4 +203,112 @@ it('writes code inside the folder, even if a server calls a source ../../escaped
   } finally {
     rmSync(parent, { recursive: true });
   }
+});
+
+const [A, B] = ['http://a.test/', 'http://b.test/'];
+
+/** Newest first, as the API lists them. */
+const TWINS: Record<string, { id: string; name: string | null; url: string; active: boolean; external_id?: string }[]> = {
+  'two of one name and URL': [
+    { id: 'wh_2', name: 'x', url: A, active: false },
+    { id: 'wh_1', name: 'x', url: A, active: true },
+  ],
+  'two without a name and of one URL': [
+    { id: 'wh_2', name: null, url: A, active: false },
+    { id: 'wh_1', name: null, url: A, active: true },
+  ],
+  'two of one name with URLs that differ': [
+    { id: 'wh_2', name: 'x', url: B, active: false },
+    { id: 'wh_1', name: 'x', url: A, active: true },
+  ],
+  'one whose name is a number that export makes': [
+    { id: 'wh_3', name: 'x-2', url: A, active: true },
+    { id: 'wh_2', name: 'x', url: A, active: false },
+    { id: 'wh_1', name: 'x', url: A, active: true },
+  ],
+  'one that apply has created with the name of an older one': [
+    { id: 'wh_2', name: 'x', url: A, active: false, external_id: 'sluice.dev/x' },
+    { id: 'wh_1', name: 'x', url: A, active: true },
+  ],
+  'two of one long name': [
+    { id: 'wh_2', name: 'x'.repeat(150), url: A, active: false },
+    { id: 'wh_1', name: 'x'.repeat(150), url: A, active: true },
+  ],
+};
+
+const NAMED_AFTER_AN_ID = [
+  { id: 'wh_2', name: null, url: A, active: false },
+  { id: 'wh_1', name: 'wh_2', url: A, active: true },
+];
+
+it.each([...Object.entries(TWINS), ['one that is called like the id of another', NAMED_AFTER_AN_ID] as const])(
+  'applies an export of webhooks without a change: %s',
+  async (_, webhooks) => {
+    const { changes } = await exported({
+      webhooks,
+      sources: [{ name: 'orders' }],
+      subscriptions: webhooks.map(({ id }) => ({ id: `sub_${id}`, emitter_id: 'dc_orders', listener_id: id, event_name: '' })),
+      autoSubscriptions: webhooks.slice(1).map(({ id }) => ({ id: `asub_${id}`, listener_id: id, event_name: '' })),
+    });
+    expect(await changes()).toEqual([]);
+  },
+);
+
+it.each(Object.entries(TWINS))('applies a change of the URL in an export to its webhook only: %s', async (_, webhooks) => {
+  for (const n of webhooks.keys()) {
+    const { documents, changes } = await exported({ webhooks });
+    const edited = documents.map((document, at) =>
+      at === n ? { ...document, spec: { ...document.spec, url: 'http://new.test/' } } : document,
+    );
+    const text = edited.map((document) => `---\n${JSON.stringify(document)}\n`).join('');
+    expect(await changes({}, text)).toEqual([`update webhook ${documents[n]!.metadata.name} url`]);
+  }
+});
+
+it('applies a swap of two URLs in an export to both webhooks', async () => {
+  const { printed, changes } = await exported({ webhooks: TWINS['two of one name with URLs that differ'] });
+  const swapped = printed.replace(/a\.test|b\.test/g, (host) => (host === 'a.test' ? 'b.test' : 'a.test'));
+  expect(await changes({}, swapped)).toEqual(['update webhook x url', 'update webhook x-2 url']);
+});
+
+it('applies an export without a change after someone has created another webhook of the name and URL', async () => {
+  const webhooks = TWINS['two of one name and URL']!;
+  const { printed } = await exported({ webhooks });
+  const { changes } = await exported({ webhooks: [{ id: 'wh_3', name: 'x', url: A, active: false }, ...webhooks] });
+  expect(await changes({}, printed)).toEqual([]);
+});
+
+it('subscribes the webhook that has a number or an id in the export, also if its manifest is not applied', async () => {
+  const { printed, changes } = await exported({
+    webhooks: [
+      { id: 'wh_4', name: 'x', url: A },
+      { id: 'wh_3', name: 'x', url: A },
+      { id: 'wh_2', name: null, url: A },
+      { id: 'wh_1', name: null, url: A },
+    ],
+    subscriptions: ['wh_1', 'wh_2', 'wh_4'].map((id) => ({ id: `sub_${id}`, emitter_id: 'u_1', listener_id: id, event_name: '' })),
+  });
+  const subscriptions = printed.split('---\n').filter((document) => document.includes('kind: Subscription'));
+  expect(subscriptions).toHaveLength(3);
+  expect(await changes({}, subscriptions.join('---\n'))).toEqual([]);
+});
+
+it.each([
+  {
+    are: 'one that apply has created with the slug of an older one',
+    sources: [
+      { id: 'dc_2', name: 'y', external_id: 'sluice.dev/x' },
+      { id: 'dc_1', name: 'x' },
+    ],
+  },
+  {
+    are: 'two of one long name',
+    sources: [
+      { id: 'dc_2', name: 'x'.repeat(150), name_slug: `${'x'.repeat(150)}-1` },
+      { id: 'dc_1', name: 'x'.repeat(150) },
+    ],
+  },
+])('applies an export of sources without a change: $are', async ({ sources }) => {
+  const { changes } = await exported({ sources });
+  expect(await changes()).toEqual([]);
 });

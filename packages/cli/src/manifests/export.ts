@@ -7,6 +7,7 @@ import { replaceFile, writeTo } from '../session/files.js';
 import { asYaml } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { ACCOUNT, API_VERSION, isFromElsewhere, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
+import { DistinctNames, sourceNames, webhookNames } from './names.js';
 import { ownerOf } from './owner.js';
 import { MADE, MASK, readState, TIMER } from './plan.js';
 
@@ -44,11 +45,15 @@ async function manifestsOf(
   const connections = new Map<string, string>();
   for await (const { id, name } of CONNECTIONS.list(sluice)) connections.set(id, name);
   const components = await componentsOf(sluice, sources);
-  const names = new Names(accountId);
   const variables = new Variables(connections);
-  // oldest first, so that importing keeps the order
-  const orderedWebhooks = names.addAll(webhooks.toReversed(), 'webhook', ({ name, id }) => name || id);
-  const orderedSources = names.addAll(sources.toReversed(), 'source', ({ name_slug }) => name_slug);
+  const namesOfWebhooks = webhookNames(webhooks);
+  const namesOfSources = sourceNames(sources);
+  /** An end of a subscription, as other manifests name it. */
+  const end = (id: string): string => {
+    if (id === accountId) return ACCOUNT;
+    if (namesOfWebhooks.has(id)) return `webhook/${namesOfWebhooks.get(id)}`;
+    return namesOfSources.has(id) ? `source/${namesOfSources.get(id)}` : id;
+  };
 
   const componentOf = ({ id, component_id, name_slug }: Source): object => {
     const key = registered.get(component_id);
@@ -61,23 +66,24 @@ async function manifestsOf(
     return { file };
   };
   const documents = [
-    ...orderedWebhooks.map((webhook) => webhookDocument(webhook, names)),
-    ...orderedSources.map((source) =>
-      sourceDocument(source, names, {
+    // oldest first, so that importing keeps the order
+    ...webhooks.toReversed().map((webhook) => webhookDocument(webhook, namesOfWebhooks.get(webhook.id)!)),
+    ...sources.toReversed().map((source) =>
+      sourceDocument(source, namesOfSources.get(source.id)!, {
         component: componentOf(source),
         props: propsOf(source, components.get(source.component_id)!, variables),
       }),
     ),
     ...subscriptions.map(({ emitter_id, listener_id, event_name }) =>
       document('Subscription', undefined, {
-        emitter: names.reference(emitter_id),
-        listener: names.reference(listener_id),
+        emitter: end(emitter_id),
+        listener: end(listener_id),
         event_name: event_name || undefined,
       }),
     ),
     ...autoSubscriptions.map(({ listener_id, event_name }) =>
       document('Subscription', undefined, {
-        ...{ auto: true, listener: names.reference(listener_id) },
+        ...{ auto: true, listener: end(listener_id) },
         event_name: event_name || undefined,
       }),
     ),
@@ -106,52 +112,6 @@ function externalIdWarnings(items: (Source | Webhook)[]): string[] {
   return [`${lost.length} external id(s) are not exported, because apply sets its own: ${lost.map(({ id }) => id).join(', ')}`];
 }
 
-/** The names of the account, and of sources and webhooks in manifests, each unique among those of its kind. */
-class Names {
-  private readonly byId: Map<string, string>;
-  private readonly distinct = new DistinctNames();
-
-  constructor(accountId: string) {
-    this.byId = new Map([[accountId, ACCOUNT]]);
-  }
-
-  /** An item that `apply` created keeps its name; another one gets the beginning of its text, with a number if the name is taken. Returns the items. */
-  addAll<T extends Source | Webhook>(items: T[], kind: string, text: (item: T) => string): T[] {
-    for (const item of items) {
-      const wanted = ownerOf(item)?.name || text(item);
-      const name = (end: string): string => `${kind}/${wanted.slice(0, LONGEST_NAME - end.length).toWellFormed()}${end}`;
-      this.byId.set(item.id, this.distinct.add(name, '-'));
-    }
-    return items;
-  }
-
-  of(id: string): string {
-    return this.byId.get(id)?.replace(/^\w+\//, '') ?? id;
-  }
-
-  /** With the kind, for other manifests. */
-  reference(id: string): string {
-    return this.byId.get(id) ?? id;
-  }
-}
-
-/** Names that differ from each other. */
-class DistinctNames {
-  private readonly taken = new Set<string>();
-  /** The number to try next, by the name without a number. */
-  private readonly numbers = new Map<string, number>();
-
-  /** @param name the name with an end, which is empty or, if this name is taken, a number */
-  add(name: (end: string) => string, separator: string): string {
-    const wanted = name('');
-    let [free, number] = [wanted, this.numbers.get(wanted) ?? 2];
-    while (this.taken.has(free)) free = name(`${separator}${number++}`);
-    this.taken.add(free);
-    this.numbers.set(wanted, number);
-    return free;
-  }
-}
-
 /** By the ids that the sources have. */
 async function componentsOf(sluice: SluiceClient, sources: Source[]): Promise<Map<string, Component>> {
   const components = new Map<string, Component>();
@@ -160,20 +120,25 @@ async function componentsOf(sluice: SluiceClient, sources: Source[]): Promise<Ma
   return components;
 }
 
-function webhookDocument({ id, name, url, description, active, rate_limit }: Webhook, names: Names): Document {
-  return document('Webhook', names.of(id), {
+/** @param manifestName here and below: the name of the manifest */
+function webhookDocument({ name, url, description, active, rate_limit }: Webhook, manifestName: string): Document {
+  return document('Webhook', manifestName, {
     url,
-    name: name === names.of(id) ? undefined : name,
+    name: name === manifestName ? undefined : name,
     description: description ?? undefined,
     active: active ? undefined : false,
     rate_limit,
   });
 }
 
-function sourceDocument({ id, name, active }: Source, names: Names, { component, props }: { component: object; props: unknown }): Document {
-  return document('Source', names.of(id), {
+function sourceDocument(
+  { name, active }: Source,
+  manifestName: string,
+  { component, props }: { component: object; props: unknown },
+): Document {
+  return document('Source', manifestName, {
     component,
-    name: name === names.of(id) ? undefined : name,
+    name: name === manifestName ? undefined : name,
     active: active ? undefined : false,
     props,
   });

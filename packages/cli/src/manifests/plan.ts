@@ -8,6 +8,7 @@ import { isSame } from '../code/deploy.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
 import { ACCOUNT, checkTypes, isObject, type Manifest, resolved } from './manifest.js';
+import { sourceNames, webhookNames } from './names.js';
 import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
 
 /** Stands for a secret that is set. */
@@ -73,6 +74,10 @@ export class Plan {
   private readonly ids = new Map<string, string>();
   /** The ids of what `--prune` does not delete. */
   private readonly kept = new Set<string>();
+  /** The names of the manifests of an export, by id. */
+  private readonly exportedNames: { webhooks: ReadonlyMap<string, string>; sources: ReadonlyMap<string, string> };
+  /** By the id of a webhook: its manifest of an export, if it is named by a number or an id, unlike one that was written by hand. */
+  private readonly numbered = new Map<string, Manifest>();
 
   private constructor(
     private readonly sluice: SluiceClient,
@@ -83,6 +88,12 @@ export class Plan {
     private readonly onCode: NonNullable<PlanOptions['onCode']> = async () => {},
   ) {
     this.keys = new Set(manifests.map(({ kind, name }) => `${kind} ${name}`));
+    this.exportedNames = { webhooks: webhookNames(state.webhooks), sources: sourceNames(state.sources) };
+    const manifestsOfWebhooks = new Map(this.ofKind('Webhook').map((manifest) => [manifest.name, manifest]));
+    for (const { id, name } of state.webhooks) {
+      const manifest = manifestsOfWebhooks.get(this.exportedNames.webhooks.get(id)!);
+      if (manifest && manifest.name !== name && manifest.spec.name === name) this.numbered.set(id, manifest);
+    }
     for (const auto of state.autoSubscriptions) this.keepSubscriptionsOf(auto);
   }
 
@@ -178,8 +189,13 @@ export class Plan {
     const { webhooks } = this.state;
     // several may have the same name, or none
     const hasName = (each: Webhook): boolean => each.name === name && (name !== null || each.url === url);
-    const named = webhooks.filter(hasName);
-    const candidates = [...named.filter((each) => each.url === url), ...named];
+    // a webhook of a numbered manifest belongs to no other one
+    const free = webhooks.filter(({ id }) => (this.numbered.get(id) ?? manifest) === manifest);
+    const ofExport = free.filter(({ id }) => id === manifest.name || this.numbered.has(id));
+    const named = free.filter(hasName);
+    const ofUrl = named.filter((each) => each.url === url);
+    const first = ofUrl.filter(({ id }) => this.exportedNames.webhooks.get(id) === manifest.name);
+    const candidates = [...ofExport, ...first, ...ofUrl, ...named];
     const found = this.existing(manifest, webhooks, { candidates, hasName });
     const wanted: Record<string, unknown> = { url, name, description: null, active: true, rate_limit: null, ...rest };
     const changes = found
@@ -209,8 +225,12 @@ export class Plan {
     const props = Object.fromEntries(written.filter(([, value]) => value !== null)) as Record<string, unknown>;
     const { sources } = this.state;
     const hasName = (each: Source): boolean => each.name_slug === manifest.name;
-    // one whose slug is the name of another manifest is meant by that one
-    const named = sources.filter((each) => each.name === name && !this.keys.has(`Source ${each.name_slug}`));
+    // one that has the name of another manifest as its slug, or in an export, belongs to that manifest
+    const isFree = ({ id, name_slug }: Source): boolean => {
+      const exportedName = this.exportedNames.sources.get(id)!;
+      return exportedName === manifest.name || ![name_slug, exportedName].some((each) => this.keys.has(`Source ${each}`));
+    };
+    const named = sources.filter((each) => each.name === name && isFree(each));
     const found = this.existing(manifest, sources, { candidates: [...sources.filter(hasName), ...named], hasName });
     const [other] = named.filter((each) => each !== found && ownerOf(each) === undefined);
     if (found && other && !hasName(found) && ownerOf(found) === undefined)
@@ -370,15 +390,18 @@ export class Plan {
     if (kind === undefined) return this.end(manifest, text);
     const key = `${kind === 'source' ? 'Source' : 'Webhook'} ${name}`;
     if (!this.keys.has(key)) {
-      const found =
-        kind === 'source'
-          ? this.state.sources.find(({ name_slug }) => name_slug === name)
-          : this.state.webhooks.find((webhook) => webhook.name === name);
+      const found = kind === 'source' ? this.state.sources.find(({ name_slug }) => name_slug === name) : this.webhookNamed(name);
       if (!found) throw usageError(`${manifest.origin}: there is no ${kind} ${name}, neither in the manifests nor in the account`);
       this.ids.set(key, found.id);
       this.kept.add(found.id);
     }
     return this.ids.get(key);
+  }
+
+  /** The webhook of the account that has the name, or else the one that has it in an export. */
+  private webhookNamed(name: string): Webhook | undefined {
+    const { webhooks } = this.state;
+    return webhooks.find((each) => each.name === name) ?? webhooks.find(({ id }) => this.exportedNames.webhooks.get(id) === name);
   }
 
   /**
