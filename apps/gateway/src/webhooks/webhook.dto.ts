@@ -4,6 +4,8 @@ import type * as contracts from '#contracts';
 import { DESCRIPTION_LENGTH, IsWebhookUrl, MayBeAbsent, MayBeDigits, NAME_LENGTH, WEBHOOK_URL_LENGTH, WebhookFields } from '#contracts';
 import { DescribesExternalId } from '../http/page.dto.js';
 
+const BURST = 'After a pause, as many are sent at once, so one second can have up to twice the limit.';
+
 /** A webhook as the API returns it. Times are Unix seconds. */
 export class Webhook implements contracts.Webhook {
   @ApiProperty({ type: String, example: 'wh_0Vg2mXq1Zk3TnB7cYw' }) id!: contracts.WebhookId;
@@ -12,7 +14,8 @@ export class Webhook implements contracts.Webhook {
   @ApiProperty({ type: String, nullable: true }) description!: string | null;
   @ApiProperty({ example: 'https://example.com/hooks' }) url!: string;
   @ApiProperty() active!: boolean;
-  @ApiPropertyOptional({ type: 'integer', description: 'Deliveries per second; omitted if there is no limit.' }) rate_limit?: number;
+  @ApiPropertyOptional({ type: 'integer', description: `Deliveries per second; omitted if there is no limit. ${BURST}` })
+  rate_limit?: number;
   @ApiPropertyOptional({ description: 'Your own id of it; omitted if there is none.' }) external_id?: string;
   @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) created_at!: number;
   @ApiProperty({ type: 'integer', format: 'int64', description: 'Unix seconds.' }) updated_at!: number;
@@ -38,7 +41,7 @@ export class WebhookParameters extends WebhookFields {
     nullable: true,
     minimum: 1,
     maximum: 10_000,
-    description: 'Deliveries per second; null for no limit.',
+    description: `Deliveries per second; null for no limit. ${BURST}`,
   })
   override rate_limit?: number | null;
 
