@@ -1,4 +1,4 @@
-import { createHash, hkdfSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { from, lastValueFrom, type Observable } from 'rxjs';
@@ -6,7 +6,6 @@ import { SluiceError } from '#contracts';
 import { isRepeated } from '#http-server';
 import { withLateReplies } from '#messaging';
 import { LOG, type Log } from '#observability';
-import { SecretBox, SecretsKeyProblem } from '#secrets';
 import { PROBLEM_TYPE, problemBody, problemOf, sendProblem } from '../http/problem.js';
 import { type FirstRequest, type HeldKey, IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
 
@@ -186,22 +185,30 @@ function storedForm(request: FastifyRequest, apiKey: string, { body, ...rest }: 
   return { ...rest, body: hasSecretResponse(request) ? seal(body, apiKey) : body };
 }
 
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
 /**
  * Encrypts a response that is stored for repeated requests, so that only a caller with the same API key can read it. The key is not stored, so neither
  * the database nor its backups reveal the secret.
  */
-export const seal = (response: string, apiKey: string): string => boxOf(apiKey).seal(response, CONTEXT);
+export function seal(response: string, apiKey: string): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', keyFrom(apiKey), iv);
+  const sealed = Buffer.concat([cipher.update(response, 'utf8'), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64');
+}
 
 /** The response; undefined if another API key sealed it. */
 export function unseal(text: string, apiKey: string): string | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  const decipher = createDecipheriv('aes-256-gcm', keyFrom(apiKey), bytes.subarray(0, IV_BYTES));
+  decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
   try {
-    return boxOf(apiKey).open(text, CONTEXT);
-  } catch (error) {
-    if (error instanceof SecretsKeyProblem) return undefined;
-    throw error;
+    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString('utf8');
+  } catch {
+    return undefined;
   }
 }
 
-const CONTEXT = 'idempotent response';
-
-const boxOf = (apiKey: string): SecretBox => new SecretBox([Buffer.from(hkdfSync('sha256', apiKey, '', `sluice ${CONTEXT}`, 32))]);
+const keyFrom = (apiKey: string): Buffer => Buffer.from(hkdfSync('sha256', apiKey, '', 'sluice idempotent answer', 32));
