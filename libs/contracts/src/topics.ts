@@ -25,7 +25,7 @@ const DAY_MS = 86_400_000;
 const WEEK = { 'retention.ms': String(7 * DAY_MS) };
 /** Kafka deletes a segment when its newest record is old enough. By default, a segment has the records of up to a week, so the oldest would be kept for two. */
 const HALF_DAY_SEGMENTS = { 'segment.ms': String(DAY_MS / 2) };
-/** Kafka has no older events, runs or facts. Until then, their readers need what recognises repeated ones. */
+/** Kafka has deleted every event, run and fact by then. Until then, their readers must recognise repeats. */
 export const RECORDS_GONE_AFTER_DAYS = 8;
 const MIB = 1024 * 1024;
 const MAX_MESSAGE_BYTES = String(4 * MIB);

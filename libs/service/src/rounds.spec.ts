@@ -21,6 +21,11 @@ describe('a round', () => {
     [rounds, logged, one] = [[], [], new Worker()];
   });
 
+  it('is scheduled', () => {
+    const work = Object.getOwnPropertyDescriptor(Worker.prototype, 'work')!.value as object;
+    expect(Reflect.getMetadata('SCHEDULE_INTERVAL_OPTIONS', work)).toEqual({ timeout: 1000 });
+  });
+
   it('begins when the last one of its object has ended', async () => {
     const first = one.work();
     expect(one.work()).toBe(first);

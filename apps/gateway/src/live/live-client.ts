@@ -117,7 +117,7 @@ export class LiveClient implements LiveListener {
     this.write(eventFrame(id, json));
   }
 
-  /** Sends a comment: the client may have missed events that it does not get. `@sluice/client` recognises it. */
+  /** Sends a comment: the client may have missed events that will not be sent. `@sluice/client` recognises it. */
   remarkGap(): void {
     this.outlet.write(GAP);
   }

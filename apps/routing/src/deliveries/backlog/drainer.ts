@@ -19,7 +19,7 @@ import { WebhookRates } from './webhook-rates.js';
 /** How long new deliveries may be held up so that the end of a backlog can be reached, and how fast a receiver must be for that. */
 const CLOSING_MS = 1000;
 const CLOSING_MAX_DURATION_MS = 50;
-/** While an attempt is in flight elsewhere: its end wakes the backlog, and this pause is the fallback. */
+/** While an attempt is in flight elsewhere. Its end wakes the backlog, unless the breaker is open. */
 const IN_FLIGHT_LOOK_MS = 1000;
 const INACTIVE_LOOK_MS = 3_600_000;
 const AFTER_TROUBLE_MS = 1000;

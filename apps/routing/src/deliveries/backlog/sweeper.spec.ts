@@ -105,6 +105,14 @@ describe('a sweep', () => {
     expect(expiries).toHaveLength(2);
   });
 
+  it('has ended when the service has stopped', async () => {
+    const { sweeper } = sweeping([[example('wh_1')]], []);
+    let hasEnded = false;
+    void sweeper.sweep().then(() => (hasEnded = true));
+    await sweeper.onApplicationShutdown();
+    expect(hasEnded).toBe(true);
+  });
+
   it.each([
     ['gives up', [[example('wh_1')], [example('wh_2')]], [], [1, 0]],
     ['deletes', [], [5000, 5000], [1, 1]],

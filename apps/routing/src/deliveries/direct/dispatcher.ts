@@ -292,11 +292,11 @@ export class Dispatcher implements OnApplicationShutdown {
     }
   }
 
-  private async settleFailed(ended: EndedAttempt, store: DeliveryStore['parkFailed']): Promise<void> {
+  private async settleFailed(ended: EndedAttempt, park: DeliveryStore['parkFailed']): Promise<void> {
     const { target, delivery } = ended;
     const { attempt, tries, pauseMs } = await this.judge(ended);
     const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs };
-    await store(failed, failureReportOf(target, [failed]));
+    await park(failed, failureReportOf(target, [failed]));
     if (pauseMs === null) this.notices.gaveUp(target, delivery);
   }
 

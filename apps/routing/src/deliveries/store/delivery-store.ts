@@ -130,7 +130,7 @@ export abstract class DeliveryStore {
   abstract take(webhookId: WebhookId, limit: number, options?: TakeOptions): Promise<Taken>;
   /**
    * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
-   * different one each time, because an event that the receiver rejects must not be the only probe. At most one; a fresh one waits as for `take`.
+   * different one each time, because an event that the receiver rejects must not be the only probe. Returns at most one. A fresh one waits for attempts in progress elsewhere, as in `take`.
    */
   abstract takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken>;
   /** A probe has succeeded: the other deliveries may follow. */

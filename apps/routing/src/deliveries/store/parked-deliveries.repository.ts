@@ -29,6 +29,9 @@ interface ParkedRow {
   bytes: number;
 }
 
+/** `ms` null: there is no delivery to probe with. */
+type ProbeRow = { in_flight: boolean } & (ParkedRow | { ms: null });
+
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at, due_at, scheduled_at';
 /** In memory, a text has at most two bytes for each byte in UTF-8. The size of the column is not enough: responses compress well. */
 const BYTES = `octet_length(body) + 2 * coalesce(octet_length(context), 0) + 2 * octet_length(attempts::text) + ${OVERHEAD_BYTES}`;
@@ -291,7 +294,7 @@ export class ParkedDeliveriesRepository {
   }
 
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {
-    const { rows } = await this.database.query<ParkedRow>({
+    const { rows } = await this.database.query<ProbeRow>({
       name: 'delivery-take-probe',
       text: `WITH held_up AS MATERIALIZED (${EMITTERS_IN_FLIGHT}), fresh AS (
                SELECT ${COLUMNS} FROM (${FIRST_FRESH}) AS parked_delivery
@@ -306,17 +309,18 @@ export class ParkedDeliveriesRepository {
                  SELECT ${COLUMNS} FROM parked_delivery WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() ORDER BY due_at DESC LIMIT ${PROBED}
                ) AS recent WHERE due_at = parked_at
              )
-             SELECT ${TAKEN_COLUMNS}, ${BYTES} AS bytes FROM (
+             -- one statement, because the attempt in flight may end before a second one
+             SELECT EXISTS (SELECT FROM held_up) AS in_flight, ${TAKEN_COLUMNS}, ${BYTES} AS bytes FROM (SELECT) AS always LEFT JOIN (
                SELECT ${COLUMNS}, true AS is_requested FROM requested
                UNION ALL
                SELECT ${COLUMNS}, false FROM fresh
                UNION ALL
                SELECT ${COLUMNS}, false FROM tried WHERE nth = $2 % size OR (nth = 0 AND due_at <= now())
-             ) AS candidate ORDER BY is_requested DESC, fresh DESC, due_at LIMIT 1`,
+             ) AS candidate ON true ORDER BY is_requested DESC, fresh DESC, due_at LIMIT 1`,
       values: [webhookId, failedProbes],
     });
-    const parked = rows.map((row) => parkedOf(webhookId, row));
-    return { parked, inFlight: parked.length === 0 && (await this.hasInFlight(webhookId)) };
+    const row = rows[0]!;
+    return row.ms === null ? { parked: [], inFlight: row.in_flight } : { parked: [parkedOf(webhookId, row)], inFlight: false };
   }
 
   /** Gives up waiting deliveries to a disabled webhook. Returns how many: 0 if none is left, or its owner has switched it on. */

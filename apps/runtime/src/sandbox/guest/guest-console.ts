@@ -1,5 +1,5 @@
 import { syncBuiltinESMExports } from 'node:module';
-import { format, inspect } from 'node:util';
+import { formatWithOptions, inspect } from 'node:util';
 import { depthOf } from '../wire/json-text.js';
 import { forAuthor } from './author-lines.js';
 import { withoutCredentials } from './printed-request.js';
@@ -11,7 +11,9 @@ const { stringify } = JSON;
 const clock = performance.now.bind(performance);
 
 const levels = ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const;
-const deepestPrinted = 4;
+const deepestInspected = 4;
+/** Node's default */
+const deepestFormatted = 2;
 const deepestArgs = 20;
 /** The JSON of a log event without its message and arguments: the level, the time and the names. */
 const envelopeBytes = 100;
@@ -90,22 +92,30 @@ function log(level: string, args: unknown[]): void {
 
 function messageOf(args: unknown[], most: number): string {
   try {
-    if (typeof args[0] === 'string' && args[0].includes('%')) return format(...args);
-    return args.map((arg) => (typeof arg === 'string' ? arg : printed(arg, most))).join(' ');
+    if (typeof args[0] === 'string' && args[0].includes('%'))
+      return printed((depth) => formatWithOptions({ depth }, ...args), deepestFormatted, most);
+    return args.map((arg) => (typeof arg === 'string' ? arg : inspected(arg, most))).join(' ');
   } catch {
     return '[not printable]';
   }
 }
 
+function inspected(value: unknown, most: number): string {
+  const options = { maxArrayLength: 100, maxStringLength: most, breakLength: 120 };
+  return printed((depth) => inspect(value, { ...options, depth }), deepestInspected, most);
+}
+
 /** No deeper than is kept: all levels of a large value can take a second to print. */
-function printed(value: unknown, most: number): string {
+function printed(print: (depth: number) => string, deepest: number, most: number): string {
   for (let depth = 0, before = ''; ; depth++) {
-    const text = inspect(value, { depth, maxArrayLength: 100, maxStringLength: most, breakLength: 120 });
+    const text = print(depth);
     // `[ 1 ]` is shorter than `[Array]`: a text that is a little too long may fit with another level
-    if (depth === deepestPrinted || text === before || text.length > 2 * most) return text;
+    if (depth === deepest || text === before || text.length > 2 * most) return text;
     before = text;
   }
 }
+
+const leftOut = new Set(['undefined', 'function', 'symbol']);
 
 /** The arguments as data, if they are more than text, plain and small. */
 function argsOf(args: unknown[], most: number): string | null {
@@ -119,11 +129,11 @@ function argsOf(args: unknown[], most: number): string | null {
   }
 }
 
-/** A replacer that changes nothing, and throws when the JSON will certainly have more bytes. */
+/** A replacer that changes nothing, and throws when the JSON will certainly have more bytes. What JSON leaves out counts nothing. */
 function limitedTo(most: number): (key: string, value: unknown) => unknown {
   let left = most;
   return (_, value) => {
-    left -= typeof value === 'string' ? value.length : 1;
+    left -= typeof value === 'string' ? value.length : leftOut.has(typeof value) ? 0 : 1;
     if (left < 0) throw new RangeError();
     return value;
   };
