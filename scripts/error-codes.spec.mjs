@@ -4,7 +4,7 @@ import { inRoot } from './shell/paths.mjs';
 
 /** The folders of code that puts errors on `$errors`, and how it names their codes. */
 const SOURCES = [
-  { folder: 'apps/runtime/src/sandbox/guest', code: /(?:\bcode: |\bwithCode\()'(\w+)'/g },
+  { folder: 'apps/runtime/src/sandbox/guest', code: /(?:\bcode: |\breadonly code = |\bwithCode\()'(\w+)'/g },
   { folder: 'apps/runtime/src/sandbox/processes', code: /\bcode: '(\w+)'/g },
   { folder: 'apps/runtime/src/sandbox/sandbox.ts', code: /\bCLOSED = '(\w+)'/g },
   { folder: 'apps/runtime/src/source-state', code: /\brefuse\(emit, '(\w+)'/g },

@@ -25,9 +25,10 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
-const folders = Object.keys(metafile.inputs).map((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
-const licences = [...new Set(folders)].flatMap((folder) => {
-  const file = folder && readdirSync(join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
-  return file ? [`${folder.split('node_modules/').at(-1)}\n\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`] : [];
+const folders = Object.keys(metafile.inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []);
+const licences = [...new Set(folders)].map((folder) => {
+  const file = readdirSync(join(root, folder)).find((name) => /^licen[cs]e/i.test(name));
+  if (file === undefined) throw new Error(`${folder} has no licence`);
+  return `${folder.split('node_modules/').at(-1)}\n\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`;
 });
 writeFileSync(join(root, 'dist', 'LICENSES.txt'), licences.join('\n---\n\n'));

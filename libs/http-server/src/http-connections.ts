@@ -85,7 +85,7 @@ export function requestTarget({ url = '/', headers }: IncomingMessage): { path: 
 /**
  * A client may offer another protocol (`Upgrade: h2c`, as Java's HttpClient does with each request). Node's parser then stops at the end of the request, and drops
  * the bytes that have arrived together with that end. The client would take the next response for that of a dropped request. So the response closes the
- * connection, unless its client has sent this request and nothing more since the last response. Call it after `handleInOrder`, which would count it as a handler.
+ * connection, unless its client has sent this request and nothing more since the last response to such a request. Call it after `handleInOrder`, which would count it as a handler.
  */
 export function closeBehindUpgrade(server: Server): void {
   /** The bytes that a connection had received when the last response to such a request was sent. */

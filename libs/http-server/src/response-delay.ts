@@ -32,7 +32,7 @@ export class ResponseDelay {
   }
 }
 
-/** The same for guesses of keys, and for other requests without an account, by their network. Requests with a key that exists are never delayed. */
+/** The same for guesses of keys, and for other requests without an account, by their network. The caller leaves out requests with a key that exists. */
 export class GuessDelay extends ResponseDelay {
   /** @param address of the client */
   override pass(address: string | undefined, units?: number): Promise<void> {

@@ -278,6 +278,7 @@ export class Messages {
 
 const notAccepted = (): Unavailable => new Unavailable('Kafka does not accept requests', 'the message log does not accept requests');
 
+/** The key of a request's record: the given one, or else the account. */
 export const keyOf = (options: RequestOptions): string => (options.account === null ? options.key : (options.key ?? options.account));
 
 /** The service that handles a message: the first word of its name. */

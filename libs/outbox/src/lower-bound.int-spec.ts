@@ -133,6 +133,16 @@ describe('the lower bound', () => {
     expect(await above()).toEqual([refused]);
   });
 
+  it('begins again when the ids do', async () => {
+    await add(3);
+    await db.database.query('DELETE FROM outbox');
+    for (let n = 0; n < 3; n++) await raise();
+    await db.database.query('TRUNCATE outbox RESTART IDENTITY');
+    expect(await add(1)).toEqual([1]);
+    await raise();
+    expect(await above()).toEqual([1]);
+  });
+
   it('costs nothing while nothing is sent', async () => {
     await add(1);
     await db.database.query('DELETE FROM outbox');
@@ -148,7 +158,7 @@ describe('the lower bound', () => {
     [0, 10],
     [10, 30],
     [2000, 100],
-  ])('spares a batch the records that were deleted while an old snapshot exists, if %i others wait', async (count, most) => {
+  ])('lets a batch skip the records that were deleted while an old snapshot exists, if %i others wait', async (count, most) => {
     const reader = await db.database.connect();
     await reader.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
     await reader.query('SELECT FROM outbox');

@@ -52,6 +52,11 @@ export class LowerBound {
     this.raiseAt = now + RAISE_EVERY_MS;
     // in this order: a transaction that has drawn an id up to the last one is among the writers, or has ended
     const last = await this.lastId();
+    if (last < this.value) {
+      // a person has restarted the ids
+      this.waiting = undefined;
+      await this.set('0');
+    }
     const writers = (await this.session.query<{ id: string }>(WRITERS)).rows.map(({ id }) => id);
     if (this.waiting?.writers.some((id) => writers.includes(id))) return;
     // all records up to that id are committed

@@ -479,7 +479,7 @@ describe('the sources of an account', () => {
       expect((await patch({ component_code: 'without timer' })).configured_props).toEqual({ url: 'https://a.test' });
     });
 
-    it('takes the value of a prop that is a timer no longer', async () => {
+    it('takes the value of a prop that was a timer in the previous component', async () => {
       const timer = { cron: null, interval_seconds: 30 };
       described = describedAs({ configurable_props: [{ name: 'timer', type: 'object' }] });
       expect((await patch({ component_code: 'object', configured_props: { url: null, timer } })).configured_props).toEqual({ timer });

@@ -30,7 +30,11 @@ const DOCUMENT = join(dirname(findPackageJSON(import.meta.url) ?? ''), 'docs', '
 export function serveDocs(app: INestApplication, fastify: FastifyInstance): void {
   const text = readFileSync(DOCUMENT, 'utf8');
   // the page loads the document from its own path, where it is compressed
-  SwaggerModule.setup('docs', app, {} as OpenAPIObject, { raw: false, customSiteTitle: 'Sluice API', swaggerUrl: JSON_PATH });
+  SwaggerModule.setup('docs', app, {} as OpenAPIObject, {
+    ...{ raw: false, customSiteTitle: 'Sluice API', swaggerUrl: JSON_PATH },
+    // no badge of a validator on the internet
+    swaggerOptions: { validatorUrl: null },
+  });
   serveText(fastify, JSON_PATH, JSON_TYPE, () => `${JSON.stringify(load(text))}\n`);
   serveText(fastify, '/openapi.yaml', 'text/yaml; charset=utf-8', () => text);
 }
@@ -44,7 +48,8 @@ export function serveText(fastify: FastifyInstance, path: string, type: string, 
   fastify.get(path, ({ headers }, reply) => {
     const { etag, bytes, compressed } = (written ??= representations(write()));
     reply.headers({ 'cache-control': 'no-cache', vary: 'accept-encoding', etag });
-    if (headers['if-none-match']?.includes(etag)) return reply.status(304).send();
+    const known = headers['if-none-match'];
+    if (known === '*' || known?.includes(etag.slice('W/'.length))) return reply.status(304).send();
     reply.type(type);
     if (negotiate(headers['accept-encoding'] ?? '', ['gzip']) === null) return reply.send(bytes);
     return reply.header('content-encoding', 'gzip').send(compressed);

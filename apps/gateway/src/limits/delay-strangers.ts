@@ -9,8 +9,10 @@ import { GuessDelay } from '#http-server';
 export function delayStrangers(fastify: FastifyInstance): void {
   const delay = new GuessDelay();
   fastify.addHook('onSend', (request, reply, payload, done) => {
-    if (request.caller) return done(null, payload);
-    const units = REQUEST_UNITS + bytesOf(reply, payload) / BYTES_PER_UNIT;
+    // while the database is down, nobody knows who is a stranger
+    if (request.caller || reply.statusCode >= 500) return done(null, payload);
+    const bytes = request.method === 'HEAD' ? 0 : bytesOf(reply, payload);
+    const units = REQUEST_UNITS + bytes / BYTES_PER_UNIT;
     void delay.pass(request.raw.socket.remoteAddress, units).then(() => done(null, payload));
   });
 }

@@ -33,7 +33,7 @@ class OptionsBody {
   @IsString({ message: 'query must be a string' })
   query?: string | null;
 
-  @ApiPropertyOptional({ type: 'integer', minimum: 0, maximum: MOST_PAGES, description: 'The page, from 0, which is the default.' })
+  @ApiPropertyOptional({ type: 'integer', minimum: 0, maximum: MOST_PAGES, description: 'The page, starting at 0 (the default).' })
   @IsOptional()
   @IsInt({ message: PAGE })
   @Min(0, { message: PAGE })

@@ -438,7 +438,7 @@ export type OptionsBody = {
      */
     query?: string | null;
     /**
-     * The page, from 0, which is the default.
+     * The page, starting at 0 (the default).
      */
     page?: number;
     /**
@@ -575,7 +575,7 @@ export type Webhook = {
     url: string;
     active: boolean;
     /**
-     * Deliveries per second; omitted if there is no limit. After a pause, as many are sent at once, so one second can have up to twice the limit.
+     * Deliveries per second; omitted if there is no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
      */
     rate_limit?: number;
     /**
@@ -596,7 +596,7 @@ export type CreateWebhookBody = {
     name?: string | null;
     description?: string | null;
     /**
-     * Deliveries per second; null for no limit. After a pause, as many are sent at once, so one second can have up to twice the limit.
+     * Deliveries per second; null for no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
      */
     rate_limit?: number | null;
     /**
@@ -621,7 +621,7 @@ export type UpdateWebhookBody = {
     name?: string | null;
     description?: string | null;
     /**
-     * Deliveries per second; null for no limit. After a pause, as many are sent at once, so one second can have up to twice the limit.
+     * Deliveries per second; null for no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
      */
     rate_limit?: number | null;
     /**
@@ -3870,7 +3870,7 @@ export type CreateWebhookData = {
         name?: string | null;
         description?: string | null;
         /**
-         * Deliveries per second; null for no limit. After a pause, as many are sent at once, so one second can have up to twice the limit.
+         * Deliveries per second; null for no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
          */
         rate_limit?: number | null;
         /**
