@@ -15,7 +15,7 @@ export { FAIR_BATCH_ROWS, FairBatches, OF_OTHERS, type WaitingRows } from './fai
 export { HourlyHousekeeping } from './hourly-housekeeping.js';
 export { isLeased } from './is-leased.js';
 export { JointWrites, Lookups } from './joint-statements.js';
-export { type KeysetPage, readKeysetPage } from './keyset.js';
+export { type KeysetPage, type PagePart, readKeysetPage } from './keyset.js';
 export { END_WHEN_IDLE, keepSession, STAY_WHEN_IDLE } from './lock-session.js';
 export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';
 export { type PackedBytes, packedBytes, unpackedBytes } from './packed-bytes.js';

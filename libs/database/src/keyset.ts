@@ -8,13 +8,19 @@ export interface KeysetPage {
   before?: string;
 }
 
-interface PageOptions<Row extends ObjectLiteral> {
-  /** Joins relations of one row each; applied to the page only, because the count does not need them. */
-  join?: (query: SelectQueryBuilder<Row>) => SelectQueryBuilder<Row>;
-  /** Cuts the page to the rows that have at most this many bytes together, but at least one. `size`: SQL, the bytes of a row. */
-  part?: { size: string; maxBytes: number };
+/** The part of a page to read. */
+export interface PagePart {
+  /** Cuts the page to the rows that have at most this many bytes together, but at least one. */
+  maxBytes?: number;
   /** Does not count the collection; its number of rows is returned as 0. */
   withoutTotal?: boolean;
+}
+
+interface PageOptions<Row extends ObjectLiteral> extends PagePart {
+  /** Joins relations of one row each; applied to the page only, because the count does not need them. */
+  join?: (query: SelectQueryBuilder<Row>) => SelectQueryBuilder<Row>;
+  /** SQL: the bytes of a row, for `maxBytes`. */
+  size: string;
 }
 
 /**
@@ -22,12 +28,12 @@ interface PageOptions<Row extends ObjectLiteral> {
  * not its row still exists.
  *
  * @param collection a query with the conditions of the collection; the entity has an `id`
- * @returns cut: whether the page has more rows than `part` allows
+ * @returns cut: whether the page has more rows than `maxBytes` allows
  */
 export async function readKeysetPage<Row extends ObjectLiteral>(
   collection: SelectQueryBuilder<Row>,
   { limit, after, before }: KeysetPage,
-  { join = (query) => query, part, withoutTotal = false }: PageOptions<Row> = {},
+  { join = (query) => query, size, maxBytes, withoutTotal = false }: PageOptions<Row> = { size: '0' },
 ): Promise<{ rows: Row[]; total: number; cut: boolean }> {
   const id = `${collection.alias}.id`;
   const backwards = before !== undefined && after === undefined;
@@ -38,7 +44,7 @@ export async function readKeysetPage<Row extends ObjectLiteral>(
   if (after !== undefined) page.andWhere(`${id} < :after`, { after });
   if (before !== undefined) page.andWhere(`${id} > :before`, { before });
   for (;;) {
-    const fitting = part ? await countFitting(page, part, limit) : limit;
+    const fitting = maxBytes === undefined ? limit : await countFitting(page, { size, maxBytes }, limit);
     const [rows, total] = await Promise.all([join(page.clone()).limit(fitting).getMany(), withoutTotal ? 0 : collection.getCount()]);
     // a part without rows has no cursor to continue from: those that fit were deleted meanwhile
     if (rows.length > 0 || fitting === limit) return { rows: backwards ? rows.reverse() : rows, total, cut: fitting < limit };

@@ -26,9 +26,10 @@ import { Messages } from '#messaging';
 import { SecretBox } from '#secrets';
 import { announceChanges } from '../announcements/announce-changes.js';
 import { maskedCredentials, onlyMasked } from '../sources/secret-props.js';
+import { listedPart } from '../listed-part.js';
 import { AccountTurns } from '../sources/account-turns.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
-import { ConnectionsRepository, LISTED_BYTES } from '../sources/connections.repository.js';
+import { ConnectionsRepository } from '../sources/connections.repository.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
 
 const MAX_BYTES = 64 * 1024;
@@ -67,10 +68,10 @@ export class ConnectionsService {
     return this.toConnection(row);
   }
 
-  async list({ owner_id, limit, after, before, may_cut, without_total }: ListConnections): Promise<LargePage<Connection>> {
+  async list(request: ListConnections): Promise<LargePage<Connection>> {
+    const { owner_id, limit, after, before, may_cut } = request;
     const page = { limit, after: idOfCursor('connection', 'after', after), before: idOfCursor('connection', 'before', before) };
-    const part = { maxBytes: may_cut ? LISTED_BYTES : undefined, withoutTotal: without_total };
-    const { rows, total, cut } = await this.connections.list(owner_id, page, part);
+    const { rows, total, cut } = await this.connections.list(owner_id, page, listedPart(request));
     const connections = rows.map((row) => this.toConnection(row));
     // a gateway of an earlier version shows all members
     return { ...pageOf(connections, total, ({ id }) => cursorOf(id)), ...(may_cut && { cut }) };

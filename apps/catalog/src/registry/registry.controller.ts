@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import { Payload } from '@nestjs/microservices';
 import { cursorOf, idOfCursor, type LargePage, ListRegistry, listRegistry, pageOf, type RegisteredComponent } from '#contracts';
 import { Handles } from '#messaging';
-import { LISTED_BYTES } from '../sources/connections.repository.js';
+import { listedPart } from '../listed-part.js';
 import { RegistryRepository } from './registry.repository.js';
 
 @Controller()
@@ -10,12 +10,10 @@ export class RegistryController {
   constructor(private readonly registry: RegistryRepository) {}
 
   @Handles(listRegistry)
-  async list(@Payload() { limit, after, before, may_cut, without_total }: ListRegistry): Promise<LargePage<RegisteredComponent>> {
+  async list(@Payload() request: ListRegistry): Promise<LargePage<RegisteredComponent>> {
+    const { limit, after, before, may_cut } = request;
     const page = { limit, after: idOfCursor('component', 'after', after), before: idOfCursor('component', 'before', before) };
-    const { rows, total, cut } = await this.registry.page(page, {
-      maxBytes: may_cut ? LISTED_BYTES : undefined,
-      withoutTotal: without_total,
-    });
+    const { rows, total, cut } = await this.registry.page(page, listedPart(request));
     const components = rows.map(({ description: { description, configurable_props }, ...row }) => ({
       ...row,
       description,

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Repository } from 'typeorm';
 import { type ComponentDescription, type ComponentId, newId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
+import { Database, type KeysetPage, type PagePart, readKeysetPage, type Transaction } from '#database';
 import { ComponentRow, type InspectedCode } from '../components/component.entity.js';
 import { ComponentsRepository } from '../components/components.repository.js';
 
@@ -40,15 +40,12 @@ export class RegistryRepository {
   }
 
   /** A page of the registry, the newest registration first. */
-  async page(
-    page: KeysetPage,
-    { maxBytes, withoutTotal }: { maxBytes?: number; withoutTotal?: boolean } = {},
-  ): Promise<{ rows: RegistryRow[]; total: number; cut: boolean }> {
+  async page(page: KeysetPage, part: PagePart = {}): Promise<{ rows: RegistryRow[]; total: number; cut: boolean }> {
     const registered = this.rows.createQueryBuilder('component').where('component.registered');
     const { rows, ...found } = await readKeysetPage(registered, page, {
+      ...part,
+      size: SHOWN_BYTES,
       join: (query) => query.innerJoinAndSelect('component.inspected', 'code'),
-      part: maxBytes === undefined ? undefined : { size: SHOWN_BYTES, maxBytes },
-      withoutTotal,
     });
     return {
       rows: rows.map(({ key, id, name, version, inspected }) => ({

@@ -2,14 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, Not, Repository } from 'typeorm';
 import type { ConnectionId, SourceId, UserId } from '#contracts';
-import { Database, type KeysetPage, readKeysetPage, type Transaction } from '#database';
+import { Database, type KeysetPage, type PagePart, readKeysetPage, type Transaction } from '#database';
 import { ConnectionRow } from './connection.entity.js';
 import type { InlineConnection, UsedCredentials } from './source-connections.js';
 
 /** Less than a caller waits. */
 const LOCK_TIMEOUT_MS = 5000;
-/** Of a list with large items, in the database: what is parsed, and perhaps decrypted and masked, at a time. Meanwhile, all other requests wait. */
-export const LISTED_BYTES = 256 * 1024;
 
 /** The only writer of the table `connection`. Each source has copies of the credentials that it uses, which the same transaction changes. */
 @Injectable()
@@ -43,14 +41,9 @@ export class ConnectionsRepository {
     return transaction.rows(ConnectionRow).find({ where: { owner_id: ownerId, id: In(ids) }, lock: { mode: 'pessimistic_read' } });
   }
 
-  list(
-    ownerId: UserId,
-    page: KeysetPage,
-    { maxBytes, withoutTotal }: { maxBytes?: number; withoutTotal?: boolean } = {},
-  ): Promise<{ rows: ConnectionRow[]; total: number; cut: boolean }> {
+  list(ownerId: UserId, page: KeysetPage, part: PagePart = {}): Promise<{ rows: ConnectionRow[]; total: number; cut: boolean }> {
     const owned = this.connections.createQueryBuilder('connection').where('connection.owner_id = :ownerId', { ownerId });
-    const size = 'pg_column_size(connection.credentials)';
-    return readKeysetPage(owned, page, { part: maxBytes === undefined ? undefined : { size, maxBytes }, withoutTotal });
+    return readKeysetPage(owned, page, { ...part, size: 'pg_column_size(connection.credentials)' });
   }
 
   /** Until the transaction ends, no other transaction changes the account's connections, or which of them its sources use. */

@@ -20,6 +20,7 @@ import {
   Database,
   FOREIGN_KEY_VIOLATION,
   type KeysetPage,
+  type PagePart,
   readKeysetPage,
   type Session,
   type Transaction,
@@ -95,15 +96,11 @@ export class SourcesRepository {
   async list(
     ownerId: UserId,
     page: KeysetPage,
-    { externalId, maxBytes, withoutTotal }: { externalId?: string; maxBytes?: number; withoutTotal?: boolean } = {},
+    { externalId, ...part }: PagePart & { externalId?: string } = {},
   ): Promise<{ rows: SourceRow[]; total: number; cut: boolean }> {
     const owned = this.sources.createQueryBuilder('source').where('source.owner_id = :ownerId', { ownerId });
     if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
-    const { rows, ...found } = await readKeysetPage(owned, page, {
-      join: withComponent,
-      part: maxBytes === undefined ? undefined : { size: SHOWN_BYTES, maxBytes },
-      withoutTotal,
-    });
+    const { rows, ...found } = await readKeysetPage(owned, page, { ...part, size: SHOWN_BYTES, join: withComponent });
     // the credentials of shared connections are large, and lists do not show them
     const [inline] = await Promise.all([this.connections.inlineOf(rows.map(({ id }) => id)), this.described(rows)]);
     for (const row of rows) row.credentials = inline.get(row.id) ?? null;

@@ -37,7 +37,8 @@ import type { DescribedComponent, NewComponent } from '../components/component.e
 import { ComponentsService } from '../components/components.service.js';
 import { announceChanges } from '../announcements/announce-changes.js';
 import type { ConnectionRow } from './connection.entity.js';
-import { ConnectionsRepository, LISTED_BYTES } from './connections.repository.js';
+import { listedPart } from '../listed-part.js';
+import { ConnectionsRepository } from './connections.repository.js';
 import { checkPropValues, configured, unchangedTimers } from './prop-values.js';
 import { keptSecrets } from './secret-props.js';
 import { connected, credentialsOf, namedConnections, withInline } from './source-connections.js';
@@ -146,10 +147,10 @@ export class SourcesService {
     return true;
   }
 
-  async list({ owner_id, external_id, may_cut, without_total, without_endpoints, ...request }: ListSources): Promise<LargePage<Source>> {
-    const { limit, after, before } = request;
+  async list(request: ListSources): Promise<LargePage<Source>> {
+    const { owner_id, external_id, limit, after, before, may_cut, without_endpoints } = request;
     const page = { limit, after: idOfCursor('source', 'after', after), before: idOfCursor('source', 'before', before) };
-    const part = { externalId: external_id || undefined, maxBytes: may_cut ? LISTED_BYTES : undefined, withoutTotal: without_total };
+    const part = { externalId: external_id || undefined, ...listedPart(request) };
     const { rows, total, cut } = await this.sources.list(owner_id, page, part);
     const endpointsUrl = this.endpointsUrl(without_endpoints);
     const sources = rows.map((row) => sourceOf(row, this.values(row), endpointsUrl, { inList: true }));

@@ -29,7 +29,7 @@ interface ParkedRow {
   bytes: number;
 }
 
-/** `ms` null: there is no delivery to probe with. */
+/** Without a delivery to probe with, `ms` is null. */
 type ProbeRow = { in_flight: boolean } & (ParkedRow | { ms: null });
 
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at, due_at, scheduled_at';
@@ -585,7 +585,7 @@ export class ParkedDeliveriesRepository {
   private async hasInFlight(webhookId: WebhookId): Promise<boolean> {
     const { rowCount } = await this.database.query({
       name: 'delivery-in-flight',
-      text: `SELECT FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT} LIMIT 1`,
+      text: `${EMITTERS_IN_FLIGHT} LIMIT 1`,
       values: [webhookId],
     });
     return rowCount !== 0;
