@@ -133,7 +133,7 @@ describe('the lower bound', () => {
     expect(await above()).toEqual([refused]);
   });
 
-  it('begins again when the ids do', async () => {
+  it('begins again at 0 when a person has restarted the ids of the table', async () => {
     await add(3);
     await db.database.query('DELETE FROM outbox');
     for (let n = 0; n < 3; n++) await raise();

@@ -21,7 +21,7 @@ describe('a round', () => {
     [rounds, logged, one] = [[], [], new Worker()];
   });
 
-  it('is scheduled', () => {
+  it('is scheduled at the interval that its decorator names', () => {
     const work = Object.getOwnPropertyDescriptor(Worker.prototype, 'work')!.value as object;
     expect(Reflect.getMetadata('SCHEDULE_INTERVAL_OPTIONS', work)).toEqual({ timeout: 1000 });
   });

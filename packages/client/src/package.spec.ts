@@ -30,7 +30,7 @@ describe('the package that npm pack makes', () => {
     expect(existsSync(join(installed(), manifest.exports['.'].types))).toBe(true);
   });
 
-  it('contains its licence', () => {
+  it('contains the file with its licence', () => {
     expect(readFileSync(join(installed(), 'LICENSE'), 'utf8')).toBe(licence);
   });
 

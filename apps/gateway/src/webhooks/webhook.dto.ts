@@ -4,7 +4,7 @@ import type * as contracts from '#contracts';
 import { DESCRIPTION_LENGTH, IsWebhookUrl, MayBeAbsent, MayBeDigits, NAME_LENGTH, WEBHOOK_URL_LENGTH, WebhookFields } from '#contracts';
 import { DescribesExternalId } from '../http/page.dto.js';
 
-const BURST = "After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.";
+const BURST = "After a pause, Sluice sends a second's worth of deliveries at once, so twice the limit can arrive within a second.";
 
 /** A webhook as the API returns it. Times are Unix seconds. */
 export class Webhook implements contracts.Webhook {

@@ -575,7 +575,7 @@ export type Webhook = {
     url: string;
     active: boolean;
     /**
-     * Deliveries per second; omitted if there is no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
+     * Deliveries per second; omitted if there is no limit. After a pause, Sluice sends a second's worth of deliveries at once, so twice the limit can arrive within a second.
      */
     rate_limit?: number;
     /**
@@ -596,7 +596,7 @@ export type CreateWebhookBody = {
     name?: string | null;
     description?: string | null;
     /**
-     * Deliveries per second; null for no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
+     * Deliveries per second; null for no limit. After a pause, Sluice sends a second's worth of deliveries at once, so twice the limit can arrive within a second.
      */
     rate_limit?: number | null;
     /**
@@ -621,7 +621,7 @@ export type UpdateWebhookBody = {
     name?: string | null;
     description?: string | null;
     /**
-     * Deliveries per second; null for no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
+     * Deliveries per second; null for no limit. After a pause, Sluice sends a second's worth of deliveries at once, so twice the limit can arrive within a second.
      */
     rate_limit?: number | null;
     /**
@@ -3870,7 +3870,7 @@ export type CreateWebhookData = {
         name?: string | null;
         description?: string | null;
         /**
-         * Deliveries per second; null for no limit. After a pause, one second's worth is sent at once, so up to twice the limit can arrive within a second.
+         * Deliveries per second; null for no limit. After a pause, Sluice sends a second's worth of deliveries at once, so twice the limit can arrive within a second.
          */
         rate_limit?: number | null;
         /**
