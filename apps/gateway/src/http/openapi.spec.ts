@@ -55,10 +55,9 @@ describe('docs/openapi.yaml', () => {
     for (const name of ['Retry-After', 'RateLimit', 'RateLimit-Policy', 'RateLimit-Limit']) expect(headers).toHaveProperty([name]);
   });
 
-  it('takes the URL of a new webhook from the query, or from the body, which requires it', () => {
+  it('requires the URL of a new webhook', () => {
     const { parameters } = operations.find(({ operationId }) => operationId === 'createWebhook');
-    expect(parameters.find(({ name }: any) => name === 'url')).toMatchObject({ in: 'query', required: false });
-    expect(document.components.schemas.CreateWebhookBody).toMatchObject({ required: ['url'] });
+    expect(parameters.find(({ name }: any) => name === 'url')).toMatchObject({ in: 'query', required: true });
   });
 
   it('names the schema of each response, and describes nothing that no operation uses', () => {

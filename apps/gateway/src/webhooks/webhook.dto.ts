@@ -49,7 +49,7 @@ export class WebhookParameters extends WebhookFields {
   override external_id?: string | null;
 }
 
-export class CreateWebhookBody extends WebhookParameters {
+export class NewWebhookParameters extends WebhookParameters {
   @ApiProperty({ ...URL, required: true })
   @IsWebhookUrl()
   url!: string;

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
-import { ApiConsumes, ApiOperation, ApiQuery, PartialType } from '@nestjs/swagger';
+import { ApiConsumes, ApiOperation, ApiQuery } from '@nestjs/swagger';
 import {
   createWebhook,
   deleteWebhook,
@@ -22,9 +22,8 @@ import { NewId, NewKsuid } from '../idempotency/new-ids.js';
 import { MERGE_PATCH_TYPES } from '../http/content-types.js';
 import { SHOWS_SECRET } from '../http/scopes.js';
 import { Parameters } from '../http/request.pipe.js';
-import { CreateWebhookBody, RotatedWebhookSecret, UpdateWebhookBody, Webhook, WebhookSecret } from './webhook.dto.js';
+import { NewWebhookParameters, RotatedWebhookSecret, UpdateWebhookBody, Webhook, WebhookSecret } from './webhook.dto.js';
 
-const CREATE_EXAMPLES = { webhook: { summary: 'a webhook with a name', value: { url: 'https://example.com/hooks', name: 'Orders' } } };
 const CHANGE_EXAMPLES = {
   url: { summary: 'a new address', value: { url: 'https://example.com/hooks' } },
   pause: { summary: 'pause', value: { active: false } },
@@ -42,16 +41,15 @@ export class WebhooksController {
     operationId: 'createWebhook',
     summary: 'Create a webhook',
     description:
-      'The parameters are in the query or in a JSON body; the query wins. `url` is required. Beyond `SLUICE_MAX_WEBHOOKS` webhooks of the account: 409.',
+      'The parameters can also be fields of a JSON body; the query wins. Beyond `SLUICE_MAX_WEBHOOKS` webhooks of the account: 409.',
   })
-  @ApiQuery({ type: PartialType(CreateWebhookBody) })
-  @MayTake(CreateWebhookBody, CREATE_EXAMPLES)
+  @ApiQuery({ type: NewWebhookParameters })
   @RespondsWith(Webhook)
   @Problems(400, 409, 413, 415, 422)
   async create(
     @OwnerId() owner_id: UserId,
     @NewId('webhook') id: WebhookId,
-    @Parameters(CreateWebhookBody) { url, name, description, rate_limit, external_id }: CreateWebhookBody,
+    @Parameters(NewWebhookParameters) { url, name, description, rate_limit, external_id }: NewWebhookParameters,
   ): Promise<{ data: Webhook }> {
     const command = { id, owner_id, url, name, description, rate_limit, external_id };
     return { data: await this.messages.request(createWebhook, command, { account: owner_id }) };

@@ -572,18 +572,14 @@ export class Operations extends HeyApiClient {
     /**
      * Create a webhook
      *
-     * The parameters are in the query or in a JSON body; the query wins. `url` is required. Beyond `SLUICE_MAX_WEBHOOKS` webhooks of the account: 409.
+     * The parameters can also be fields of a JSON body; the query wins. Beyond `SLUICE_MAX_WEBHOOKS` webhooks of the account: 409.
      */
-    public createWebhook<ThrowOnError extends boolean = true>(options?: Options<CreateWebhookData, ThrowOnError>): RequestResult<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'> {
-        return (options?.client ?? this.client).post<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'>({
+    public createWebhook<ThrowOnError extends boolean = true>(options: Options<CreateWebhookData, ThrowOnError>): RequestResult<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'> {
+        return (options.client ?? this.client).post<CreateWebhookResponses, CreateWebhookErrors, ThrowOnError, 'data'>({
             responseStyle: 'data',
             security: [{ scheme: 'bearer', type: 'http' }],
             url: '/v1/webhooks',
-            ...options,
-            headers: {
-                'Content-Type': 'application/json',
-                ...options?.headers
-            }
+            ...options
         });
     }
     

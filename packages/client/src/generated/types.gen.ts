@@ -592,31 +592,6 @@ export type Webhook = {
     updated_at: number;
 };
 
-export type CreateWebhookBody = {
-    name?: string | null;
-    description?: string | null;
-    /**
-     * Deliveries per second; null for no limit. After a pause, Sluice sends a second's worth of deliveries at once, so twice the limit can arrive within a second.
-     */
-    rate_limit?: number | null;
-    /**
-     * Your own id of it, unique within the account; null removes it.
-     */
-    external_id?: string | null;
-    /**
-     * An http or https URL with a host name; a port and a path are allowed. A user name and a password in it are sent as Basic authentication; responses show them, except to keys of the scope `read`.
-     */
-    url: string;
-    /**
-     * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
-     */
-    include?: string;
-    /**
-     * Comma-separated names of the fields to omit; applied after include. The response may then lack required fields.
-     */
-    exclude?: string;
-};
-
 export type UpdateWebhookBody = {
     name?: string | null;
     description?: string | null;
@@ -3850,7 +3825,7 @@ export type ListAutoSubscriptionsResponses = {
 export type ListAutoSubscriptionsResponse = ListAutoSubscriptionsResponses[keyof ListAutoSubscriptionsResponses];
 
 export type CreateWebhookData = {
-    body?: CreateWebhookBody;
+    body?: never;
     headers?: {
         /**
          * Makes this request safe to repeat: for 24 hours a repeated request returns the first response.
@@ -3858,7 +3833,7 @@ export type CreateWebhookData = {
         'Idempotency-Key'?: string;
     };
     path?: never;
-    query?: {
+    query: {
         /**
          * Comma-separated names of the fields to return; default: all. The response may then lack required fields.
          */
@@ -3880,7 +3855,7 @@ export type CreateWebhookData = {
         /**
          * An http or https URL with a host name; a port and a path are allowed. A user name and a password in it are sent as Basic authentication; responses show them, except to keys of the scope `read`.
          */
-        url?: string;
+        url: string;
     };
     url: '/v1/webhooks';
 };
