@@ -1,10 +1,10 @@
 import { Unavailable } from '#contracts';
 import type { LaneConsumer } from './lane-consumer.js';
+import type { ReadPosition } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import type { LogConsumer } from './log-consumer.js';
 import type { MissedRecords } from './log-continuity.js';
 import type { GroupPosition } from './restores.js';
-import type { Progress } from './watermark.js';
 
 /** The consumers of this process by group, for features that need more than their handlers. */
 export class Consumers {
@@ -87,8 +87,8 @@ export class Consumers {
     return this.laned.get(group)?.outstandingOf(tenant) ?? 0;
   }
 
-  /** The progress of a group in each of its partitions that are assigned to this process. */
-  positionsOf(group: string): (GroupPosition & Progress)[] {
+  /** How far a group has handled each of its partitions that are assigned to this process. */
+  positionsOf(group: string): (GroupPosition & ReadPosition)[] {
     return this.laned.get(group)?.positions() ?? [];
   }
 

@@ -1,7 +1,7 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
-import { committedProgress, type Position, type Progress, progressMetadata } from './watermark.js';
+import { committedProgress, type Position, progressMetadata } from './watermark.js';
 import { SESSION_MS, sleep, WatchedConsumer } from './consumer-life.js';
 import { eachSecond } from './each-second.js';
 import { Gathering } from './gathering.js';
@@ -11,7 +11,7 @@ import type { KafkaClient } from './kafka.js';
 import { withEmptyBatches } from './kafkajs-groups.js';
 import { LogEnds } from './log-ends.js';
 import { fetchedOf, hasNoRecords, reportMissed, reportReplaced } from './log-continuity.js';
-import { LaneIntake, type LaneIntakeOptions, type PartitionProgress } from './lane-intake.js';
+import { LaneIntake, type LaneIntakeOptions, type PartitionProgress, type ReadPosition } from './lane-intake.js';
 import type { Task } from './lanes.js';
 import type { LogRecord } from './log-record.js';
 import { Membership } from './membership.js';
@@ -121,12 +121,12 @@ export class LaneConsumer {
     // the caller's timer may be the first to run after the process stood still
     this.noticeStandstill();
     if (!this.membership.isCertain) return [];
-    return this.positions().flatMap(({ withheld, ended: _, ...position }) => (withheld ? [] : [position]));
+    return this.positions().flatMap(({ withheld, undone: _, ...position }) => (withheld ? [] : [position]));
   }
 
-  /** The same, whether they are stored or not, and which records above them are done. */
-  positions(): (GroupPosition & Progress & { withheld: boolean })[] {
-    return this.intake.positions().map((progress) => ({ ...this.name, ...progress }));
+  /** The same, whether they are stored or not, and which records from there on are not done. */
+  positions(): (GroupPosition & ReadPosition)[] {
+    return this.intake.positions().map((position) => ({ ...this.name, ...position }));
   }
 
   /** Returns to these positions, because the database has lost the effects of later records; without a position, to the beginning. */

@@ -34,6 +34,16 @@ export interface PartitionProgress extends Progress {
   partition: number;
 }
 
+/** The position of a partition: every record below it is done. */
+export interface ReadPosition extends Position {
+  topic: string;
+  partition: number;
+  /** The offsets of the records that are not done, in ascending order, and at last that of the next one, which has not begun. */
+  undone: number[];
+  /** It must not be committed yet; see `LaneIntake.withhold`. */
+  withheld: boolean;
+}
+
 /** The progress to commit. */
 export interface Uncommitted extends PartitionProgress {
   /** Reports that it has been committed. */
@@ -194,12 +204,12 @@ export class LaneIntake {
     return this.partitions.has(partitionKey(topic, partition));
   }
 
-  /** The position of each assigned partition: every record below it is done. */
-  positions(): (PartitionProgress & { withheld: boolean })[] {
-    return [...this.partitions.values()].map(({ topic, partition, watermark, withheld }) => ({
-      ...{ topic, partition, withheld },
-      ...watermark.progress(),
-    }));
+  /** How far each assigned partition has been handled. */
+  positions(): ReadPosition[] {
+    return [...this.partitions.values()].map(({ topic, partition, watermark, withheld }) => {
+      const { ended: _, ...position } = watermark.progress();
+      return { topic, partition, ...position, undone: watermark.undone, withheld };
+    });
   }
 
   /**

@@ -13,12 +13,13 @@ const progress = fc.record({ records: fc.subarray(offsets), ended: fc.subarray(o
   const ends = new Map(records.map((offset) => [offset, watermark.begin(offset, 1000 + offset)]));
   for (const offset of ended) ends.get(offset)?.();
   const open = records.filter((offset) => !ended.includes(offset));
-  return { progress: watermark.progress(), records, open, next: watermark.next };
+  return { progress: watermark.progress(), records, open, undone: watermark.undone, next: watermark.next };
 });
 
 it('tracks for each record whether it is done, and the clock below the first unfinished one', () => {
   fc.assert(
-    fc.property(progress, ({ progress: found, records, open, next }) => {
+    fc.property(progress, ({ progress: found, records, open, undone, next }) => {
+      expect(undone).toEqual([...open, next]);
       // without a record below the position, the ones above it are not identified
       for (const offset of records) expect(knows(found, offset)).toBe(found.timestamp !== undefined && !open.includes(offset));
       expect(knows(found, next)).toBe(false);

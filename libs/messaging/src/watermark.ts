@@ -57,6 +57,11 @@ export class Watermark {
     return this.open.size === 0;
   }
 
+  /** The offsets of the records that are not done, in ascending order, and at last the next expected one. Unlike `progress`, it leaves out offsets without a visible record. */
+  get undone(): number[] {
+    return [...this.open.keys(), this.next];
+  }
+
   /** Registers the record at `offset` and returns a function that marks it as done. `timestamp`, in ms, advances the clock. */
   begin(offset: number, timestamp: number): () => void {
     if (offset < this.next) throw new Error(`offset ${offset} has begun already: ${this.next} is next`);

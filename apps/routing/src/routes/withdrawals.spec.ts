@@ -38,8 +38,8 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
   };
   const consumers = {
     positionsOf: () => [
-      { topic: 'events', partition: PARTITION + 1, offset: 1_000_000, ended: [] },
-      ...(state.isOurs ? [{ topic: 'events', partition: PARTITION, offset: state.offset, ended: [] }] : []),
+      { topic: 'events', partition: PARTITION + 1, offset: 1_000_000, undone: [1_000_000] },
+      ...(state.isOurs ? [{ topic: 'events', partition: PARTITION, offset: state.offset, undone: [state.offset] }] : []),
     ],
     isStopping: () => state.isStopping,
   } as unknown as Consumers;
@@ -129,16 +129,15 @@ describe('several deletions of a partition', () => {
     place: eventPlace({ clock: 1, partition: PARTITION, offset }),
   });
 
-  /** Begins them in their lanes. `done`: the offsets of other records that are done, from 99 on. */
-  function deleting(deletions: DeletedRange[], done: number[] = []) {
+  /** Begins them in their lanes. `done`: the offsets of other records that are done, from 99 on. `hidden`: those without a record. */
+  function deleting(deletions: DeletedRange[], done: number[] = [], hidden: number[] = []) {
     const looks: number[][] = [];
     const ended: number[] = [];
     const offsetOf = ({ place }: DeletedRange) => logPlaceOf(place).offset;
     const position = () => {
-      const above = [...done, ...ended].sort((a, b) => a - b);
-      let offset = 99;
-      while (above.includes(offset)) offset += 1;
-      return { offset, ended: above.filter((each) => each > offset).map((from) => ({ from, to: from + 1 })) };
+      const offsets = Array.from({ length: 10 }, (_, index) => 99 + index);
+      const undone = offsets.filter((offset) => ![...done, ...ended, ...hidden].includes(offset));
+      return { offset: offsets.find((offset) => !done.includes(offset) && !ended.includes(offset)), undone };
     };
     const consumers = {
       positionsOf: () => [{ topic: 'events', partition: PARTITION, ...position() }],
@@ -186,6 +185,12 @@ describe('several deletions of a partition', () => {
     done.push(99);
     await later();
     expect(ended).toEqual([100, 103]);
+  });
+
+  it('do not wait for an offset without a visible record, such as the marker of a transaction', async () => {
+    const { ended, later } = deleting([deletion(101), deletion(103, 'dc_3')], [99], [100, 102]);
+    await later();
+    expect(ended).toEqual([101, 103]);
   });
 
   it('share each look if they have the same emitter', async () => {

@@ -100,7 +100,7 @@ export class Withdrawals {
   /** Those before which every event is done here. */
   private completeOf(withdrawals: Withdrawal[]): Withdrawal[] {
     const positions = this.consumers.positionsOf(EVENTS_GROUP).filter(({ topic }) => topic === EVENTS_TOPIC);
-    const partitions = new Map(positions.map((position) => [position.partition, { ...position, undone: this.firstUndoneEvent(position) }]));
+    const partitions = new Map(positions.map((position) => [position.partition, { ...position, event: this.firstUndoneEvent(position) }]));
     return withdrawals.filter((withdrawal) => {
       const { emitterId, place } = withdrawal.range;
       const { partition, offset } = logPlaceOf(place);
@@ -108,26 +108,13 @@ export class Withdrawals {
       // another replica has the partition, or it is read again from an earlier position: so is the deletion
       if (!position || position.offset < withdrawal.reached) return true;
       withdrawal.reached = position.offset;
-      return offset <= position.undone && !this.postponed.isInProgress(emitterId, place);
+      return offset <= position.event && !this.postponed.isInProgress(emitterId, place);
     });
   }
 
   /** The offset of the first record of a partition that is neither done nor a deletion. */
-  private firstUndoneEvent({
-    partition,
-    offset,
-    ended,
-  }: {
-    partition: number;
-    offset: number;
-    ended: { from: number; to: number }[];
-  }): number {
-    let next = offset;
-    for (const { from, to } of [...ended, { from: Infinity, to: Infinity }]) {
-      while (next < from && this.undoneDeletions.has(eventPlace({ clock: 0, offset: next, partition }).seq)) next += 1;
-      if (next < from) break;
-      next = to;
-    }
-    return next;
+  private firstUndoneEvent({ partition, undone }: { partition: number; undone: number[] }): number {
+    const isDeletion = (offset: number) => this.undoneDeletions.has(eventPlace({ clock: 0, offset, partition }).seq);
+    return undone.find((offset) => !isDeletion(offset)) ?? Infinity;
   }
 }
