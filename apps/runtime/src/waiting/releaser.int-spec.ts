@@ -83,6 +83,19 @@ describe('emits that wait', () => {
     expect(await emitted()).toEqual(ids);
   });
 
+  it('emits of a run keep their order if several replicas release them at the same time', async () => {
+    const repository = new WaitingEmitsRepository(fresh.database);
+    const expected: string[] = [];
+    for (let round = 0; round < 40; round++) {
+      const emitIds = Array.from({ length: 200 }, (_, n) => `${round}-${n}`);
+      expected.push(...emitIds);
+      await wait(emitIds);
+      const keys = await repository.due();
+      await Promise.all([keys, keys.toReversed(), keys].map((emits) => repository.release(emits, [])));
+    }
+    expect(await emitted()).toEqual(expected);
+  });
+
   it('are deleted before they are due if they are withdrawn and their account is full, in parts', async () => {
     const emitIds = Array.from({ length: 12_000 }, (_, n) => `e${n}`);
     await wait(emitIds, 100_000);

@@ -141,13 +141,20 @@ export class WaitingEmitsRepository extends DueRows {
     };
   }
 
-  /** Moves these emits into the outbox, oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. */
+  /**
+   * Moves these emits into the outbox, oldest first, and drops the withdrawn ones. Only the transaction that deletes a row emits it. Replicas take turns:
+   * if each moved some of the same emits, later ones could be before earlier ones.
+   */
   async release(emits: WaitingEmitKey[], withdrawn: WaitingEmitKey[]): Promise<{ emitted: number; dropped: number }> {
     const { rows } = await this.database.query<{ emitted: number; dropped: number }>({
       name: 'waiting-release',
-      // skips rows that another replica has locked: two replicas waiting for each other's rows would deadlock
-      text: `WITH released AS (
-               DELETE FROM waiting_emit WHERE emit_id IN (SELECT emit_id FROM waiting_emit WHERE emit_id = ANY ($1) FOR UPDATE SKIP LOCKED)
+      // skips rows that the deletion of a source has locked: both would wait for each other's rows
+      text: `WITH turn AS MATERIALIZED (
+               SELECT count(pg_advisory_xact_lock(hashtext('sluice.waiting-emits'))) AS taken
+             ), released AS (
+               DELETE FROM waiting_emit WHERE emit_id IN (
+                 SELECT emit_id FROM waiting_emit WHERE (SELECT taken FROM turn) = 1 AND emit_id = ANY ($1) FOR UPDATE SKIP LOCKED
+               )
                RETURNING emit_id, source_id, account_id, headers, value, due_at
              ), wanted AS (
                SELECT $3::text AS topic, source_id AS key, account_id, headers, value, row_number() OVER (ORDER BY due_at, emit_id) AS n
