@@ -18,7 +18,7 @@ sluice diff --set example-payments -f "$work/changed" && fail 'diff found no dif
 
 echo 'listen posts the events of one type to this machine, signed:'
 export SLUICE_WEBHOOK_SECRET=whsec_c2x1aWNlLWV4YW1wbGUtc2VjcmV0
-WEBHOOK_SECRET=$SLUICE_WEBHOOK_SECRET receiver local
+receiver local 0 "$SLUICE_WEBHOOK_SECRET"
 start listen node "$root/scripts/sluice.mjs" listen "$url" --source example-payments --stream charge.failed
 waits_for listen ready
 export SLUICE_FIXTURE_SECRET=$STRIPE_SECRET

@@ -54,9 +54,9 @@ fail() {
   exit 1
 }
 
-# receiver NAME: starts a receiver of webhooks; $url is its address.
+# receiver NAME [PORT [SECRET]]: starts a receiver of webhooks; $url is its address.
 receiver() {
-  start "$1" node "$root/examples/support/receiver.mjs" "${2:-0}"
+  start "$1" node "$root/examples/support/receiver.mjs" "${2:-0}" "${3:-}"
   waits_for "$1" 'receiving webhooks' > /dev/null
   url=$(sed -n 's/^receiving webhooks at //p' "$work/$1")
 }

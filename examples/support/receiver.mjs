@@ -1,10 +1,11 @@
-// node examples/support/receiver.mjs [PORT]: a receiver of webhooks. It verifies each delivery if WEBHOOK_SECRET is set, and prints its event.
+// node examples/support/receiver.mjs [PORT [SECRET]]: a receiver of webhooks. It prints the event of each delivery. With a SECRET, it verifies the signatures.
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
+import { listen } from './listen.mjs';
 
-const port = Number(process.argv[2] ?? process.env.PORT ?? 4000);
-const webhook = process.env.WEBHOOK_SECRET ? new Webhook(process.env.WEBHOOK_SECRET) : undefined;
+const [port = process.env.PORT ?? 4000, secret] = process.argv.slice(2);
+const webhook = secret ? new Webhook(secret) : undefined;
 
 const server = createServer(async (request, response) => {
   const body = await text(request);
@@ -17,4 +18,4 @@ const server = createServer(async (request, response) => {
     response.writeHead(401).end();
   }
 });
-server.listen(port, '127.0.0.1', () => console.log(`receiving webhooks at http://localhost:${server.address().port}/`));
+listen(server, { port: Number(port), variable: 'PORT', greeting: 'receiving webhooks' });

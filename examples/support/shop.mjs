@@ -1,6 +1,7 @@
 // node examples/support/shop.mjs [PORT]: a small shop. GET lists its products, the newest first; POST {name, price} adds one, and with an id changes one.
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { listen } from './listen.mjs';
 
 const port = Number(process.argv[2] ?? process.env.SHOP_PORT ?? 4001);
 let products = [{ id: 1, name: 'Teapot', price: 17 }];
@@ -13,4 +14,4 @@ const server = createServer(async (request, response) => {
   }
   response.setHeader('content-type', 'application/json').end(JSON.stringify(products));
 });
-server.listen(port, '127.0.0.1', () => console.log(`the shop is open at http://localhost:${server.address().port}/`));
+listen(server, { port, variable: 'SHOP_PORT', greeting: 'the shop is open' });
