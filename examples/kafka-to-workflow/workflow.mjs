@@ -1,4 +1,5 @@
 // node workflow.mjs WORKFLOW_ID OWNER_ID: registers a workflow, and emits an invoice for each order that it receives.
+import { once } from 'node:events';
 import kafkajs from 'kafkajs';
 import { connected, kafka } from './kafka.mjs';
 
@@ -32,9 +33,8 @@ await consumer.run({
 await producer.send({ topic: 'workflows', acks: -1, messages: [{ key: id, value: JSON.stringify({ owner_id, name: 'Invoices' }) }] });
 console.log('registered');
 
-process.once('SIGTERM', async () => {
-  // a record without a value removes the workflow
-  await producer.send({ topic: 'workflows', acks: -1, messages: [{ key: id, value: null }] });
-  await Promise.all([consumer.disconnect(), producer.disconnect()]);
-  process.exit();
-});
+await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+// a record without a value removes the workflow
+await producer.send({ topic: 'workflows', acks: -1, messages: [{ key: id, value: null }] });
+await Promise.all([consumer.disconnect(), producer.disconnect()]);
+process.exit();
