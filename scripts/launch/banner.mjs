@@ -31,10 +31,13 @@ ${health && `    health, metrics      ${localUrl(settings.healthHost, settings.h
 
 ${variable}    npx sluice deploy http-request --name orders -p bodyOnly=true
                                                         a source that emits the body of each request to its endpoint
+    node examples/support/receiver.mjs 4000 &           prints each event that it receives
+    npx sluice subscribe orders http://localhost:4000/ -n inbox
+                                                        a webhook that delivers the events of the source to it
     npx sluice trigger orders --data '{"order": 17}'    sends it a request
-    npx sluice events orders                            shows the event
+    npx sluice events orders                            shows the event, which is stored
 
-  docs/tutorials/first-event.md continues with a webhook, docs/tutorials/write-a-component.md with your first component.
+  README.md explains these steps, and docs/tutorials/write-a-component.md continues with your first component.
   What components log, and the errors that they throw, appear here with the name of the source.
 
   Ctrl-C stops it. All data is in ${shown(settings.dataDir)}/.

@@ -21,6 +21,11 @@ describe('the text that npm start prints once everything runs', () => {
     );
   });
 
+  test('leads to the first delivery', () => {
+    const commands = ['sluice deploy', 'receiver.mjs 4000 &', 'sluice subscribe orders http://localhost:4000/', 'sluice trigger orders'];
+    expect(shown({})).toMatch(new RegExp(commands.join('[^]*')));
+  });
+
   test('quotes a data folder that a shell would not read as one word', () => {
     expect(shown({ SLUICE_DATA_DIR: "/my data/Jo's" })).toContain(`export SLUICE_DATA_DIR='/my data/Jo'\\''s'\n`);
   });
@@ -38,8 +43,8 @@ describe('the text that npm start prints once everything runs', () => {
     ['0.0.0.0', 'localhost'],
     ['::', 'localhost'],
   ])('shows addresses at which the services listen: %s', (host, shownHost) => {
-    const text = shown({ SLUICE_HOST: host, SLUICE_HEALTH_PORT: '8080' });
-    expect(text.match(/http:.*(?=:\d+)/g)).toEqual(Array(4).fill(`http://${shownHost}`));
+    const [addresses = ''] = shown({ SLUICE_HOST: host, SLUICE_HEALTH_PORT: '8080' }).split('Next');
+    expect(addresses.match(/http:.*(?=:\d+)/g)).toEqual(Array(4).fill(`http://${shownHost}`));
     expect(shown({ SLUICE_HOST: '127.0.0.2', SLUICE_HTTP_HOST: host })).toContain(`http://${shownHost}:3000/v1`);
   });
 
