@@ -23,6 +23,8 @@ it.each([
   ['JSON of a body', 'libs/contracts/src/values.ts', 'MAX_JSON_PARTS', '# values and names', 1],
   ['JSON of a body', 'libs/contracts/src/values.ts', 'MAX_JSON_DEPTH', '# levels deep', 1],
   ['time to send a request', 'apps/gateway/src/http/gateway-adapter.ts', 'REQUEST_MS', '# s', 1000],
+  ['time to send a request', 'libs/http-server/src/http-connections.ts', 'HEADERS_MS', '# s for the headers', 1000],
+  ['time to send a request', 'libs/http-server/src/http-connections.ts', 'CHECK_CONNECTIONS_MS', 'every # s', 1000],
   ['its requests that wait for their turns', 'apps/gateway/src/limits/request-queues.ts', 'MAX_WAITING', '# of each', 1],
   ['bodies of an account in progress', 'apps/gateway/src/http/received-bodies.ts', 'MAX_BYTES_PER_ACCOUNT', '# MiB', KiB * KiB],
   ['CloudEvents attributes', 'libs/events/src/cloud-event.ts', 'MAX_ATTRIBUTES', '# of an event', 1],
