@@ -1,11 +1,13 @@
 // Bundles the command line into one file, dist/sluice.mjs, beside the licences of the packages that it contains.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { writeWhole } from '../../scripts/shell/whole-file.mjs';
 
 const root = import.meta.dirname;
 
-const { metafile } = await build({
+const { metafile, outputFiles } = await build({
+  write: false,
   absWorkingDir: root,
   metafile: true,
   entryPoints: ['src/main.ts'],
@@ -31,4 +33,17 @@ const licences = [...new Set(folders)].map((folder) => {
   if (file === undefined) throw new Error(`${folder} has no licence`);
   return `${folder.split('node_modules/').at(-1)}\n\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`;
 });
-writeFileSync(join(root, 'dist', 'LICENSES.txt'), licences.join('\n---\n\n'));
+
+mkdirSync(join(root, 'dist'), { recursive: true });
+/**
+ * Another command may be reading the file, or building it at the same time.
+ * @param {string} name
+ * @param {string | Uint8Array} content
+ */
+const write = (name, content) => {
+  const file = join(root, 'dist', name);
+  writeWhole(file, content, { mode: 0o644, draft: `${file}.${process.pid}` });
+};
+write('LICENSES.txt', licences.join('\n---\n\n'));
+// last: it is what shows that the build is complete
+write('sluice.mjs', outputFiles[0].contents);

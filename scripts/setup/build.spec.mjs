@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inRoot } from '../shell/paths.mjs';
@@ -41,5 +41,22 @@ describe('the build', () => {
       writeFileSync('dist/.build-stamp.json', JSON.stringify({ state: 'earlier', files: [] }));`);
     for (let n = 0; n < 2; n++) expect(build().stderr).toContain('The build failed');
     expect(readFileSync(join(root, 'runs'), 'utf8')).toBe('with records\nfrom scratch\n');
+  });
+
+  it('replaces the bundles as a whole, so that a command which is reading one reads it to its end', () => {
+    symlinkSync(inRoot('node_modules', 'esbuild'), join(root, 'node_modules', 'esbuild'));
+    const result = inCopy(`
+      import { mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+      import { dirname } from 'node:path';
+      import { APPS, bundleApps, bundles } from '${root}/scripts/setup/bundles.mjs';
+      const programs = APPS.flatMap((app) => [\`dist/apps/\${app}/src/main.js\`, \`dist/apps/\${app}/src/cli.js\`]);
+      for (const file of [...programs, 'scripts/migrate.mjs', ...bundles()]) {
+        mkdirSync(dirname(file), { recursive: true });
+        writeFileSync(file, 'console.log(1);');
+      }
+      const former = openSync(bundles()[0], 'r');
+      await bundleApps();
+      console.log(readFileSync(former, 'utf8'), readFileSync(bundles()[0], 'utf8').length > 20, readdirSync('dist/bundles').length);`);
+    expect(result).toMatchObject({ stderr: '', stdout: 'console.log(1); true 18\n' });
   });
 });

@@ -1,9 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
+import { writeWhole } from '../shell/whole-file.mjs';
 import { node24 } from './node24.mjs';
 
 /** @typedef {'gateway' | 'catalog' | 'routing' | 'event-store' | 'runtime'} App */
@@ -70,7 +71,8 @@ const require = requireOf(import.meta.url), __filename = import.meta.filename, _
 export async function bundleApps() {
   // Here, because the first start installs it
   const { build, stop } = await import('esbuild');
-  const { warnings } = await build({
+  const { warnings, outputFiles } = await build({
+    write: false,
     absWorkingDir: ROOT,
     entryPoints: { ...Object.fromEntries(APPS.map((app) => [app, inRoot('dist', 'apps', app, 'src', 'main.js')])), ...COMMANDS },
     outdir: FOLDER,
@@ -95,6 +97,9 @@ export async function bundleApps() {
     .finally(stop);
   const dropped = warnings.find(({ id }) => id === 'ignored-bare-import');
   if (dropped) throw new ExplainedError(`A module must be listed in WITH_EFFECT of bundles.mjs. ${dropped.text}`);
+  await mkdir(FOLDER, { recursive: true });
+  // another command may be reading them, or building them at the same time
+  for (const { path, contents } of outputFiles) writeWhole(path, contents, { mode: 0o644, draft: `${path}.${process.pid}` });
 }
 
 /**

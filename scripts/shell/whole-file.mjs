@@ -7,15 +7,15 @@ import { ExplainedError } from './explained-error.mjs';
  * restricts the mode of a new file.
  *
  * @param {string} file
- * @param {string} text
+ * @param {string | Uint8Array} content
  * @param {{ mode: number, draft?: string, durable?: boolean }} options draft: the file that is written first and then renamed; durable: it survives a power
  *   failure right afterwards, which could otherwise leave an empty file
  * @throws {ExplainedError} naming the file, if it cannot be written
  */
-export function writeWhole(file, text, { mode, draft = `${file}.new`, durable = false }) {
+export function writeWhole(file, content, { mode, draft = `${file}.new`, durable = false }) {
   try {
     rmSync(draft, { force: true });
-    writeFileSync(draft, text, { mode: 0o400, flush: durable });
+    writeFileSync(draft, content, { mode: 0o400, flush: durable });
     chmodSync(draft, mode);
     renameSync(draft, file);
     if (durable) flushFolder(dirname(file));
