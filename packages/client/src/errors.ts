@@ -9,6 +9,8 @@ export class SluiceError extends Error {
     readonly status: number,
     /** The response: a problem (RFC 9457). */
     readonly problem: Partial<Problem>,
+    /** The header `Retry-After`: seconds or a date. */
+    readonly retryAfter?: string,
   ) {
     super(textOf(status, problem));
   }

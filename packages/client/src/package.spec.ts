@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { build } from 'esbuild';
 import manifest from '../package.json' with { type: 'json' };
 
 const licence = readFileSync(join(import.meta.dirname, '..', '..', '..', 'LICENSE'), 'utf8');
@@ -24,6 +25,14 @@ describe('the package that npm pack makes', () => {
   it('contains the client, which Node can import', () => {
     const program = "import { SluiceClient } from '@sluice/client'; console.log(new SluiceClient({ url: 'http://a/v1', key: 'k' }).url);";
     expect(run(process.execPath, '--input-type=module', '--eval', program)).toBe('http://a\n');
+  });
+
+  it('adds only the verification to a receiver that imports nothing else', async () => {
+    const contents = "import { verifyWebhook } from '@sluice/client'; export default verifyWebhook;";
+    const { outputFiles } = await build({
+      ...{ stdin: { contents, resolveDir: folder }, bundle: true, minify: true, format: 'esm', platform: 'neutral', write: false },
+    });
+    expect(outputFiles[0]!.contents.length).toBeLessThan(4096);
   });
 
   it('contains the types of what it exports', () => {

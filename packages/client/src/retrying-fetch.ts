@@ -24,8 +24,13 @@ const PASSING = [429, 502, 503, 504];
  * repeated if it may have taken effect.
  * Throws UnreachableError if Sluice does not respond, if its response breaks off, or if something else responds. It does not wait for the body of a live
  * stream.
+ *
+ * @throws TypeError at once if a number is not one
  */
 export function retryingFetch({ retries = 3, timeoutMs = 60_000, fetch = globalThis.fetch }: RetryOptions = {}): typeof globalThis.fetch {
+  // NaN is greater than nothing: requests would be repeated without end
+  if (!(typeof retries === 'number' && retries >= 0)) throw new TypeError(`retries must be a number from 0, not ${retries}`);
+  if (!(typeof timeoutMs === 'number' && timeoutMs > 0)) throw new TypeError(`timeoutMs must be a number above 0, not ${timeoutMs}`);
   return async (input, init) => {
     const request = new Request(input, init);
     if (request.method === 'POST' && !isRepeatable(request) && !request.headers.has('idempotency-key'))
@@ -144,5 +149,7 @@ function isRepeatable({ url, headers }: Request): boolean {
 /** Why a fetch failed: Node wraps the reason, and a host with several addresses has several reasons. */
 function reasonOf(error: unknown): string {
   const { cause, message } = error as Error & { cause?: Error & { code?: string; errors?: Error[] } };
+  // the message of OpenSSL consists of its internals
+  if (cause?.code === 'ERR_SSL_WRONG_VERSION_NUMBER') return 'it does not speak TLS; is http:// meant?';
   return cause?.errors?.[0]?.message ?? (cause?.message || cause?.code) ?? message;
 }

@@ -69,6 +69,14 @@ describe('a client', () => {
     expect(() => new SluiceClient(options as SluiceOptions)).toThrow(new TypeError(message));
   });
 
+  it.each([
+    ...[NaN, -1, null, '3'].map((retries) => [{ retries }, `retries must be a number from 0, not ${retries}`] as const),
+    ...[NaN, 0, -1, null, '60'].map((timeoutMs) => [{ timeoutMs }, `timeoutMs must be a number above 0, not ${timeoutMs}`] as const),
+  ])('throws TypeError for a limit that is not a number, as that of a variable that is not set: %j', (limits, message) => {
+    const options = { url: 'http://localhost:3000', key: 'slk_1', ...limits } as SluiceOptions;
+    expect(() => new SluiceClient(options)).toThrow(new TypeError(message));
+  });
+
   it('has methods that a test can replace', async () => {
     const client = new SluiceClient({ url: 'http://localhost:3000', key: 'slk_1' });
     const source = { data: { id: 'dc_1' } };
@@ -231,7 +239,7 @@ describe('a request', () => {
     respond = (response) => json(response, 409, { detail: 'in use' });
     await expect(sluice.deleteConnection({ path: { id: 'apn_1' } })).rejects.toMatchObject({ status: 409, message: 'in use' });
     respond = (response) => json(response, 429, { detail: 'too many' }, { 'retry-after': '3600' });
-    await expect(sluice.getCurrentUser()).rejects.toMatchObject({ status: 429 });
+    await expect(sluice.getCurrentUser()).rejects.toMatchObject({ status: 429, message: 'too many', retryAfter: '3600' });
     expect(requests).toHaveLength(2);
   });
 
@@ -241,6 +249,13 @@ describe('a request', () => {
     const error: unknown = await nobody.getCurrentUser().catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UnreachableError);
     expect((error as Error).message).toMatch(/^http:\/\/127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
+  });
+
+  it('throws UnreachableError, asking for http://, if https:// is given for a server without TLS', async () => {
+    const secure = new SluiceClient({ url: sluice.url.replace('http:', 'https:'), key: 'slk_1', retries: 0 });
+    const error: unknown = await secure.getCurrentUser().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(UnreachableError);
+    expect((error as Error).message).toMatch(/^https:\/\/127\.0\.0\.1:\d+ cannot be reached: it does not speak TLS; is http:\/\/ meant\?$/);
   });
 
   it.each<[string, (response: ServerResponse) => void]>([

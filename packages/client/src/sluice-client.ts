@@ -110,7 +110,11 @@ export class SluiceClient extends Operations {
       if (problem instanceof SyntaxError) return notSluice(baseUrl);
       return response === undefined || problem instanceof Error
         ? problem
-        : new SluiceError(response.status, typeof problem === 'object' && problem !== null ? problem : {});
+        : new SluiceError(
+            response.status,
+            typeof problem === 'object' && problem !== null ? problem : {},
+            response.headers.get('retry-after') ?? undefined,
+          );
     });
     super({ client });
     this.url = baseUrl;

@@ -38,7 +38,11 @@ export function usageErrorOf(parameter: string): (error: unknown) => never {
 export function explain(error: unknown): string {
   if (error instanceof SluiceError) {
     const hint = error.status === 401 ? '; run `sluice login`, or set SLUICE_API_KEY' : '';
-    return `${error.message}${hint}${error.status >= 500 && error.requestId ? ` (request ${error.requestId})` : ''}`;
+    const wait =
+      error.retryAfter === undefined
+        ? ''
+        : `; retry ${/^\d+$/.test(error.retryAfter) ? `in ${error.retryAfter} s` : `after ${error.retryAfter}`}`;
+    return `${error.message}${hint}${wait}${error.status >= 500 && error.requestId ? ` (request ${error.requestId})` : ''}`;
   }
   if (error instanceof CliError || error instanceof UnreachableError) return error.message;
   if (!(error instanceof Error)) return String(error);

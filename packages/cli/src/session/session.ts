@@ -50,7 +50,7 @@ export class Session {
     });
     if (response.ok) return response;
     const problem: unknown = await response.json().catch(() => null);
-    throw new SluiceError(response.status, problem ?? {});
+    throw new SluiceError(response.status, problem ?? {}, response.headers.get('retry-after') ?? undefined);
   }
 
   private get retrying(): RetryOptions {
