@@ -6,13 +6,23 @@ import { fileText } from './files.js';
 /** Collects the values of a repeatable option. */
 export const collected = (value: string, before: string[] = []): string[] => [...before, value];
 
+/** The parser of a value that must not be empty. */
+export function given(value: string): string {
+  if (value === '') throw new InvalidArgumentError('It is empty: is a variable not set?');
+  return value;
+}
+
 /** JSON of an option: text, `@file`, or `-` for standard input. Its numbers are sent as they are written. */
 export async function jsonOption(option: string, text: string, stdin: () => Promise<string>): Promise<unknown> {
-  const json = text === '-' ? await stdin() : text.startsWith('@') ? fileText(text.slice(1)) : text;
+  const from = text === '-' ? 'standard input' : text.startsWith('@') ? text.slice(1) : undefined;
+  const json = text === '-' ? await stdin() : from === undefined ? text : fileText(from);
   try {
     return parseExactly(json);
   } catch (error) {
-    throw usageError(`${option} must be JSON: ${(error as Error).message}; a string needs quotes: '"text"'`);
+    const { message } = error as Error;
+    // the message contains a part of the text, which may be secret in a file
+    const [place = ''] = / \(line \d+ column \d+\)$/.exec(message) ?? [];
+    throw usageError(`${option} must be JSON: ${from === undefined ? message : `${from} is not${place}`}; a string needs quotes: '"text"'`);
   }
 }
 
@@ -24,8 +34,12 @@ export function numberOption(option: string, text: string, least: number, most: 
   return number;
 }
 
-/** The value of an option that is a time for the API. A date without hyphens would be Unix seconds in 1970. */
-export function timeOption(option: string, text: string): string {
+const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** The value of an option that is a time for the API: `30m`, `24h` and `7d` are so long ago. A date without hyphens would be Unix seconds in 1970. */
+export function timeOption(option: string, text: string, now = Date.now()): string {
+  const [, count, unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  if (count !== undefined) return new Date(now - Number(count) * UNIT_MS[unit]!).toISOString();
   const [, year, month, day] = /^((?:19|20)\d\d)(\d\d)(\d\d)$/.exec(text) ?? [];
   if (day !== undefined) throw usageError(`${option} ${text} would be Unix seconds in 1970: write ${year}-${month}-${day}`);
   return text;

@@ -70,7 +70,21 @@ describe('profiles', () => {
   ])('report a file that contains %s', (text) => {
     profiles.save('here', HERE);
     writeFileSync(profiles.path, text);
-    expect(() => profiles.read()).toThrow(new RegExp(`^${profiles.path} cannot be read: .+; delete it, and run \`sluice login\` again$`));
+    expect(() => profiles.read()).toThrow(
+      new RegExp(`^${profiles.path} cannot be read: .+; correct it, or delete it and run \`sluice login\` again$`),
+    );
+  });
+
+  it('do not show the key of a file that is not JSON', () => {
+    profiles.save('here', HERE);
+    writeFileSync(profiles.path, '{"current": "here", "profiles": {"here": {"key": slk_secret}}}');
+    expect(() => profiles.read()).toThrow(`${profiles.path} cannot be read: it is not JSON; correct it`);
+  });
+
+  it('may begin with a byte order mark', () => {
+    profiles.save('here', HERE);
+    writeFileSync(profiles.path, `\ufeff${readFileSync(profiles.path, 'utf8')}`);
+    expect(profiles.find().profile).toEqual(HERE);
   });
 
   it('are replaced as a whole: a write that ends in the middle loses none', () => {

@@ -30,10 +30,19 @@ export const DEFAULT_URL = 'http://localhost:3000';
 const LOCKED_MS = 5000;
 const RETRY_MS = 10;
 
+function parsed(text: string): Partial<ProfileFile> | null {
+  try {
+    // some editors write a byte order mark
+    return JSON.parse(text.replace(/^\ufeff/, '')) as Partial<ProfileFile> | null;
+  } catch {
+    // the message of the error would show a part of the key
+    throw new Error('it is not JSON');
+  }
+}
+
 /** Throws an error whose message is the reason. */
 function profilesIn(text: string): ProfileFile {
-  const file = JSON.parse(text) as Partial<ProfileFile> | null;
-  const { current, profiles } = file ?? {};
+  const { current, profiles } = parsed(text) ?? {};
   if (typeof current !== 'string' || typeof profiles !== 'object' || profiles === null)
     throw new Error('it must contain profiles, and which of them is current');
   const isProfile = (each: Partial<Profile> | null) => typeof each?.url === 'string' && typeof each.key === 'string';
@@ -57,7 +66,9 @@ export class Profiles {
       return profilesIn(readFileSync(this.path, 'utf8'));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: 'default', profiles: {} };
-      throw new CliError(`${this.path} cannot be read: ${(error as Error).message}; delete it, and run \`sluice login\` again`);
+      throw new CliError(
+        `${this.path} cannot be read: ${(error as Error).message}; correct it, or delete it and run \`sluice login\` again`,
+      );
     }
   }
 
