@@ -30,7 +30,7 @@ const words = process.argv.slice(2);
 if (words[0] === 'dead-letters') words.shift();
 const program = new Command('sluice dead-letters')
   .description('count the records that services have set aside because they could not handle them, and list the newest ones')
-  .option('--since <time>', 'how far back: 30m, 24h, 7d', '24h')
+  .option('--since <time>', 'since when: how long ago (30m, 24h, 7d), or a time in UTC (2026-01-31T12:00:00Z)', '24h')
   .addOption(new Option('--service <service>', 'only those of this service').choices(SERVICES))
   .option('-n, --lines <number>', 'how many to list', '10')
   .addOption(
@@ -45,7 +45,7 @@ const options = program.opts();
 
 const log = createLog('dead-letters', 'silent');
 try {
-  const since = Date.now() - minutesOf(options.since) * 60_000;
+  const since = timeOf(options.since);
   const lines = numberOf(options.lines);
   checkConfig([KafkaConfig]);
   const config = KafkaConfig.read();
@@ -150,11 +150,15 @@ function printTable(counts, newest) {
   }
 }
 
-/** @param {string} text */
-function minutesOf(text) {
+/**
+ * @param {string} text
+ * @returns {number} ms since the epoch
+ */
+function timeOf(text) {
   const [, number, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  if (unit === undefined) return program.error('--since must be a number of minutes, hours or days: 30m, 24h, 7d');
-  return Number(number) * MINUTES[/** @type {'m' | 'h' | 'd'} */ (unit)];
+  if (unit !== undefined) return Date.now() - Number(number) * MINUTES[/** @type {'m' | 'h' | 'd'} */ (unit)] * 60_000;
+  const time = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(time) ? program.error('--since must be how long ago (30m, 24h, 7d), or a time in UTC (2026-01-31T12:00:00Z)') : time;
 }
 
 /** @param {string} text */

@@ -38,6 +38,50 @@ it.each(['publish', 'publish orders --date 1', 'publishh'])('reports wrong usage
   expect(text).toMatch(/^sluice: /);
 });
 
+/** The text that the program writes, and the error with which it ends. */
+async function refused(words: string[]): Promise<{ text: string; error: unknown }> {
+  let text = '';
+  const root = program();
+  for (const each of [root, ...root.commands])
+    each.configureOutput({ writeErr: (part) => (text += part), writeOut: (part) => (text += part) });
+  const error: unknown = await root.parseAsync(words, { from: 'user' }).catch((thrown: unknown) => thrown);
+  return { text, error };
+}
+
+it.each([
+  ['deploy', 'a.mjs', '--name', ''],
+  ['update', 'orders', '--name', ''],
+  ['update', 'orders', '--code', ''],
+  ['subscribe', 'orders', 'https://example.com/hooks', '--name', ''],
+  ['login', '--profile', ''],
+  ['profile', ''],
+  ['export', ''],
+  ['types', ''],
+  ['init', ''],
+  ['whoami', '--profile', ''],
+  ['publish', 'orders', '--data', ''],
+])('refuses an empty value, as that of a variable which is not set: %s %s %s %s', async (...words) => {
+  const { text, error } = await refused(words.filter((word) => word !== undefined));
+  expect(text).toContain("'' is invalid");
+  expect(text).toContain('It is empty: is a variable not set?');
+  expect(error).toMatchObject({ code: 'commander.invalidArgument' });
+});
+
+it('reports an unknown command also with --help', async () => {
+  const { text, error } = await refused(['nope', '--help']);
+  expect(text).toMatch(/^sluice: unknown command 'nope'/);
+  expect(error).toMatchObject({ exitCode: 1 });
+  expect(await refused(['--help'])).toMatchObject({ text: expect.stringMatching(/^Usage: sluice/), error: { exitCode: 0 } });
+  expect(await refused(['ls', '--help'])).toMatchObject({ text: expect.stringMatching(/^Usage: sluice list/), error: { exitCode: 0 } });
+});
+
+it.each([
+  ['before', ['--profile', 'none-of-this-name', '-o', 'json', 'whoami']],
+  ['after', ['whoami', '--profile', 'none-of-this-name', '-o', 'json']],
+])('takes the options of all commands %s the command', async (_, words) => {
+  expect(await refused(words)).toMatchObject({ error: { message: expect.stringContaining('there is no profile none-of-this-name') } });
+});
+
 it('component commands say where they run', async () => {
   await expect(program().parseAsync(['component', 'check', 'a.mjs'], { from: 'user' })).rejects.toMatchObject({
     ...{ code: 2, message: expect.stringContaining('need a clone of the repository') },

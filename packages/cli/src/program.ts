@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import manifest from '../package.json' with { type: 'json' };
 import { EXAMPLES } from './examples.js';
 import { usageError } from './session/errors.js';
-import { collected, once } from './session/option-values.js';
+import { collected, given, once } from './session/option-values.js';
 import { FORMATS } from './session/output.js';
 import { type CommonOptions, Session } from './session/session.js';
 
@@ -26,20 +26,26 @@ export function program(): Command {
     .showHelpAfterError('(add --help for the options)')
     // as main.ts begins all other errors
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'sluice: ')) })
+    // so that the options of all commands may come before a command, too
+    .enablePositionalOptions()
     .exitOverride();
+  for (const option of commonOptions()) root.addOption(option);
+  // commander would show the help of the whole program, and exit with 0
+  root.on('beforeAllHelp', ({ command }: { command: Command }) => {
+    const [word = ''] = root.args;
+    const isKnown = ['help', ...root.commands.flatMap((each) => [each.name(), ...each.aliases()])].includes(word);
+    if (command === root && /^[^-]/.test(word) && !isKnown) root.error(`error: unknown command '${word}'`);
+  });
 
   const command: AddCommand = (usage, description, load) => {
-    const added = root.command(usage);
+    const added = root.command(usage).description(description);
+    for (const option of commonOptions()) added.addOption(option);
     return added
-      .description(description)
-      .addOption(new Option('-o, --output <format>', 'the format of the output').choices(FORMATS).default('table'))
-      .option('--profile <name>', 'the profile to use; default: SLUICE_PROFILE, or the one chosen with sluice profile')
-      .option('--debug', 'log requests to standard error, without their headers and bodies')
       .action(async (...received: unknown[]) => {
         // commander passes the arguments, the options and the command
-        const given = received.slice(0, -1);
+        const options = { ...root.opts(), ...(received.at(-2) as CommonOptions) };
         const action = await load();
-        await action(new Session(given.at(-1) as CommonOptions), ...(given as never[]));
+        await action(new Session(options), ...(received.slice(0, -2) as never[]), options as never);
       })
       .addHelpText('after', `\nExamples:\n${(EXAMPLES[added.name()] ?? []).map((example) => `  ${example}\n`).join('')}`);
   };
@@ -55,6 +61,7 @@ export function program(): Command {
     const { completion } = await import('./tools/completion.js');
     return (session: Session, shell: string) => session.print(completion(root, shell));
   });
+  root.commands.forEach(requireValues);
   addAdmin(root);
   return root.addHelpText(
     'after',
@@ -65,6 +72,23 @@ Where Sluice is installed:
   component run <file>          run a component in the sandbox
   component preload <package>   download npm packages for components`,
   );
+}
+
+/** The options of every command. */
+const commonOptions = (): Option[] => [
+  new Option('-o, --output <format>', 'the format of the output; default: table').choices(FORMATS),
+  new Option('--profile <name>', 'the profile to use; default: SLUICE_PROFILE, or the one chosen with sluice profile'),
+  new Option('--debug', 'log requests to standard error, without their headers and bodies'),
+];
+
+/** Options that mean something if they are empty: the default stream, a new id, all names. */
+const MAY_BE_EMPTY = ['stream', 'id', 'search'];
+
+/** Makes all other empty values wrong usage: `--name "$UNSET"` would change another source, and `export "$UNSET"` would write to the working folder. */
+function requireValues({ registeredArguments, options }: Command): void {
+  for (const argument of registeredArguments) if (!argument.variadic) argument.argParser(given);
+  for (const option of options)
+    if (option.required && !option.parseArg && !MAY_BE_EMPTY.includes(option.attributeName())) option.argParser(given);
 }
 
 function addProfileCommands(command: AddCommand): void {
@@ -124,7 +148,7 @@ function addResourceCommands(command: AddCommand): void {
     async () => (await subscriptions()).subscribe,
   )
     .option(...STREAM)
-    .option('-n, --name <name>', 'the name of the webhook created for a new URL; default: its host');
+    .option('-n, --name <name>', 'the name of the webhook of a URL: one of another name is not used; default: the host, for a new one');
   command('unsubscribe <emitter> <listener>', 'delete a subscription', async () => (await subscriptions()).unsubscribe).option(...STREAM);
   command('on <name...>', 'switch a source or webhook on', async () => (await resources()).switchOn);
   command('off <name...>', 'switch a source or webhook off', async () => (await resources()).switchOff);
@@ -157,7 +181,7 @@ function addStreamCommands(command: AddCommand): void {
   )
     .option('-d, --data <json>', 'the event: JSON, @file, or - for standard input')
     .option('--stream <name>', 'a custom stream')
-    .option('--id <id>', 'the emit id: publishing it twice is harmless');
+    .option('--id <id>', 'the emit id: an event that is published again with it is stored once, and delivered with the same webhook-id');
   command('runs <source>', 'list the last runs of a source, newest first', async () => (await import('./streams/runs.js')).runs).option(
     '-n, --number <number>',
     'how many, 1 to 100',
@@ -193,9 +217,9 @@ function addDeliveryCommands(command: AddCommand): void {
     'recover <webhook>',
     'retry all deliveries that were given up since a time',
     async () => (await retrying()).recover,
-  ).requiredOption('--since <time>', 'ISO 8601 or Unix seconds');
+  ).requiredOption('--since <time>', 'ISO 8601, Unix seconds, or how long ago: 30m, 24h, 7d');
   command('replay <emitter> <listener>', 'deliver past events once more to one listener', async () => (await deliveries()).replay)
-    .requiredOption('--from <time|event>', 'the first: ISO 8601, Unix seconds or an event id')
+    .requiredOption('--from <time|event>', 'the first: ISO 8601, Unix seconds, how long ago (24h), or an event id')
     .option('--to <time|event>', 'the last; default: the newest')
     .option(...STREAM)
     .option('--dry-run', 'only count them')
