@@ -74,7 +74,7 @@ try {
   }
   if (options.output === 'ndjson') for (const each of newest.reverse()) console.log(JSON.stringify(asJson(each)));
   else if (options.output === 'json') console.log(JSON.stringify([...counts.values()], null, 2));
-  else printTable([...counts.values()], newest);
+  else printTable([...counts.values()], newest, since);
 } catch (error) {
   reportFailure(error);
   // a request to a broker that hangs would keep the process for minutes
@@ -128,9 +128,10 @@ function asJson({ value, ...rest }) {
 /**
  * @param {Count[]} counts
  * @param {DeadLetter[]} newest
+ * @param {number} since ms since the epoch
  */
-function printTable(counts, newest) {
-  if (counts.length === 0) return console.log(`No record was set aside in the last ${options.since}.`);
+function printTable(counts, newest, since) {
+  if (counts.length === 0) return console.log(`No record was set aside since ${new Date(since).toISOString()}.`);
   const rows = counts
     .sort((one, other) => other.count - one.count)
     .map(({ service, topic, reason, count: number, last }) => [String(number), service, topic, last, reason]);
