@@ -2,7 +2,7 @@ import { showWarnings } from '../code/warnings.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
 import { printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { readManifests } from './manifest.js';
+import { readManifests, unreadManifests } from './manifest.js';
 import { DEFAULT_SET } from './owner.js';
 import { Plan, type Step } from './plan.js';
 
@@ -20,6 +20,12 @@ const STYLE = { create: 'green', update: 'yellow', delete: 'red', none: 'dim' } 
 async function planned(session: Session, { file, set, prune }: ApplyOptions): Promise<Step[]> {
   if (set !== undefined && !/^[\w.-]{1,40}$/.test(set)) throw usageError('--set must have 1 to 40 letters, digits and characters of ._-');
   const manifests = await readManifests(file, () => session.stdin());
+  const [unread] = unreadManifests(file);
+  if (unread !== undefined) {
+    const message = `${unread} is not read, because it is in a subfolder`;
+    if (prune) throw usageError(`${message}, and --prune would delete what was moved there: move it to ${file}, or elsewhere`);
+    session.warn(message);
+  }
   return Plan.of(session.sluice, manifests, { set, prune, env: session.env, onCode: (id, placeOf) => showWarnings(session, id, placeOf) });
 }
 

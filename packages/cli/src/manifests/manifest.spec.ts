@@ -1,9 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { asYaml } from '../session/output.js';
-import { parseManifests, readManifests, resolved } from './manifest.js';
+import { parseManifests, readManifests, resolved, unreadManifests } from './manifest.js';
 
 const head = 'apiVersion: sluice.dev/v1\n';
 const parse = (text: string) => parseManifests(text, 'all.yaml', '/work');
@@ -112,6 +112,12 @@ describe('readManifests', () => {
     await expect(readManifests(join(folder, 'none'), async () => '')).rejects.toThrow('there is no file or folder');
   });
 
+  it('reads the files of a folder whose endings are in capitals', async () => {
+    const set = mkdtempSync(join(folder, 'capitals-'));
+    writeFileSync(join(set, 'A.YAML'), `${head}kind: Webhook\nmetadata: {name: a}\nspec: {}`);
+    expect(await readManifests(set, async () => '')).toMatchObject([{ name: 'a' }]);
+  });
+
   it('refuses input without manifests, with which --prune would delete the whole set', async () => {
     const empty = mkdtempSync(join(folder, 'empty-'));
     mkdirSync(join(empty, 'folder.yaml'));
@@ -137,6 +143,21 @@ describe('readManifests', () => {
     make(join(set, 'b.yaml'));
     await expect(readManifests(set, async () => '')).rejects.toMatchObject({ code: 2, message: `${join(set, 'b.yaml')} ${message}` });
   });
+});
+
+it('unreadManifests returns the manifests in subfolders, and no other files', () => {
+  const set = mkdtempSync(join(folder, 'nested-'));
+  const write = (file: string, text: string): void => {
+    mkdirSync(dirname(join(set, file)), { recursive: true });
+    writeFileSync(join(set, file), text);
+  };
+  const manifest = `${head}kind: Webhook\nmetadata: {name: a}\nspec: {}`;
+  for (const file of ['a.yaml', 'team/eu/b.YML', 'node_modules/x/c.yaml', '.git/d.yaml']) write(file, manifest);
+  write('components/tsconfig.json', '{}');
+  write('components/binary.json', '\xff');
+  symlinkSync(set, join(set, 'loop'));
+  expect(unreadManifests(set)).toEqual([join(set, 'team', 'eu', 'b.YML')]);
+  expect([unreadManifests(join(set, 'a.yaml')), unreadManifests('-')]).toEqual([[], []]);
 });
 
 describe('resolved', () => {

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs';
+import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { CORE_SCHEMA, loadAll, mergeTag } from 'js-yaml';
 import { usageError } from '../session/errors.js';
@@ -55,14 +55,45 @@ export async function readManifests(path: string, stdin: () => Promise<string>):
   if (!entry) throw usageError(`there is no file or folder ${path}`);
   const files = entry.isDirectory()
     ? readdirSync(path)
-        // the lock that Emacs makes while a file is edited is a link to nothing
-        .filter((name) => /\.(ya?ml|json)$/.test(name) && !name.startsWith('.#'))
+        .filter(hasManifests)
         .sort()
         .map((name) => join(path, name))
         .filter((file) => !isFolder(file))
     : [path];
   if (files.length === 0) throw usageError(`${path} contains no .yaml, .yml or .json files`);
   return requireSome(requireUnique(files.flatMap((file) => parseManifests(notEmpty(file), file, dirname(resolve(file))))), path);
+}
+
+/** Whether a file of this name is read. The lock that Emacs makes while a file is edited is a link to nothing. */
+const hasManifests = (name: string): boolean => /\.(ya?ml|json)$/i.test(name) && !name.startsWith('.#');
+
+/** The files with manifests in the subfolders of a folder, which are not read: `--prune` would delete what was moved there. */
+export function unreadManifests(path: string): string[] {
+  if (path === '-' || !isFolder(path)) return [];
+  const folders = entriesOf(path).filter((entry) => entry.isDirectory() && !/^(\.|node_modules$)/.test(entry.name));
+  return folders
+    .map(({ name }) => join(path, name))
+    .flatMap((folder) => {
+      const files = entriesOf(folder).filter((entry) => entry.isFile() && hasManifests(entry.name));
+      return [...files.map(({ name }) => join(folder, name)).filter(isOfSluice), ...unreadManifests(folder)];
+    });
+}
+
+/** A folder that cannot be read may contain anything, such as the data of a running Sluice. */
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+function isOfSluice(file: string): boolean {
+  try {
+    return readText(file).includes(API_VERSION);
+  } catch {
+    return false;
+  }
 }
 
 /** The text of a file. An empty one is a mistake, such as a program that has failed to write it: `--prune` would delete what it described. */
