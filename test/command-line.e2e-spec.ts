@@ -602,7 +602,9 @@ spec: {emitter: source/extra, listener: webhook/inbox, event_name: '*'}
     write('apply/all.yaml', manifests().replace('text: hello', 'text: bye'));
     const { code, stdout } = await cli.run(['diff', '-f', 'apply', '--prune'], { env });
     expect(code).toBe(1);
-    expect(stdout).toMatch(/update {5}source applied: props.text\n[^]*delete {5}subscription dc_\w+ → wh_\w+\ndelete {5}source extra\n$/);
+    expect(stdout).toMatch(
+      /update {5}source applied: props.text\n[^]*delete {5}subscription source\/extra → webhook\/inbox \(\*\)\ndelete {5}source extra\n$/,
+    );
     expect((await cli.run(['apply', '-f', 'apply', '--prune'], { env })).code).toBe(0);
     expect(await source('extra')).toBeUndefined();
     expect((await source('applied')).configured_props.text).toBe('bye');

@@ -1,4 +1,7 @@
-import { expect, it } from '@jest/globals';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
 import { SluiceError } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { apply, diff } from './apply.js';
@@ -83,6 +86,22 @@ it.each<[string, string, { auto?: string; autoSubscriptions?: object[] }]>([
   expect(/^delete {5}subscription/m.test(shown())).toBe(verb === 'deletes');
 });
 
+it('prune is refused while a subfolder contains manifests, and without it they are a remark', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-apply-'));
+  writeFileSync(join(folder, 'inbox.yaml'), manifest);
+  mkdirSync(join(folder, 'team'));
+  writeFileSync(join(folder, 'team', 'old.yaml'), manifestOf('old', 'old', 'http://in.box/'));
+  const { session, shown, deleted } = terminal({ webhooks });
+  const message = `${join(folder, 'team', 'old.yaml')} is not read, because it is in a subfolder`;
+  await expect(apply(session, { file: folder, set: 'shop', prune: true })).rejects.toMatchObject({
+    code: 2,
+    message: expect.stringContaining(message),
+  });
+  await apply(session, { file: folder, set: 'shop' });
+  expect([shown(), deleted]).toEqual([`${message}unchanged  webhook inbox\n`, []]);
+  rmSync(folder, { recursive: true });
+});
+
 it('asks on a terminal before it deletes, and lists what it would delete', async () => {
   const { session, shown, deleted } = terminal({ webhooks, answer: 'n' });
   await expect(apply(session, { file: '-', set: 'shop', prune: true })).rejects.toThrow('cancelled');
@@ -164,6 +183,85 @@ it.each<[string, Parameters<typeof manifestOf>[], string]>([
   const { session, shown } = terminal({ input: manifests.map((each) => manifestOf(...each)).join('\n---\n'), webhooks: all });
   await apply(session, { file: '-', dryRun: true });
   expect(shown()).toBe(expected);
+});
+
+it('prune names the ends and the stream of a subscription as manifests do', async () => {
+  const [one, two] = ['one', 'two'].map((name) => ({
+    ...{ id: `dc_${name}`, name, name_slug: name, active: true, component_id: 'sc_1', configured_props: {} },
+    external_id: `sluice.dev/${name}`,
+  }));
+  const subscription = { id: 'sub_1', emitter_id: 'dc_one', listener_id: 'wh_inbox' };
+  const { session, shown } = terminal({
+    webhooks: [webhook('inbox', 'sluice.dev/inbox')],
+    sources: [two!, one!],
+    subscriptions: [
+      { ...subscription, event_name: '' },
+      { ...subscription, event_name: '$errors' },
+      { ...subscription, emitter_id: 'dc_two', event_name: 'default' },
+    ],
+  });
+  await apply(session, { file: '-', prune: true, dryRun: true });
+  expect(shown()).toContain(
+    'delete     subscription source/one → webhook/inbox\n' +
+      'delete     subscription source/one → webhook/inbox ($errors)\n' +
+      'delete     subscription source/two → webhook/inbox\n',
+  );
+});
+
+describe('a dry run refuses what apply would find in the middle', () => {
+  const subscription = (emitter: string, listener = 'webhook/inbox'): string =>
+    `apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {emitter: ${emitter}, listener: ${listener}}`;
+  const ofSource = (component: string): string =>
+    `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: a}\nspec: {component: ${component}}`;
+
+  it.each([
+    [subscription('orders'), 'orders is not an end of a subscription: write source/NAME, webhook/NAME, account or an id'],
+    [subscription('Source/orders'), 'Source/orders is not an end of a subscription'],
+    [subscription("'dc_*'", 'inbox'), 'inbox is not an end of a subscription'],
+    [ofSource('{key: nope}'), 'the registry has no component nope; sluice list components lists them'],
+    [ofSource('{file: nope.mjs}'), 'there is no file nope.mjs'],
+  ])('%s', async (document, message) => {
+    const { session } = terminal({ webhooks: [], input: [manifest, document].join('\n---\n') });
+    Object.assign(session.sluice, { getRegisteredComponent: () => Promise.reject(new SluiceError(404, {})) });
+    await expect(apply(session, { file: '-', dryRun: true })).rejects.toMatchObject({
+      code: 2,
+      message: expect.stringMatching(new RegExp(`^standard input, document 2: ${message}`)),
+    });
+  });
+
+  it('and finds a source of the account by its slug, or else by its name if only one has it', async () => {
+    const orders = { id: 'dc_1', name: 'Orders', name_slug: 'orders-1', active: true };
+    const planned = async (sources: object[]): Promise<string> => {
+      const { session, shown } = terminal({ webhooks, sources, input: subscription('source/Orders', 'webhook/inbox') });
+      await apply(session, { file: '-', set: 'shop', dryRun: true });
+      return shown();
+    };
+    expect(await planned([orders])).toBe('create     subscription source/Orders → webhook/inbox\n');
+    await expect(planned([orders, { ...orders, id: 'dc_2', name_slug: 'orders-2' }])).rejects.toThrow(
+      'several sources are called Orders: orders-1, orders-2',
+    );
+  });
+});
+
+it('requests a component once, however many sources have it', async () => {
+  const names = ['a', 'b', 'c'];
+  const input = names.map(
+    (name) =>
+      `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: ${name}}\nspec: {component: {key: interval-timer}, props: {timer: {intervalSeconds: 60}}}`,
+  );
+  const configured_props = { timer: { cron: null, interval_seconds: 60 } };
+  const sources = names.map((name) => ({ id: `dc_${name}`, name, name_slug: name, active: true, component_id: 'sc_1', configured_props }));
+  const { session, shown } = terminal({ webhooks: [], sources, input: input.join('\n---\n') });
+  const requests: string[] = [];
+  Object.assign(session.sluice, {
+    getRegisteredComponent: async () => (requests.push('key'), { data: { id: 'sc_1' } }),
+    getComponent: async () => (requests.push('id'), { data: { configurable_props: [{ name: 'timer', type: '$.interface.timer' }] } }),
+  });
+  await diff(session, { file: '-' });
+  expect([shown().match(/no change/g), requests]).toEqual([
+    ['no change', 'no change', 'no change'],
+    ['key', 'id'],
+  ]);
 });
 
 it('an auto-subscription may name a webhook of the account', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
@@ -33,6 +33,7 @@ async function exported(account: {
 }) {
   let printed = '';
   const warnings: string[] = [];
+  const notes: string[] = [];
   const lists: Record<string, object[]> = {
     listSources: (account.sources ?? []).map(({ props = {}, ...source }) => ({
       ...{ id: `dc_${source.name}`, name_slug: source.name, active: true, component_id: COMPONENT.id, configured_props: props },
@@ -52,7 +53,7 @@ async function exported(account: {
   const session = {
     print: (text: string) => (printed += text),
     warn: (text: string) => warnings.push(text),
-    note: () => {},
+    note: (text: string) => notes.push(text),
     sluice: {
       ...Object.fromEntries(Object.entries(lists).map(([name, data]) => [name, async () => ({ data })])),
       each: async function* (page: (query: object) => Promise<{ data: object[] }>) {
@@ -68,7 +69,7 @@ async function exported(account: {
     return steps.filter(({ action }) => action !== 'none').map((step) => [step.action, step.what, ...step.changes].join(' '));
   };
   const documents = loadAll(printed) as { kind: string; metadata: { name: string }; spec: { props?: object } }[];
-  return { documents, warnings, changes, printed };
+  return { documents, warnings, notes, changes, printed };
 }
 
 it('exports inline credentials as variables, without the connection that only their source has', async () => {
@@ -146,6 +147,22 @@ it('exports a subscription to all emitters of the account without the id of the 
     subscriptions: [{ id: 'sub_1', emitter_id: 'u_1', listener_id: 'wh_inbox', event_name: '' }],
   });
   expect(documents[1]).toMatchObject({ kind: 'Subscription', spec: { emitter: 'account', listener: 'webhook/inbox' } });
+});
+
+it('exports subscriptions with the oldest first, as sources and webhooks, so that importing keeps their order', async () => {
+  const { documents } = await exported({
+    subscriptions: ['new', 'old'].map((event_name) => ({ id: event_name, emitter_id: 'dc_*', listener_id: 'p_1', event_name })),
+    autoSubscriptions: ['new', 'old'].map((event_name) => ({ id: event_name, listener_id: 'p_1', event_name })),
+  });
+  const streams = documents.map(({ spec }) => (spec as { event_name?: string }).event_name);
+  expect(streams).toEqual(['old', 'new', 'old', 'new']);
+});
+
+it('makes no folder for the code of components if there is none', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-export-'));
+  const { notes } = await exported({ folder, webhooks: [{ name: 'inbox' }] });
+  expect([readdirSync(folder), notes]).toEqual([['sluice.yaml'], [`wrote 1 manifest to ${folder}`]]);
+  rmSync(folder, { recursive: true });
 });
 
 it('warns about external ids that apply has not set', async () => {

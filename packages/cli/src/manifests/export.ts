@@ -4,10 +4,10 @@ import type { Component, SluiceClient, Source, Webhook } from '@sluice/client';
 import { COMPONENTS, CONNECTIONS } from '../resources/kinds.js';
 import { usageError } from '../session/errors.js';
 import { replaceFile, writeTo } from '../session/files.js';
-import { asYaml } from '../session/output.js';
+import { asYaml, counted } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { ACCOUNT, API_VERSION, isFromElsewhere, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
-import { DistinctNames, sourceNames, webhookNames } from './names.js';
+import { API_VERSION, isFromElsewhere, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
+import { DistinctNames, endNamed, sourceNames, webhookNames } from './names.js';
 import { ownerOf } from './owner.js';
 import { MADE, MASK, readState, TIMER } from './plan.js';
 
@@ -27,11 +27,12 @@ export async function exportAll(session: Session, folder: string | undefined): P
   const text = documents.map((document) => `---\n${asYaml(document)}`).join('');
   if (folder === undefined) return session.print(text);
   writeTo(folder, () => {
-    mkdirSync(join(folder, 'components'), { recursive: true });
+    mkdirSync(files.size > 0 ? join(folder, 'components') : folder, { recursive: true });
     for (const [file, content] of files) replaceFile(join(folder, file), content);
     replaceFile(join(folder, 'sluice.yaml'), text);
   });
-  session.note(`wrote ${documents.length} manifests and ${files.size} component(s) to ${folder}`);
+  const components = files.size > 0 ? ` and ${counted(files.size, 'component')}` : '';
+  session.note(`wrote ${counted(documents.length, 'manifest')}${components} to ${folder}`);
 }
 
 /** @param files gets the code of components, by path; without it, the code is inside the manifests */
@@ -46,14 +47,8 @@ async function manifestsOf(
   for await (const { id, name } of CONNECTIONS.list(sluice)) connections.set(id, name);
   const components = await componentsOf(sluice, sources);
   const variables = new Variables(connections);
-  const namesOfWebhooks = webhookNames(webhooks);
-  const namesOfSources = sourceNames(sources);
-  /** An end of a subscription, as other manifests name it. */
-  const end = (id: string): string => {
-    if (id === accountId) return ACCOUNT;
-    if (namesOfWebhooks.has(id)) return `webhook/${namesOfWebhooks.get(id)}`;
-    return namesOfSources.has(id) ? `source/${namesOfSources.get(id)}` : id;
-  };
+  const names = { webhooks: webhookNames(webhooks), sources: sourceNames(sources) };
+  const end = (id: string): string => endNamed(id, accountId, names);
 
   const componentOf = ({ id, component_id, name_slug }: Source): object => {
     const key = registered.get(component_id);
@@ -67,21 +62,21 @@ async function manifestsOf(
   };
   const documents = [
     // oldest first, so that importing keeps the order
-    ...webhooks.toReversed().map((webhook) => webhookDocument(webhook, namesOfWebhooks.get(webhook.id)!)),
+    ...webhooks.toReversed().map((webhook) => webhookDocument(webhook, names.webhooks.get(webhook.id)!)),
     ...sources.toReversed().map((source) =>
-      sourceDocument(source, namesOfSources.get(source.id)!, {
+      sourceDocument(source, names.sources.get(source.id)!, {
         component: componentOf(source),
         props: propsOf(source, components.get(source.component_id)!, variables),
       }),
     ),
-    ...subscriptions.map(({ emitter_id, listener_id, event_name }) =>
+    ...subscriptions.toReversed().map(({ emitter_id, listener_id, event_name }) =>
       document('Subscription', undefined, {
         emitter: end(emitter_id),
         listener: end(listener_id),
         event_name: event_name || undefined,
       }),
     ),
-    ...autoSubscriptions.map(({ listener_id, event_name }) =>
+    ...autoSubscriptions.toReversed().map(({ listener_id, event_name }) =>
       document('Subscription', undefined, {
         ...{ auto: true, listener: end(listener_id) },
         event_name: event_name || undefined,

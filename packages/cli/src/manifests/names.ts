@@ -1,5 +1,5 @@
 import type { Source, Webhook } from '@sluice/client';
-import { LONGEST_NAME } from './manifest.js';
+import { ACCOUNT, LONGEST_NAME } from './manifest.js';
 import { ownerOf } from './owner.js';
 
 /** By the id of each webhook, the name of its manifest in an export; see `manifestNames`. */
@@ -7,6 +7,19 @@ export const webhookNames = (webhooks: Webhook[]): Map<string, string> => manife
 
 /** By the id of each source, the name of its manifest in an export; see `manifestNames`. */
 export const sourceNames = (sources: Source[]): Map<string, string> => manifestNames(sources, ({ name_slug }) => name_slug);
+
+/** The names of the manifests of an export, by id. */
+export interface ManifestNames {
+  webhooks: ReadonlyMap<string, string>;
+  sources: ReadonlyMap<string, string>;
+}
+
+/** An end of a subscription, as a manifest names it. */
+export function endNamed(id: string, accountId: string, { webhooks, sources }: ManifestNames): string {
+  if (id === accountId) return ACCOUNT;
+  if (webhooks.has(id)) return `webhook/${webhooks.get(id)}`;
+  return sources.has(id) ? `source/${sources.get(id)}` : id;
+}
 
 /**
  * An item that `apply` created keeps its name. Each other one gets the beginning of its text, with a number if the name is taken: a number stays the

@@ -5,10 +5,11 @@ import { SluiceError } from '@sluice/client';
 import type { AutoSubscription, Component, PropDefinition, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
 import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
+import { isNoId } from '../resources/find.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
-import { usageError } from '../session/errors.js';
+import { CliError, usageError } from '../session/errors.js';
 import { ACCOUNT, checkTypes, isObject, type Manifest, resolved } from './manifest.js';
-import { sourceNames, webhookNames } from './names.js';
+import { endNamed, type ManifestNames, sourceNames, webhookNames } from './names.js';
 import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
 
 /** Stands for a secret that is set. */
@@ -75,7 +76,10 @@ export class Plan {
   /** The ids of what `--prune` does not delete. */
   private readonly kept = new Set<string>();
   /** The names of the manifests of an export, by id. */
-  private readonly exportedNames: { webhooks: ReadonlyMap<string, string>; sources: ReadonlyMap<string, string> };
+  private readonly exportedNames: ManifestNames;
+  /** By key and by id: many sources may have the same component. */
+  private readonly registered = new Map<string, Component>();
+  private readonly components = new Map<string, Component>();
   /** By the id of a webhook: its manifest of an export, if it is named by a number or an id, unlike one that was written by hand. */
   private readonly numbered = new Map<string, Manifest>();
 
@@ -268,8 +272,8 @@ export class Plan {
   private async definitions({ component_id, configured_props }: Source, props: Record<string, unknown>): Promise<Definitions> {
     const isClear = (prop: string): boolean => Object.hasOwn(props, prop) && timerForm(props[prop]) === props[prop];
     if (Object.keys(configured_props).every(isClear)) return new Map();
-    const { data } = await this.sluice.getComponent({ path: { keyOrId: component_id }, query: { include: 'configurable_props' } });
-    return new Map(data.configurable_props.map((definition) => [definition.name, definition]));
+    const { configurable_props } = await this.componentOf(component_id);
+    return new Map(configurable_props.map((definition) => [definition.name, definition]));
   }
 
   private sourceChanges(
@@ -325,15 +329,36 @@ export class Plan {
   private async isOtherComponent(found: Source, { named, body: { component_id, component_code, key } }: Choice): Promise<boolean> {
     // without an id, the component is created or updated by an earlier step
     if (named !== undefined || component_id !== undefined) return component_id !== found.component_id;
-    if (key !== undefined) return (await this.sluice.getRegisteredComponent({ path: { key } })).data.id !== found.component_id;
-    const { data } = await this.sluice.getComponent({ path: { keyOrId: found.component_id }, query: { include: 'code_hash' } });
-    return data.code_hash !== hashOf(component_code ?? '');
+    if (key !== undefined) return this.registered.get(key)?.id !== found.component_id;
+    return (await this.componentOf(found.component_id)).code_hash !== hashOf(component_code ?? '');
+  }
+
+  private async componentOf(keyOrId: string): Promise<Component> {
+    const known = this.components.get(keyOrId);
+    if (known) return known;
+    const { data } = await this.sluice.getComponent({ path: { keyOrId }, query: { include: 'code_hash,configurable_props' } });
+    this.components.set(keyOrId, data);
+    return data;
+  }
+
+  /** Throws a usage error if the registry has no component of this key: otherwise `apply` would end in the middle. */
+  private async requireRegistered({ origin }: Manifest, key: string): Promise<void> {
+    if (this.registered.has(key)) return;
+    const unknown = usageError(`${origin}: the registry has no component ${key}; sluice list components lists them`);
+    if (isNoId(key)) throw unknown;
+    const { data } = await this.sluice.getRegisteredComponent({ path: { key } }).catch((error: unknown) => {
+      throw error instanceof SluiceError && error.status === 404 ? unknown : error;
+    });
+    this.registered.set(key, data);
   }
 
   private async choice(manifest: Manifest, component: unknown): Promise<Choice> {
     if (!isObject(component)) throw usageError(`${manifest.origin}: spec.component must have file, code, url, key, id or name`);
     const { key, id, name } = component as Record<string, string | undefined>;
-    if (key !== undefined) return { body: { key } };
+    if (key !== undefined) {
+      await this.requireRegistered(manifest, key);
+      return { body: { key } };
+    }
     if (id !== undefined) return { body: { component_id: id } };
     if (name !== undefined) {
       if (!this.keys.has(`Component ${name}`)) throw usageError(`${manifest.origin}: there is no Component ${name}`);
@@ -349,7 +374,11 @@ export class Plan {
   private async code({ spec, folder, origin }: Manifest): Promise<Choice> {
     const { file, code, url } = spec as Record<string, string | undefined>;
     if (file !== undefined) {
-      const { code: component_code, placeOf } = await readComponent(relative(process.cwd(), resolve(folder, file)));
+      const { code: component_code, placeOf } = await readComponent(relative(process.cwd(), resolve(folder, file))).catch(
+        (error: unknown) => {
+          throw error instanceof CliError ? new CliError(`${origin}: ${error.message}`, error.code) : error;
+        },
+      );
       return { body: { component_code }, placeOf };
     }
     if (code !== undefined) return { body: { component_code: code }, placeOf: placesIn(`${origin}, code`) };
@@ -360,7 +389,7 @@ export class Plan {
   private subscription(manifest: Manifest): Step {
     const { emitter, listener, event_name = '', auto = false } = manifest.spec as Record<string, never>;
     const stream = streamOf(event_name);
-    const what = `subscription ${auto ? 'of later emitters' : String(emitter)} → ${String(listener)}${stream ? ` (${stream})` : ''}`;
+    const what = subscriptionText(auto ? 'of later emitters' : String(emitter), String(listener), stream);
     if (auto) {
       const listenerId = this.knownEnd(manifest, listener);
       const isKnown = this.state.autoSubscriptions.some((each) => streamOf(each.event_name) === stream && each.listener_id === listenerId);
@@ -390,12 +419,22 @@ export class Plan {
     if (kind === undefined) return this.end(manifest, text);
     const key = `${kind === 'source' ? 'Source' : 'Webhook'} ${name}`;
     if (!this.keys.has(key)) {
-      const found = kind === 'source' ? this.state.sources.find(({ name_slug }) => name_slug === name) : this.webhookNamed(name);
+      const found = kind === 'source' ? this.sourceNamed(manifest, name) : this.webhookNamed(name);
       if (!found) throw usageError(`${manifest.origin}: there is no ${kind} ${name}, neither in the manifests nor in the account`);
       this.ids.set(key, found.id);
       this.kept.add(found.id);
     }
     return this.ids.get(key);
+  }
+
+  /** The source of the account that has the slug, or else the only one that has the name. */
+  private sourceNamed({ origin }: Manifest, name: string): Source | undefined {
+    const { sources } = this.state;
+    const named = sources.filter((each) => each.name === name);
+    const found = sources.find(({ name_slug }) => name_slug === name);
+    if (!found && named.length > 1)
+      throw usageError(`${origin}: several sources are called ${name}: ${named.map(({ name_slug }) => name_slug).join(', ')}`);
+    return found ?? named[0];
   }
 
   /** The webhook of the account that has the name, or else the one that has it in an export. */
@@ -412,7 +451,11 @@ export class Plan {
     if (typeof text !== 'string') throw usageError(`${manifest.origin}: spec.emitter and spec.listener are required`);
     if (text === ACCOUNT) return this.state.accountId;
     const [, kind, name] = /^(source|webhook)\/(.+)$/s.exec(text) ?? [];
-    if (kind === undefined) return text;
+    if (kind === undefined) {
+      if (!/^(dc|p|wh|u)_./.test(text))
+        throw usageError(`${manifest.origin}: ${text} is not an end of a subscription: write source/NAME, webhook/NAME, account or an id`);
+      return text;
+    }
     return this.idOf(manifest, `${kind === 'source' ? 'Source' : 'Webhook'} ${name}`);
   }
 
@@ -435,7 +478,8 @@ export class Plan {
 
   /** Deletes what `apply` created from this set and the manifests no longer contain; of the subscriptions, those between two such resources. */
   private pruned(): Step[] {
-    const { sources, webhooks, subscriptions } = this.state;
+    const { accountId, sources, webhooks, subscriptions } = this.state;
+    const end = (id: string): string => endNamed(id, accountId, this.exportedNames);
     const ours = new Set([...sources, ...webhooks].filter((item) => ownerOf(item)?.set === this.set).map(({ id }) => id));
     const isGone = ({ id }: { id: string }): boolean => ours.has(id) && !this.kept.has(id);
     const deletion = (what: string, run: () => Promise<unknown>): Step => ({ action: 'delete', what, changes: [], uncertain: [], run });
@@ -443,7 +487,7 @@ export class Plan {
       ...subscriptions
         .filter(({ id, emitter_id, listener_id }) => ours.has(listener_id) && ours.has(emitter_id) && !this.kept.has(id))
         .map(({ emitter_id, listener_id, event_name }) =>
-          deletion(`subscription ${emitter_id} → ${listener_id}`, () =>
+          deletion(subscriptionText(end(emitter_id), end(listener_id), streamOf(event_name)), () =>
             this.sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name } }),
           ),
         ),
@@ -472,6 +516,9 @@ const stillOn =
   (error: Error): never => {
     throw Object.assign(error, { message: `created, but still on: sluice off ${id}; ${error.message}` });
   };
+
+const subscriptionText = (emitter: string, listener: string, stream: string): string =>
+  `subscription ${emitter} → ${listener}${stream ? ` (${stream})` : ''}`;
 
 /** The API keeps event names as they were sent, and has two for the default stream. */
 const streamOf = (eventName: string): string => (eventName === 'default' ? '' : eventName);
