@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { SluiceError } from '@sluice/client';
+import { exitCodeOf } from '../session/errors.js';
 import type { Session } from '../session/session.js';
 import { apply, diff } from './apply.js';
 import { externalIdOf, ownerOf } from './owner.js';
@@ -416,6 +417,25 @@ it('reports that a component was created whose key is not the name of its manife
   await expect(apply(session, { file: '-' })).rejects.toThrow(
     'standard input, document 1: created, but the key of the component must be its metadata.name, shop',
   );
+});
+
+it('says what to do if another apply has created the same at the same time', async () => {
+  const { session } = terminal({ webhooks: [] });
+  const detail = 'another of your webhooks has this external_id';
+  Object.assign(session.sluice, { createWebhook: () => Promise.reject(new SluiceError(409, { detail })) });
+  await expect(apply(session, { file: '-' })).rejects.toThrow(
+    `webhook inbox: ${detail}; another apply has created it in the meantime: apply again`,
+  );
+});
+
+it.each([
+  ['differences', async () => ({ data: { id: 'u_1' } }), 1],
+  ['a failure', () => Promise.reject(new SluiceError(503, {})), 2],
+  ['a key that is refused', () => Promise.reject(new SluiceError(401, {})), 3],
+])('diff has its own exit code for %s', async (_, getCurrentUser, code) => {
+  const { session } = terminal({ webhooks: [] });
+  Object.assign(session.sluice, { getCurrentUser });
+  expect(exitCodeOf(await diff(session, { file: '-' }).catch((error: unknown) => error))).toBe(code);
 });
 
 it('prints what is done for programs, also if a step fails', async () => {

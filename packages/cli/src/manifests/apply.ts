@@ -1,5 +1,6 @@
+import { SluiceError } from '@sluice/client';
 import { showWarnings } from '../code/warnings.js';
-import { CliError, EXIT, usageError } from '../session/errors.js';
+import { CliError, EXIT, exitCodeOf, explain, usageError } from '../session/errors.js';
 import { printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { readManifests, unreadManifests } from './manifest.js';
@@ -57,7 +58,9 @@ async function outcomeOf({ action, what, uncertain, run }: Step): Promise<Step['
     const changed = await run();
     return action === 'none' && changed === true ? 'update' : action;
   } catch (error) {
-    throw Object.assign(error as Error, { message: `${what}: ${(error as Error).message}` });
+    const isTaken = error instanceof SluiceError && error.status === 409 && error.message.includes('external_id');
+    const remedy = isTaken ? '; another apply has created it in the meantime: apply again' : '';
+    throw Object.assign(error as Error, { message: `${what}: ${(error as Error).message}${remedy}` });
   }
 }
 
@@ -68,9 +71,11 @@ async function confirmDeletions(session: Session, steps: Step[], { yes, set = DE
   await session.confirm(`Delete ${deletions.length} resource(s) of the set ${set}?`, yes);
 }
 
-/** `sluice diff -f DIR`: what `apply` would change. Exits with 1 if it is anything. */
+/** `sluice diff -f DIR`: what `apply` would change. Exits with 1 if it is anything, and only then. */
 export async function diff(session: Session, options: ApplyOptions): Promise<void> {
-  const steps = await planned(session, options);
+  const steps = await planned(session, options).catch((error: unknown) => {
+    throw exitCodeOf(error) === EXIT.failed ? new CliError(explain(error), EXIT.usage) : error;
+  });
   showPlan(session, steps);
   const differences = steps.filter(({ action }) => action !== 'none').length;
   if (differences > 0) throw new CliError(`${differences} of ${steps.length} differ`, EXIT.failed);
