@@ -14,7 +14,7 @@ export const EXAMPLES: Record<string, string[]> = {
   init: ['sluice init price-watch', 'sluice init orders --template http'],
   types: ['sluice types', 'sluice types components'],
   list: ['sluice list', 'sluice list webhooks -o json', 'sluice list components --search http'],
-  get: ['sluice get orders', 'sluice get webhook inbox -o json'],
+  get: ['sluice get orders', 'sluice get webhook inbox -o json', 'SOURCE=$(sluice get source orders -o id)'],
   delete: ['sluice delete source orders', 'sluice delete webhook inbox --yes'],
   subscribe: [
     'sluice subscribe orders https://example.com/hooks --name inbox',
@@ -36,11 +36,12 @@ export const EXAMPLES: Record<string, string[]> = {
   runs: ['sluice runs price-watch', 'sluice runs price-watch -n 100 -o json'],
   run: ['sluice run price-watch', `sluice run orders --data '{"order": 17}'`],
   trigger: [`sluice trigger orders --data '{"order": 17}'`, 'sluice trigger repo --fixture github.push --secret-file secret.txt'],
-  deliveries: ['sluice deliveries inbox', 'sluice deliveries orders 1769860800123-42'],
+  deliveries: ['sluice deliveries inbox', 'sluice deliveries inbox del_0Vg2mXq10000000A0b', 'sluice deliveries orders 1769860800123-42'],
   test: ['sluice test inbox'],
   retry: ['sluice retry inbox del_0Vg2mXq10000000A0b'],
   recover: ['sluice recover inbox --since 2026-01-31T12:00:00Z'],
   replay: [
+    'sluice replay orders inbox --from 24h',
     'sluice replay orders inbox --from 2026-01-31T12:00:00Z --dry-run',
     'sluice replay orders inbox --from 1769860800123-42 --to 1769860900000-0',
   ],

@@ -82,6 +82,14 @@ it.each([
   expect(await refused(words)).toMatchObject({ error: { message: expect.stringContaining('there is no profile none-of-this-name') } });
 });
 
+it('offers -o id only for resources, and refuses it before a command does anything', async () => {
+  for (const words of [
+    ['apply', '-f', '-', '-o', 'id'],
+    ['-o', 'id', 'publish', 'orders', '--data', '1'],
+  ])
+    expect(await refused(words)).toMatchObject({ error: { code: 2, message: '-o id is for deploy, get, list, update, whoami' } });
+});
+
 it('component commands say where they run', async () => {
   await expect(program().parseAsync(['component', 'check', 'a.mjs'], { from: 'user' })).rejects.toMatchObject({
     ...{ code: 2, message: expect.stringContaining('need a clone of the repository') },

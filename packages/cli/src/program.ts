@@ -44,6 +44,7 @@ export function program(): Command {
       .action(async (...received: unknown[]) => {
         // commander passes the arguments, the options and the command
         const options = { ...root.opts(), ...(received.at(-2) as CommonOptions) };
+        if (options.output === 'id' && !WITH_ID.includes(added.name())) throw usageError(`-o id is for ${WITH_ID.join(', ')}`);
         const action = await load();
         await action(new Session(options), ...(received.slice(0, -2) as never[]), options as never);
       })
@@ -74,9 +75,12 @@ Where Sluice is installed:
   );
 }
 
+/** The commands whose output is resources, each with an id. */
+const WITH_ID = ['deploy', 'get', 'list', 'update', 'whoami'];
+
 /** The options of every command. */
 const commonOptions = (): Option[] => [
-  new Option('-o, --output <format>', 'the format of the output; default: table').choices(FORMATS),
+  new Option('-o, --output <format>', `the format of the output; default: table; id is for ${WITH_ID.join(', ')}`).choices(FORMATS),
   new Option('--profile <name>', 'the profile to use; default: SLUICE_PROFILE, or the one chosen with sluice profile'),
   new Option('--debug', 'log requests to standard error, without their headers and bodies'),
 ];
@@ -203,8 +207,8 @@ function addStreamCommands(command: AddCommand): void {
 function addDeliveryCommands(command: AddCommand): void {
   const deliveries = () => import('./streams/deliveries.js');
   command(
-    'deliveries <webhook|emitter> [event]',
-    'list the deliveries to a webhook, or those of one event',
+    'deliveries <webhook|emitter> [delivery|event]',
+    'list the deliveries to a webhook or those of one event, or show one with its attempts',
     async () => (await deliveries()).deliveries,
   ).option('-n, --number <number>', 'how many, 1 to 100', '20');
   const retrying = () => import('./streams/retry.js');
@@ -234,7 +238,11 @@ function addManifestCommands(command: AddCommand): void {
     .option(...PRUNE)
     .option('-y, --yes', 'do not ask before deleting')
     .option('--dry-run', 'only show what would change');
-  command('diff', 'show what apply would change; exits with 1 if it is anything', async () => (await manifests()).diff)
+  command(
+    'diff',
+    'show what apply would change; exits with 1 if it is anything, and with another code if it fails',
+    async () => (await manifests()).diff,
+  )
     .requiredOption(...FILE)
     .option(...SET)
     .option(...PRUNE);

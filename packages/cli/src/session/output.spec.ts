@@ -12,6 +12,11 @@ const COLUMNS: Column<(typeof ITEMS)[number]>[] = [
 ];
 
 describe('listText', () => {
+  it('prints only the ids with -o id, one per line', () => {
+    expect(listText(ITEMS, COLUMNS, 'id')).toBe('dc_1\ndc_22\n');
+    expect(itemText(ITEMS[0], 'id')).toBe('dc_1\n');
+  });
+
   it('aligns the columns of a table and removes control characters', () => {
     expect(listText(ITEMS, COLUMNS, 'table')).toBe('ID     NAME\ndc_1   Orders\ndc_22  two·lines·[31m\n');
   });

@@ -12,7 +12,7 @@ import {
 import { styleText } from 'node:util';
 import { isRawJSON } from './exact-json.js';
 
-export const FORMATS = ['table', 'json', 'ndjson', 'yaml'] as const;
+export const FORMATS = ['table', 'json', 'ndjson', 'yaml', 'id'] as const;
 export type Format = (typeof FORMATS)[number];
 
 /** A column of a table: its heading, and the text of an item. */
@@ -42,6 +42,7 @@ export function listText<T>(items: T[], columns: Column<T>[], format: Format): s
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`;
   if (format === 'ndjson') return items.map((item) => `${JSON.stringify(item)}\n`).join('');
   if (format === 'yaml') return asYaml(items);
+  if (format === 'id') return items.map((item) => itemText(item, format)).join('');
   const rows = [columns.map(([heading]) => heading), ...items.map((item) => columns.map(([, text]) => cell(text(item))))];
   const widths = columns.map((_, column) => rows.reduce((widest, row) => Math.max(widest, row[column]!.length), 0));
   return rows
@@ -59,6 +60,7 @@ export function listText<T>(items: T[], columns: Column<T>[], format: Format): s
 export function itemText(item: unknown, format: Format): string {
   if (format === 'json') return `${JSON.stringify(item, null, 2)}\n`;
   if (format === 'ndjson') return `${JSON.stringify(item)}\n`;
+  if (format === 'id') return `${(item as { id: string }).id}\n`;
   return asYaml(item);
 }
 
