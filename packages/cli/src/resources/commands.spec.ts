@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { SluiceError } from '@sluice/client';
+import { type Format, listText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { get, list, remove, switchOff } from './commands.js';
 import { findEmitter, findEmitterOrAccount, findListener, findSource } from './find.js';
@@ -223,8 +224,16 @@ describe('a beginning of a name', () => {
   ])('is not enough for a script to %s', async (_, command) => {
     const webhooks = [{ id: 'wh_1', name: 'orders-inbox' }];
     await expect(command(terminal([other], 'table', { webhooks }).session)).rejects.toMatchObject({
-      ...{ code: 4, message: expect.stringMatching(/is called orders; if you mean orders-\w+, give its whole name$/) },
+      ...{ code: 4, message: expect.stringMatching(/is called orders; if you mean orders-\w+( or orders-eu)?, give its whole name$/) },
     });
+  });
+
+  it('suggests none of the names if many have it', async () => {
+    const all = ['orders-a', 'orders-b', 'orders-c', 'orders-d'].map((name) => ({ ...other, id: `dc_${name}`, name, name_slug: name }));
+    await expect(switchOff(terminal(all).session, ['orders'])).rejects.toThrow('; 4 names begin so: give a whole one');
+    await expect(switchOff(terminal(all.slice(1)).session, ['orders'])).rejects.toThrow(
+      '; if you mean orders-b or orders-c or orders-d, give',
+    );
   });
 
   it('is enough at a terminal to subscribe, which shows the names of both ends', async () => {
@@ -304,6 +313,43 @@ describe('a source that is called like a component of the registry', () => {
     expect(notes).toEqual(['source own-key-of-the-registry is off', 'deleted source own-key-of-the-registry (dc_1)']);
     await expect(open(session, 'Registered')).rejects.toThrow('Registered has no address');
   });
+});
+
+it('list subscriptions names their ends on a terminal, and gives programs the ids', async () => {
+  const subscriptions = [
+    { id: 'sub_2', emitter_id: 'dc_1', listener_id: 'wh_1', event_name: '$errors' },
+    { id: 'sub_1', emitter_id: 'dc_*', listener_id: 'p_1', event_name: '' },
+  ];
+  const listed = async (format: string, kind: string): Promise<string> => {
+    const { session } = terminal([orders], format, { webhooks: [{ id: 'wh_1', name: 'inbox' }] });
+    let text = '';
+    Object.assign(session, {
+      list: (...[items, columns]: Parameters<Session['list']>) => (text = listText(items, columns, format as Format)),
+    });
+    const data = async () => ({ data: subscriptions });
+    Object.assign(session.sluice, { listSubscriptions: data, listAutoSubscriptions: data });
+    await list(session, kind, {});
+    return text;
+  };
+  expect(await listed('table', 'subscriptions')).toBe(
+    'ID     EMITTER  STREAM   LISTENER\nsub_2  orders   $errors  inbox\nsub_1  dc_*     default  p_1\n',
+  );
+  expect(await listed('table', 'auto-subscriptions')).toContain('sub_2  $errors  inbox\n');
+  expect(JSON.parse(await listed('json', 'subscriptions'))).toEqual(subscriptions);
+  expect(await listed('id', 'subscriptions')).toBe('sub_2\nsub_1\n');
+});
+
+it('get shows the props of a component instead of its code, unless the output is for programs', async () => {
+  const component = { id: 'sc_own', code: 'export default {}', configurable_props: [] };
+  for (const [format, expected] of [
+    ['table', { id: 'sc_own', configurable_props: [] }],
+    ['json', component],
+  ] as const) {
+    const { session, items } = terminal([], format);
+    Object.assign(session.sluice, { getComponent: async () => ({ data: component }) });
+    await get(session, ['component', 'sc_own']);
+    expect(items).toEqual([expected]);
+  }
 });
 
 it('a command searches only the kinds that it can change', async () => {

@@ -1,7 +1,8 @@
+import type { Component } from '@sluice/client';
 import { usageError } from '../session/errors.js';
 import type { Session } from '../session/session.js';
 import { findAmong, type FindOptions, type Found } from './find.js';
-import { type Kind, kindNamed, KINDS } from './kinds.js';
+import { COMPONENTS, type Kind, kindNamed, KINDS } from './kinds.js';
 
 const DELETABLE = KINDS.filter((kind) => kind.delete !== undefined);
 const SWITCHABLE = KINDS.filter((kind) => kind.setActive !== undefined);
@@ -26,7 +27,8 @@ export async function list(session: Session, word = 'sources', { search }: { sea
     const texts = [item.id, ...kind.names(item), ...(kind.labels?.(item) ?? [])];
     if (search === undefined || texts.some((name) => name?.toLowerCase().includes(search.toLowerCase()))) items.push(item);
   }
-  session.list(items, kind.columns);
+  const { columns, tableColumns } = kind;
+  session.list(items, tableColumns && session.format === 'table' ? await tableColumns(session.sluice) : columns);
   if (items.length === 0)
     session.note(
       search === undefined
@@ -47,7 +49,12 @@ async function found(session: Session, words: string[], kinds: Kind<{ id: string
 /** `sluice get [KIND] NAME` */
 export async function get(session: Session, words: string[]): Promise<void> {
   const { kind, item } = await found(session, words, KINDS, { byLabel: true });
-  session.item(kind.get ? (await kind.get(session.sluice, item.id)).data : item);
+  const shown = kind.get ? (await kind.get(session.sluice, item.id)).data : item;
+  if (session.format !== 'table' || kind.name !== COMPONENTS.name) return session.item(shown);
+  // a hundred lines before its props
+  const { code: _, ...rest } = shown as Component;
+  session.item(rest);
+  session.note('its code is in -o json');
 }
 
 /** `sluice delete [KIND] NAME` */

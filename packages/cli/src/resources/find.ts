@@ -23,6 +23,8 @@ export interface FindOptions {
   hint?: string;
 }
 
+const MOST_SUGGESTED = 3;
+
 /** The source that the text refers to: by id, slug, name or external id, or by the beginning of one of them if only one source has it. */
 export const findSource = async (sluice: SluiceClient, text: string, options?: FindOptions): Promise<Source> =>
   (await findAmong(sluice, [SOURCES], text, options)).item;
@@ -89,9 +91,14 @@ export async function findAmong<T extends { id: string }>(
   const begin = own.length > 0 ? own : beginning;
   if (!exactly) matches = [...matches, ...begin];
   const [first] = matches;
-  const [{ kind, item } = {}] = begin;
+  const names = begin.map(({ kind, item }) => kind.names(item)[0] ?? item.id);
   const where = [whereToLook(kinds, text), hint].filter(Boolean).join('; ');
-  const remedy = item ? `if you mean ${kind?.names(item)[0] ?? item.id}, give its whole name` : where;
+  const remedy =
+    names.length === 0
+      ? where
+      : names.length > MOST_SUGGESTED
+        ? `${names.length} names begin so: give a whole one`
+        : `if you mean ${names.join(' or ')}, give its whole name`;
   if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${remedy}`, EXIT.notFound);
   if (matches.length > 1)
     throw ambiguous(

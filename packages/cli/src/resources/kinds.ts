@@ -18,6 +18,8 @@ export interface Kind<T = never> {
   /** Of its ids. */
   prefix: string;
   columns: Column<T>[];
+  /** The columns of a table, if they have more than the items themselves contain. */
+  tableColumns?(sluice: SluiceClient): Promise<Column<T>[]>;
   /** All of the account; of components, those of the registry. */
   list(sluice: SluiceClient): AsyncIterable<T>;
   /** The names by which people refer to it, in addition to its id. */
@@ -66,16 +68,28 @@ export const WEBHOOKS: Kind<Webhook> = {
   setActive: (sluice, id, active) => sluice.patchWebhook({ path: { id }, body: { active } }),
 };
 
+/** The name of each source and webhook by its id, for people. Other ids, such as that of a workflow, are their own names. */
+export async function namesOfEnds(sluice: SluiceClient): Promise<(id: string) => string> {
+  const names = new Map<string, string>();
+  for await (const { id, name_slug } of SOURCES.list(sluice)) names.set(id, name_slug);
+  for await (const { id, name } of WEBHOOKS.list(sluice)) if (name) names.set(id, name);
+  return (id) => names.get(id) ?? id;
+}
+
 const SUBSCRIPTIONS: Kind<Subscription> = {
   name: 'subscription',
   howToCreate: 'sluice subscribe SOURCE WEBHOOK',
   prefix: 'sub_',
-  columns: [
-    ID,
-    ['EMITTER', ({ emitter_id }) => emitter_id],
-    ['STREAM', ({ event_name }) => event_name || 'default'],
-    ['LISTENER', ({ listener_id }) => listener_id],
-  ],
+  columns: [],
+  tableColumns: async (sluice) => {
+    const nameOf = await namesOfEnds(sluice);
+    return [
+      ID,
+      ['EMITTER', ({ emitter_id }) => nameOf(emitter_id)],
+      ['STREAM', ({ event_name }) => event_name || 'default'],
+      ['LISTENER', ({ listener_id }) => nameOf(listener_id)],
+    ];
+  },
   list: async function* (sluice) {
     yield* (await sluice.listSubscriptions()).data;
   },
@@ -87,7 +101,11 @@ const SUBSCRIPTIONS: Kind<Subscription> = {
 const AUTO_SUBSCRIPTIONS: Kind<AutoSubscription> = {
   name: 'auto-subscription',
   prefix: 'asub_',
-  columns: [ID, ['STREAM', ({ event_name }) => event_name || 'default'], ['LISTENER', ({ listener_id }) => listener_id]],
+  columns: [],
+  tableColumns: async (sluice) => {
+    const nameOf = await namesOfEnds(sluice);
+    return [ID, ['STREAM', ({ event_name }) => event_name || 'default'], ['LISTENER', ({ listener_id }) => nameOf(listener_id)]];
+  },
   list: async function* (sluice) {
     yield* (await sluice.listAutoSubscriptions()).data;
   },

@@ -1,4 +1,5 @@
-import { expect, it, jest } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
+import { listText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { deliveries, replay } from './deliveries.js';
 import { errors, events } from './read-events.js';
@@ -43,6 +44,58 @@ it('deliveries of a source need an event, which has an id or an emit id; no list
     ['no listener was subscribed', 'no listener was subscribed'],
   ]);
   await expect(deliveries(session, 'orders', 'em_2', {})).rejects.toThrow('none of the last 100 events has the id or emit id em_2');
+});
+
+describe('deliveries of a webhook', () => {
+  const attempt = { ts: 1, status_code: 500, duration_ms: 7, error: null, response_body: 'out of paper' };
+  const delivery = {
+    id: 'del_5',
+    event_id: '1-0',
+    emitter_id: 'dc_1',
+    status: 'pending',
+    attempts: [attempt],
+    next_attempt_at: 1,
+    created_at: 1,
+  };
+  const given = (active: boolean) => {
+    const all = terminal();
+    const items: unknown[] = [];
+    Object.assign(all.session, { item: (item: unknown) => items.push(item) });
+    Object.assign(all.session.sluice, {
+      listWebhooks: async () => ({ data: [{ id: 'wh_1', name: 'inbox', active }] }),
+      listDeliveries: async () => ({ page_info: { end_cursor: null }, data: [delivery] }),
+    });
+    return { ...all, items };
+  };
+
+  it('shows one with the response to each attempt', async () => {
+    const { session, items } = given(true);
+    await deliveries(session, 'inbox', 'del_5', {});
+    expect(items).toEqual([delivery]);
+    await expect(deliveries(session, 'inbox', 'del_6', {})).rejects.toMatchObject({
+      ...{ code: 4, message: 'inbox has no delivery del_6; sluice deliveries inbox lists them' },
+    });
+  });
+
+  it('says if the webhook is off, because no attempt is made then', async () => {
+    const [on, off] = [given(true), given(false)];
+    for (const { session } of [on, off]) await deliveries(session, 'inbox', undefined, {});
+    expect([on.notes, off.notes]).toEqual([[], ['inbox is off: sluice on inbox lets its deliveries continue']]);
+  });
+});
+
+it('names the listeners of an event on a terminal', async () => {
+  const { session } = terminal();
+  let text = '';
+  Object.assign(session, { list: (...[items, columns]: Parameters<Session['list']>) => (text = listText(items, columns, 'table')) });
+  Object.assign(session.sluice, {
+    listWebhooks: async () => ({ data: [{ id: 'wh_1', name: 'inbox' }] }),
+    listSourceEventDeliveries: async () => ({
+      data: ['wh_1', 'p_1'].map((listener_id) => ({ listener_id, status: 'pending', attempts: [] })),
+    }),
+  });
+  await deliveries(session, 'orders', '1-0', {});
+  expect(text).toMatch(/^LISTENER .*\ninbox .*\np_1 /);
 });
 
 it('an emit id is searched without the events themselves, which may be large', async () => {

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/client';
 import { findEmitter, findListener, findWebhook } from '../resources/find.js';
+import { namesOfEnds } from '../resources/kinds.js';
 import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
 import { numberOption, timeOption } from '../session/option-values.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { finder, isOff, unknownDelivery } from './retry.js';
 import { otherStreams, streamText } from '../resources/stream-hints.js';
 
 const lastStatus = ({ attempts }: { attempts: WebhookDelivery['attempts'] }): string => {
@@ -12,29 +14,31 @@ const lastStatus = ({ attempts }: { attempts: WebhookDelivery['attempts'] }): st
   return last ? String(last.status_code ?? last.error ?? '') : '';
 };
 
-/** `sluice deliveries WEBHOOK`, or `sluice deliveries EMITTER EVENT_ID`: the listeners of one event. */
+/** `sluice deliveries WEBHOOK [DELIVERY_ID]`, or `sluice deliveries EMITTER EVENT_ID`: the listeners of one event. */
 export async function deliveries(
   session: Session,
   text: string,
-  eventId: string | undefined,
+  deliveryOrEvent: string | undefined,
   { number = '20' }: { number?: string },
 ): Promise<void> {
-  if (eventId !== undefined) {
+  if (deliveryOrEvent?.startsWith('del_')) return showDelivery(session, text, deliveryOrEvent);
+  if (deliveryOrEvent !== undefined) {
     const id = await findEmitter(session.sluice, text);
-    const request = { path: { id, eventId: await eventIdOf(session, id, eventId) } };
+    const request = { path: { id, eventId: await eventIdOf(session, id, deliveryOrEvent) } };
     const { data } = await (id.startsWith('p_')
       ? session.sluice.listWorkflowEventDeliveries(request)
       : session.sluice.listSourceEventDeliveries(request));
     if (data.length === 0) session.note('no listener was subscribed');
+    const nameOf = session.format === 'table' ? await namesOfEnds(session.sluice) : String;
     return session.list<EventListener>(data, [
-      ['LISTENER', ({ listener_id }) => listener_id],
+      ['LISTENER', ({ listener_id }) => nameOf(listener_id)],
       ['STATUS', ({ status }) => status],
       ['ID', ({ delivery_id, run_id }) => delivery_id ?? run_id],
       ['ATTEMPTS', ({ attempts }) => (attempts.length > 0 ? attempts.length : '')],
       ['LAST', lastStatus],
     ]);
   }
-  const { id } = await webhookOrExplain(session, text);
+  const { id, active } = await webhookOrExplain(session, text);
   const limit = numberOption('-n', number, 1, 100);
   const { data } = await session.sluice.listDeliveries({ path: { id }, query: { limit } });
   session.list(data, [
@@ -46,6 +50,15 @@ export async function deliveries(
     ['NEXT', ({ next_attempt_at }) => time(next_attempt_at)],
     ['EVENT', ({ event_id }) => event_id],
   ]);
+  if (!active) session.note(isOff(text));
+}
+
+/** Everything about one delivery, also the response to each attempt. */
+async function showDelivery(session: Session, text: string, deliveryId: string): Promise<void> {
+  const { id } = await findWebhook(session.sluice, text);
+  const delivery = await finder(session, id, deliveryId)();
+  if (!delivery) throw unknownDelivery(text, deliveryId);
+  session.item(delivery);
 }
 
 /** An event id, or the id of the event with this emit id, which `sluice publish` prints. */

@@ -141,6 +141,10 @@ describe('recover', () => {
     );
     const many = Array.from({ length: 5001 }, (_, n) => delivery(`del_${9000 - n}`, 'failed', []));
     expect(await shown([many])).toBe('no delivery was given up since 0\nnone of the last 5000 deliveries waits');
+    expect(await shown([[newer]], { active: false })).toBe(
+      'no delivery was given up since 0\n1 delivery was pending before, the oldest since 2026-01-31T12:00:00Z\n' +
+        'inbox is off: sluice on inbox lets its deliveries continue',
+    );
     expect(await shown([[newer]], { count: 3, active: false })).toBe(
       '3 deliveries given up since 0: due now\n1 delivery was pending before, the oldest since 2026-01-31T12:00:00Z\n' +
         'inbox is off: sluice on inbox lets its deliveries continue',

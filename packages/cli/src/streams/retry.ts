@@ -14,7 +14,7 @@ const PAGE = 100;
 /** `sluice retry WEBHOOK DELIVERY_ID`: makes the next attempt of a delivery now, and shows its outcome. Exits with 1 if it fails. */
 export async function retry(session: Session, text: string, deliveryId: string, { wait }: { wait: boolean }): Promise<void> {
   const webhook = await findWebhook(session.sluice, text, { exactly: !session.isInteractive });
-  const unknown = new CliError(`${text} has no delivery ${deliveryId}; sluice deliveries ${text} lists them`, EXIT.notFound);
+  const unknown = unknownDelivery(text, deliveryId);
   if (isNoId(deliveryId)) throw unknown;
   const { data: due } = await session.sluice.retryDelivery({ path: { id: webhook.id, deliveryId } }).catch((error: unknown) => {
     throw error instanceof SluiceError && error.status === 404 ? unknown : error;
@@ -44,10 +44,13 @@ export async function test(session: Session, text: string): Promise<void> {
   if (!isSuccess) throw new CliError(whyFailed(attempt));
 }
 
+export const unknownDelivery = (text: string, id: string): CliError =>
+  new CliError(`${text} has no delivery ${id}; sluice deliveries ${text} lists them`, EXIT.notFound);
+
 const hasSucceeded = (attempt: DeliveryAttempt | undefined): boolean =>
   typeof attempt?.status_code === 'number' && attempt.status_code >= 200 && attempt.status_code < 300;
 
-const isOff = (text: string): string => `${text} is off: sluice on ${text} lets its deliveries continue`;
+export const isOff = (text: string): string => `${text} is off: sluice on ${text} lets its deliveries continue`;
 const lastAttempt = ({ attempts }: WebhookDelivery): DeliveryAttempt | undefined => attempts.at(-1);
 
 /** The delivery after its next attempt; undefined if there was none in time. */
@@ -68,7 +71,7 @@ async function attempted(session: Session, webhookId: string, due: WebhookDelive
 }
 
 /** Reads a delivery from the list of its webhook, newest first. Newer deliveries move it to later pages, so it remembers the page. */
-function finder(session: Session, webhookId: string, deliveryId: string): () => Promise<WebhookDelivery | undefined> {
+export function finder(session: Session, webhookId: string, deliveryId: string): () => Promise<WebhookDelivery | undefined> {
   let after: string | undefined;
   return async () => {
     for (;;) {
@@ -139,7 +142,7 @@ export async function recover(session: Session, text: string, options: { since: 
   const { data } = await session.sluice.recoverDeliveries({ path: { id: webhook.id }, query: { since } }).catch(usageErrorOf('since'));
   if (session.format !== 'table') return session.item({ ...data, ...waiting });
   session.print(`${recoveredText(data.count, since)}\n`);
-  if (waiting.pending > 0) session.print(`${waitingText(waiting, data.count)}\n`);
+  if (waiting.pending > 0) session.print(`${waitingText(waiting, data.count === 0 && webhook.active)}\n`);
   const next = whatFollows(webhook, text, data.count, { oldest, ...waiting });
   if (next !== undefined) session.note(next);
 }
@@ -147,9 +150,10 @@ export async function recover(session: Session, text: string, options: { since: 
 const recoveredText = (count: number, since: string): string =>
   count === 0 ? `no delivery was given up since ${since}` : `${counted(count, 'delivery', 'deliveries')} given up since ${since}: due now`;
 
-function waitingText({ pending, pending_is_partial, pending_since, next_attempt_at }: Waiting, recovered: number): string {
+/** @param isScheduled whether the next attempt is made at its time */
+function waitingText({ pending, pending_is_partial, pending_since, next_attempt_at }: Waiting, isScheduled: boolean): string {
   const many = `${pending_is_partial ? 'at least ' : ''}${counted(pending, 'delivery', 'deliveries')}`;
-  const next = next_attempt_at === null || recovered > 0 ? '' : `, next attempt ${time(next_attempt_at)}`;
+  const next = next_attempt_at === null || !isScheduled ? '' : `, next attempt ${time(next_attempt_at)}`;
   return `${many} ${pending === 1 ? 'was' : 'were'} pending before, the oldest since ${time(pending_since)}${next}`;
 }
 
