@@ -107,6 +107,16 @@ it('deploys a registered component although a folder has the name of its key', a
   expect(choice.component).toEqual({ key: 'packages' });
 });
 
+it.each([
+  ['packages/cli/build', 'did you mean packages/cli/build.mjs?'],
+  ['htp-request', 'sluice list components lists these'],
+])('says what it may be if it is not a file, a URL or a key: %s', async (target, remedy) => {
+  const getRegisteredComponent = () => Promise.reject(new SluiceError(404, {}));
+  await expect(chosenComponent({ getRegisteredComponent } as unknown as SluiceClient, target)).rejects.toMatchObject({
+    ...{ code: 2, message: `${target} is not a file, a URL or the key of a registered component; ${remedy}` },
+  });
+});
+
 it.each(['http://', 'https://['])('refuses %s, which is not a URL', async (target) => {
   await expect(chosenComponent({} as SluiceClient, target)).rejects.toMatchObject({ code: 2, message: `${target} is not a URL` });
 });

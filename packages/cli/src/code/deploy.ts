@@ -38,7 +38,9 @@ export async function chosenComponent(sluice: SluiceClient, target: string): Pro
     const { code, placeOf } = await readComponent(target);
     return { component: { component_code: code }, name: nameOf(target), types: {}, placeOf };
   }
-  const unknown = usageError(`${target} is not a file, a URL or the key of a registered component`);
+  const file = ['.mjs', '.js', '.ts'].map((ending) => target + ending).find(isFile);
+  const remedy = file === undefined ? 'sluice list components lists these' : `did you mean ${file}?`;
+  const unknown = usageError(`${target} is not a file, a URL or the key of a registered component; ${remedy}`);
   if (isNoId(target)) throw unknown;
   const { data } = await sluice.getRegisteredComponent({ path: { key: target } }).catch((error: unknown) => {
     throw error instanceof SluiceError && error.status === 404 ? unknown : error;

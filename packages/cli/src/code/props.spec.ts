@@ -39,3 +39,10 @@ it('sends a value as text when Sluice says that it must be a string', async () =
   // what was not given cannot be corrected
   await expect(sendProps(['n=1'], {}, send)).rejects.toThrow('must be a string');
 });
+
+it('names the props of a component of the registry if it has none of a given name', async () => {
+  const send = () => Promise.reject(new SluiceError(400, { detail: 'configured_props.bodyonly is not a prop of this component' }));
+  await expect(sendProps(['bodyonly=true'], { http: '$.interface.http', bodyOnly: 'boolean' }, send)).rejects.toThrow(
+    'configured_props.bodyonly is not a prop of this component; its props are http, bodyOnly',
+  );
+});

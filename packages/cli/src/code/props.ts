@@ -32,6 +32,8 @@ export async function sendProps<T>(
   try {
     return await send(props);
   } catch (error) {
+    if (error instanceof SluiceError && / is not a prop of this component/.test(error.message) && Object.keys(types).length > 0)
+      error.message += `; its props are ${Object.keys(types).join(', ')}`;
     const refused = error instanceof SluiceError ? [...error.message.matchAll(/configured_props\.([\w$]+) must be a string/g)] : [];
     const strings = refused.map(([, name = '']) => name).filter((name) => Object.hasOwn(props, name) && types[name] !== 'string');
     if (strings.length === 0) throw error;

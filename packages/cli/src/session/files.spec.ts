@@ -44,7 +44,7 @@ describe('what cannot be written', () => {
   } as unknown as Session;
 
   it.each<[string, () => unknown]>([
-    ['init', () => init(session, at('no', 'folder', 'x'), {})],
+    ['init', () => init(session, at('file', 'x'), {})],
     ['types', () => types(session, at('file'))],
     ['export', () => exportAll(session, at('file'))],
   ])('is wrong usage, in one line: %s', async (_, run) => {

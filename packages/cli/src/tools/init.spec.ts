@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -25,6 +25,18 @@ async function idsFor(body: unknown): Promise<string[]> {
   await component.run.call({ url: 'https://example.com', $emit: (_: unknown, { id }: { id: string }) => ids.push(id) });
   return ids;
 }
+
+it('makes the folder of the file, and quotes the next command for a shell', () => {
+  const notes: string[] = [];
+  const file = join(folder, 'sub', "it's");
+  init({ note: (text: string) => notes.push(text) } as unknown as Session, file, {});
+  expect(existsSync(`${file}.mjs`)).toBe(true);
+  expect(notes).toEqual([`wrote ${file}.mjs; next: sluice dev '${join(folder, 'sub')}/it'\\''s.mjs' -p url=https://…`]);
+});
+
+it.each(['.', '..', 'sub/'])('refuses %s, which is a folder', (file) => {
+  expect(() => init({} as Session, file, {})).toThrow(`${file} is a folder: add the name of the file`);
+});
 
 describe('the template of a timer', () => {
   it('emits a body of any size with a short id, which is the same for the same body', async () => {

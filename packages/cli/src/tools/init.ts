@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { usageError } from '../session/errors.js';
 import { replaceFile, writeTo } from '../session/files.js';
 import type { Session } from '../session/session.js';
@@ -45,13 +46,15 @@ export default defineSource({
 export function init(session: Session, file: string, { template = 'timer' }: { template?: string }): void {
   const write = Object.entries(TEMPLATES).find(([name]) => name === template)?.[1];
   if (!write) throw usageError(`there is no template ${template}; known are ${Object.keys(TEMPLATES).join(', ')}`);
+  if (['.', '..'].includes(basename(file)) || /[\\/]$/.test(file)) throw usageError(`${file} is a folder: add the name of the file`);
   const path = /\.[cm]?[jt]s$/.test(file) ? file : `${file}.mjs`;
   if (existsSync(path)) throw usageError(`${path} exists already`);
-  const base = path
-    .split(/[\\/]/)
-    .at(-1)!
-    .replace(/\.[^.]+$/, '');
+  const base = basename(path).replace(/\.[^.]+$/, '');
   const name = base.replace(/[-_]+/g, ' ').replace(/^./, (letter) => letter.toUpperCase());
-  writeTo(path, () => replaceFile(path, write(name)));
-  session.note(`wrote ${path}; next: sluice dev ${path}${template === 'timer' ? ' -p url=https://…' : ''}`);
+  writeTo(path, () => {
+    mkdirSync(dirname(path), { recursive: true });
+    replaceFile(path, write(name));
+  });
+  const argument = /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  session.note(`wrote ${path}; next: sluice dev ${argument}${template === 'timer' ? ' -p url=https://…' : ''}`);
 }
