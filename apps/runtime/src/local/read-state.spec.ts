@@ -18,6 +18,11 @@ describe('the file of --state', () => {
     expect([await readState(undefined), await readState(file)]).toEqual([fresh, fresh]);
   });
 
+  it('may not be in a folder that does not exist, because it could not be written after the run', async () => {
+    const message = expect.stringMatching(/^--state: .*state\.json cannot be written: ENOENT/);
+    await expect(readState(join(folder, 'none', 'state.json'))).rejects.toMatchObject({ code: 'invalid', message });
+  });
+
   it.each([
     ['{}', { db: {}, dedupe: {} }],
     ['{"db":{"n":1}}', { db: { n: 1 }, dedupe: {} }],

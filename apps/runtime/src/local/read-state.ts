@@ -1,16 +1,20 @@
-import { readFile } from 'node:fs/promises';
+import { access, constants, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Invalid, isObject } from '#contracts';
 import type { LocalState } from './local-source.js';
 
-/** Reads the state from the file of `--state`. Without a file, the state is empty: the file is created after the runs. Throws Invalid. */
+/** Reads the state from the file of `--state`. Without a file, the state is empty: the file is created after the runs. Throws Invalid, also if it could not be written then. */
 export async function readState(file: string | undefined): Promise<LocalState> {
   const fresh: LocalState = { db: {}, dedupe: {} };
   if (file === undefined) return fresh;
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '{}';
+    if (error.code === 'ENOENT') return undefined;
     throw new Invalid(`--state: ${error.message}`);
   });
-  const state = { ...fresh, ...objectIn(text, file) };
+  await access(text === undefined ? dirname(file) : file, constants.W_OK).catch((error: Error) => {
+    throw new Invalid(`--state: ${file} cannot be written: ${error.message}`);
+  });
+  const state = { ...fresh, ...objectIn(text ?? '{}', file) };
   if (![state.db, state.dedupe].every(isObject)) throw new Invalid(`--state: db and dedupe of ${file} must be JSON objects`);
   return state;
 }
