@@ -136,7 +136,7 @@ function deletesAllUntilNow({ method, url }: Request): boolean {
   return method === 'DELETE' && pathname.endsWith('/events') && !searchParams.get('end_id');
 }
 
-/** Publishing the same emit id twice is harmless, and an Idempotency-Key would cost as much as the rest of the request. */
+/** Events with the same emit id are stored once, and receivers know them by their `webhook-id`; an Idempotency-Key would cost as much as the rest of the request. */
 function isRepeatable({ url, headers }: Request): boolean {
   const { pathname, searchParams } = new URL(url);
   if (!pathname.endsWith('/events')) return false;

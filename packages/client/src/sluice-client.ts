@@ -16,7 +16,7 @@ export interface SluiceOptions extends RetryOptions {
 export interface PublishOptions {
   /** The stream; default: the default one. */
   eventName?: string;
-  /** The emit id: publishing it twice is harmless. Default: a random one. */
+  /** The emit id: an event that is published again with it is stored once, and delivered with the same `webhook-id`. Default: a random one. */
   id?: string;
 }
 
