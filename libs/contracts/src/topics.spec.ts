@@ -10,6 +10,13 @@ it('every topic that is not compacted has a retention, whatever the default of t
   expect(unlimited.map(({ topic }) => topic)).toEqual([]);
 });
 
+it('no record is kept much longer than the retention of its topic', () => {
+  const longer = topicSpecs().filter(
+    ({ config }) => config?.['cleanup.policy'] !== 'compact' && !(keptFor(config) <= 1.25 * Number(config?.['retention.ms'])),
+  );
+  expect(longer.map(({ topic }) => topic)).toEqual([]);
+});
+
 it('records of runs and facts are kept only while their ids are remembered', () => {
   const kept = topicSpecs().filter(({ isReadOnce }) => isReadOnce);
   expect(kept.map(({ topic }) => topic)).toEqual(['runtime.run.execute', 'runtime.run.finished', 'routing.error.raised']);

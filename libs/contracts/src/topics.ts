@@ -22,18 +22,24 @@ export interface TopicSpec {
 }
 
 const DAY_MS = 86_400_000;
-const WEEK = { 'retention.ms': String(7 * DAY_MS) };
 /** Kafka deletes a segment when its newest record is old enough. By default, a segment has the records of up to a week, so the oldest would be kept for two. */
-const HALF_DAY_SEGMENTS = { 'segment.ms': String(DAY_MS / 2) };
+const WEEK = { 'retention.ms': String(7 * DAY_MS), 'segment.ms': String(DAY_MS / 2) };
 /** Kafka has deleted every event, run and fact by then. Until then, their readers must recognise repeats. */
 export const RECORDS_GONE_AFTER_DAYS = 8;
 const MIB = 1024 * 1024;
 const MAX_MESSAGE_BYTES = String(4 * MIB);
+const HOUR_MS = 3_600_000;
 /**
  * Requests and replies are read at once, and nobody needs them afterwards. An hour of them helps to find a fault. Their size is limited, too: one client
- * that reads pages of large events could fill the disk of the brokers within that hour. Kafka deletes whole segments, so they are small.
+ * that reads pages of large events could fill the disk of the brokers within that hour. Kafka deletes whole segments, so they are small and short. Each
+ * costs the broker an open file and two memory maps; a partition has about five.
  */
-const CONVERSATION = { 'retention.ms': '3600000', 'segment.bytes': String(64 * MIB), 'max.message.bytes': MAX_MESSAGE_BYTES };
+const CONVERSATION = {
+  'retention.ms': String(HOUR_MS),
+  'segment.ms': String(HOUR_MS / 4),
+  'segment.bytes': String(64 * MIB),
+  'max.message.bytes': MAX_MESSAGE_BYTES,
+};
 /** Of a partition. Few requests of an account are in progress at a time, so hardly any wait here. */
 const REQUESTS_BYTES = String(256 * MIB);
 /** A minute at 50 MB per second: a caller waits ten seconds for most replies, and at most a minute for code. */
@@ -64,7 +70,6 @@ export function topicSpecs(): TopicSpec[] {
       config: {
         'message.timestamp.type': 'LogAppendTime',
         ...WEEK,
-        ...HALF_DAY_SEGMENTS,
         'max.message.bytes': '2097152',
         ...ANY_CODEC,
       },
@@ -75,7 +80,7 @@ export function topicSpecs(): TopicSpec[] {
       const topic = { topic: message.topic, partitions: 'configured' } as const;
       const config = { 'max.message.bytes': MAX_MESSAGE_BYTES };
       if ('compacted' in message && message.compacted) return { ...topic, config: { ...config, 'cleanup.policy': 'compact' } };
-      return { ...topic, config: { ...config, ...WEEK, ...HALF_DAY_SEGMENTS }, isReadOnce: true };
+      return { ...topic, config: { ...config, ...WEEK }, isReadOnce: true };
     }),
     ...SERVICES.map((service): TopicSpec => ({
       topic: requestsTopic(service),
