@@ -1,17 +1,18 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { APPS } from '../processes/apps.mjs';
 import { stopLeftoverBroker } from '../stores/broker.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { readPidFile, removePidFile, stopLeftover, writePidFile } from '../processes/pid-file.mjs';
+import { readForeignPidFile, readPidFile, removePidFile, stopLeftover, writePidFile } from '../processes/pid-file.mjs';
 import { stopLeftoverPostgres } from '../stores/postgres.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 
 /**
  * The data folder of an instance:
  *
- *     lock            the process that uses it
+ *     lock            the process that uses it, which touches it every ten seconds
  *     claims/*        the processes that use it or want to, see `lockDataFolder`
  *     running.json    the addresses of the running instance (deleted when it begins to stop)
  *     last-start      the hash of what the last successful start depended on
@@ -45,44 +46,65 @@ export const dataFolder = (dir) => ({
 /** A folder with one of these files is a data folder. Other programs have folders named `apps` and `secrets`, too. */
 const MARKS = new Set(['lock', 'claims', 'running.json', 'last-start', 'api-key', 'secrets-key', 'broker', 'postgres', 'sandbox']);
 
+const TOUCH_EVERY_MS = 10_000;
+/** How long a store that a killed launcher has left running takes to stop. */
+const STORES_STOP_MS = 20_000;
+/** @type {NodeJS.Timeout | undefined} */
+let touching;
+
 /**
  * Locks a data folder for this process. Waits for another instance that is stopping, or starting: one that has no running.json.
  *
  * Each process writes a separate file, its claim, before it looks for the claims of others: of two, the later one sees the earlier one, however long a process
  * pauses between two steps. A process that sees another claim takes back its own; one that sees none has the folder, and keeps its claim until it unlocks it.
+ *
+ * A process of another PID namespace, such as that of a container, counts as running until its file has not changed for as long as its services and stores may
+ * take to stop.
  * @param {DataFolder} folder
- * @param {{ say?: (line: string) => void, graceMs?: number, withinMs?: number }} [options] graceMs: how long a service may take to stop. The gateway stops before
- *   the others, so a stop usually takes less than twice as long, also with runs that use all of the time that they have to end.
+ * @param {{ say?: (line: string) => void, graceMs?: number, withinMs?: number, silentMs?: number }} [options] graceMs: how long a service may take to stop. The gateway stops before
+ *   the others, so a stop usually takes less than twice as long, also with runs that use all of the time that they have to end. silentMs: when a process of another PID namespace that shows no life counts as dead.
  * @throws {ExplainedError} if another instance is running, or still has the lock after `withinMs`; if the folder cannot be used
  */
-export async function lockDataFolder(folder, { say = () => {}, graceMs = 10_000, withinMs = 2 * graceMs } = {}) {
-  const deadline = Date.now() + withinMs;
-  let isWaiting = false;
+export async function lockDataFolder(
+  folder,
+  { say = () => {}, graceMs = 10_000, withinMs = 2 * graceMs, silentMs = graceMs + STORES_STOP_MS } = {},
+) {
+  const deadline = performance.now() + withinMs;
+  const foreign = new ForeignProcesses(silentMs);
+  /** @type {Set<string>} */
+  const said = new Set();
+  const sayOnce = (/** @type {string} */ line) => {
+    if (!said.has(line)) say(line);
+    said.add(line);
+  };
   try {
     openFolder(folder);
     for (;;) {
       writePidFile(ownClaim(folder), process.pid);
-      const holder = readPidFile(folder.lock);
-      const other = holder ?? otherClaimant(folder);
+      const holder = readPidFile(folder.lock) ?? foreign.find(folder.lock);
+      const claimant = otherClaimant(folder, foreign);
+      const other = holder ?? claimant;
       if (!other) {
         // of an instance that was killed
         rmSync(folder.running, { force: true });
         writePidFile(folder.lock, process.pid);
         deleteOldClaims(folder);
+        keepTouching(folder.lock);
         return;
       }
       removePidFile(ownClaim(folder));
-      if ((holder && existsSync(folder.running)) || Date.now() > deadline) {
+      const isUnknown = 'isAlive' in other && !other.isAlive;
+      const who = 'isAlive' in other ? `process ${other.pid} of another container, or outside this one` : `process ${other.pid}`;
+      if (!isUnknown && ((holder && existsSync(folder.running)) || performance.now() > deadline)) {
         throw new ExplainedError(
-          `Sluice is already running on ${folder.dir} (process ${other.pid}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
+          `Sluice is already running on ${folder.dir} (${who}): stop it first, or set another folder in SLUICE_DATA_DIR.`,
         );
       }
-      if (!isWaiting) {
-        say(
-          `Sluice is starting or stopping on ${folder.dir} (process ${other.pid}): waiting until it has stopped, at most ${withinMs / 1000} s`,
-        );
-        isWaiting = true;
-      }
+      sayOnce(
+        isUnknown
+          ? `Sluice may be running on ${folder.dir} (${who}): waiting until it shows that, at most ${silentMs / 1000} s`
+          : `Sluice is starting or stopping on ${folder.dir} (${who}): waiting until it has stopped, at most ${withinMs / 1000} s`,
+      );
       // not all at the same time
       await sleep(30 + Math.random() * 40);
     }
@@ -128,24 +150,69 @@ function otherOwner(path) {
   return uid === undefined || uid === process.getuid?.() ? null : uid;
 }
 
+/** Processes of other PID namespaces, which may have the same process ids. */
+class ForeignProcesses {
+  /** @type {Map<string, { writtenAt: number, since: number, isAlive: boolean }>} by file; since: when it was seen first */
+  #seen = new Map();
+  #silentMs;
+
+  /** @param {number} silentMs a process whose file has not changed for this time has ended. No clock is compared with the file's: either may be wrong. */
+  constructor(silentMs) {
+    this.#silentMs = silentMs;
+  }
+
+  /**
+   * @param {string} file
+   * @returns {{ pid: number, isAlive: boolean } | null} isAlive: the file has changed since it was seen first
+   */
+  find(file) {
+    const found = readForeignPidFile(file);
+    if (!found) return null;
+    const { pid, writtenAt } = found;
+    const seen = this.#seen.get(file);
+    if (seen?.writtenAt !== writtenAt) this.#seen.set(file, { writtenAt, since: performance.now(), isAlive: seen !== undefined });
+    const { since, isAlive } = this.#seen.get(file) ?? { since: 0, isAlive: false };
+    return performance.now() - since > this.#silentMs ? null : { pid, isAlive };
+  }
+}
+
+/**
+ * Shows processes of other PID namespaces that this one is running.
+ * @param {string} lock
+ */
+function keepTouching(lock) {
+  clearInterval(touching);
+  touching = setInterval(() => {
+    try {
+      utimesSync(lock, new Date(), new Date());
+    } catch {
+      // the folder was removed
+    }
+  }, TOUCH_EVERY_MS).unref();
+}
+
+/** Unique also among processes of several PID namespaces. */
+const CLAIM = `${process.pid}-${randomBytes(4).toString('hex')}`;
+
 /** @param {DataFolder} folder */
-const ownClaim = (folder) => join(folder.claims, String(process.pid));
+const ownClaim = (folder) => join(folder.claims, CLAIM);
 
 /** @param {DataFolder} folder */
 const claims = (folder) => readdirSync(folder.claims).map((name) => join(folder.claims, name));
 
-/** @param {DataFolder} folder */
-const otherClaimant = (folder) =>
+/** @param {DataFolder} folder @param {ForeignProcesses} foreign */
+const otherClaimant = (folder, foreign) =>
   claims(folder)
-    .map((claim) => readPidFile(claim))
-    .find((claimant) => claimant && claimant.pid !== process.pid);
+    .filter((claim) => claim !== ownClaim(folder))
+    .map((claim) => readPidFile(claim) ?? foreign.find(claim))
+    .find((claimant) => claimant !== null);
 
 /**
  * Of processes that were killed.
  * @param {DataFolder} folder locked
  */
 function deleteOldClaims(folder) {
-  for (const claim of claims(folder)) if (/\/\d+$/.test(claim) && !readPidFile(claim)) removePidFile(claim);
+  for (const claim of claims(folder)) if (/\/\d+(-\w+)?$/.test(claim) && !readPidFile(claim)) removePidFile(claim);
 }
 
 /**
@@ -156,6 +223,7 @@ export const withdraw = (folder) => rmSync(folder.running, { force: true });
 
 /** @param {DataFolder} folder */
 export function unlockDataFolder(folder) {
+  clearInterval(touching);
   withdraw(folder);
   removePidFile(folder.lock);
   removePidFile(ownClaim(folder));

@@ -1,9 +1,20 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { readPidFile, writePidFile } from '../processes/pid-file.mjs';
 import {
   announce,
@@ -84,7 +95,7 @@ test('one of several processes at a time has the folder, also if they pause betw
   expect(codes).toEqual([0, 0, 0, 0]);
   writePidFile(join(folder.claims, '1073741824'), 2 ** 30);
   await lockDataFolder(folder);
-  expect(readdirSync(folder.claims)).toEqual([String(process.pid)]);
+  expect(readdirSync(folder.claims)).toEqual([expect.stringMatching(`^${process.pid}-`)]);
 }, 60_000);
 
 describe('a folder that exists', () => {
@@ -227,4 +238,71 @@ describe('a data folder that another process has locked', () => {
     withdraw(folder);
     await expect(lockDataFolder(folder, { graceMs: 50 })).rejects.toThrow('Sluice is already running');
   });
+});
+
+describe('a data folder that a process of another container has locked', () => {
+  // the same number as this process has
+  const other = JSON.stringify({ pid: process.pid, identity: 'boot/1', namespace: 'pid:[1]' });
+  /** @type {NodeJS.Timeout | undefined} */
+  let touching;
+  beforeEach(() => {
+    mkdirSync(folder.claims);
+    for (const file of [folder.lock, join(folder.claims, `${process.pid}-1234`)]) writeFileSync(file, other);
+    announce(folder, {}, ADDRESSES);
+  });
+  afterEach(() => clearInterval(touching));
+  const touchEvery = (/** @type {number} */ ms) => {
+    // its clock may be wrong
+    let seconds = 1_000_000;
+    touching = setInterval(() => utimesSync(folder.lock, ++seconds, seconds), ms);
+  };
+
+  test('is refused while that process runs, and not changed', async () => {
+    touchEvery(300);
+    /** @type {string[]} */
+    const said = [];
+    await expect(lockDataFolder(folder, { say: (line) => said.push(line), silentMs: 2000 })).rejects.toThrow(
+      `Sluice is already running on ${folder.dir} (process ${process.pid} of another container, or outside this one): stop it first`,
+    );
+    expect(said).toEqual([expect.stringContaining('waiting until it shows that, at most 2 s')]);
+    expect(readFileSync(folder.lock, 'utf8')).toBe(other);
+    expect(localInstance(folder)).toEqual(stopped());
+    expect(readdirSync(folder.claims)).toEqual([`${process.pid}-1234`]);
+    expect(statSync(folder.running).isFile()).toBe(true);
+  });
+
+  test('is locked when that process has shown no life for as long as its services and stores may take to stop', async () => {
+    const begin = performance.now();
+    await lockDataFolder(folder, { withinMs: 100, silentMs: 1000 });
+    const ms = performance.now() - begin;
+    expect(ms).toBeGreaterThan(1000);
+    // its claim is not observed after its lock, but at the same time
+    expect(ms).toBeLessThan(2000);
+    expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+    expect(readdirSync(folder.claims)).toEqual([expect.stringMatching(`^${process.pid}-(?!1234)`)]);
+  });
+
+  test('is locked as soon as that process has stopped', async () => {
+    setTimeout(() => unlockDataFolder(folder), 200);
+    rmSync(join(folder.claims, `${process.pid}-1234`));
+    await lockDataFolder(folder);
+    expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+  });
+});
+
+test('a locked data folder is touched, so that other containers see that it is in use', async () => {
+  jest.useFakeTimers();
+  try {
+    await lockDataFolder(folder);
+    utimesSync(folder.lock, 1, 1);
+    jest.advanceTimersByTime(10_000);
+    expect(statSync(folder.lock).mtimeMs).toBeGreaterThan(1_700_000_000_000);
+    unlockDataFolder(folder);
+    writeFileSync(folder.lock, '');
+    utimesSync(folder.lock, 1, 1);
+    jest.advanceTimersByTime(10_000);
+    expect(statSync(folder.lock).mtimeMs).toBe(1000);
+  } finally {
+    jest.useRealTimers();
+  }
 });

@@ -1,6 +1,6 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, statSync } from 'node:fs';
 import { writeWhole } from '../shell/whole-file.mjs';
-import { isStillRunning, processIdentity, stopProcess } from './process-identity.mjs';
+import { isStillRunning, pidNamespace, processIdentity, stopProcess } from './process-identity.mjs';
 
 /**
  * Writes down a running process, so that a later start finds it if this process is killed.
@@ -10,7 +10,10 @@ import { isStillRunning, processIdentity, stopProcess } from './process-identity
  */
 export function writePidFile(file, pid) {
   // two simultaneous starts write the same lock
-  writeWhole(file, JSON.stringify({ pid, identity: processIdentity(pid) }), { mode: 0o644, draft: `${file}.${process.pid}` });
+  writeWhole(file, JSON.stringify({ pid, identity: processIdentity(pid), namespace: pidNamespace() }), {
+    mode: 0o644,
+    draft: `${file}.${process.pid}`,
+  });
 }
 
 /**
@@ -22,6 +25,21 @@ export function readPidFile(file) {
     const { pid, identity } = JSON.parse(readFileSync(file, 'utf8'));
     // it has no identity if it had already exited when it was written down
     return Number.isInteger(pid) && typeof identity === 'string' && isStillRunning(pid, identity) ? { pid, identity } : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * A process of another PID namespace, such as that of a container, which this process cannot see: it may be running or not.
+ * @param {string} file
+ * @returns {{ pid: number, writtenAt: number } | null}
+ */
+export function readForeignPidFile(file) {
+  try {
+    const { pid, namespace } = JSON.parse(readFileSync(file, 'utf8'));
+    // those of earlier versions have no namespace
+    return Number.isInteger(pid) && ![undefined, pidNamespace()].includes(namespace) ? { pid, writtenAt: statSync(file).mtimeMs } : null;
   } catch {
     return null;
   }

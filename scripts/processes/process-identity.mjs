@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readProcess } from './process-tree.mjs';
 
@@ -13,6 +13,9 @@ import { readProcess } from './process-tree.mjs';
 export function processIdentity(pid) {
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
 }
+
+/** The system whose process ids this process sees: a container has other ones than its host, so that neither finds the processes of the other by their ids. */
+export const pidNamespace = () => (process.platform === 'linux' ? readlinkSync('/proc/self/ns/pid') : process.platform);
 
 /**
  * @param {number} pid
