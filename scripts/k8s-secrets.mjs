@@ -52,14 +52,14 @@ function callOnce(method, path, body) {
  * @type {typeof callOnce}
  */
 async function call(method, path, body) {
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     try {
       const response = await callOnce(method, path, body);
       if (response.status < 500 && response.status !== 429) return response;
-      if (Date.now() > deadline) throw new Error(`the API server returned ${response.status}`);
+      if (performance.now() > deadline) throw new Error(`the API server returned ${response.status}`);
     } catch (error) {
-      if (Date.now() > deadline) throw error;
+      if (performance.now() > deadline) throw error;
     }
     await sleep(500);
   }

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,6 +57,20 @@ describe('a pid file', () => {
       expect.objectContaining({ name: 'ExplainedError', message: expect.stringContaining(`${file} cannot be written: EISDIR`) }),
     );
     expect(readdirSync(folder)).toEqual(['pid']);
+  });
+
+  test('leaves the process the time to stop, also if the clock is corrected meanwhile', async () => {
+    const stopping = spawn(process.execPath, [
+      '-e',
+      'process.on("SIGTERM", () => setTimeout(() => process.exit(7), 300)); console.log("up"); setInterval(() => {}, 1000)',
+    ]);
+    const exited = once(stopping, 'exit');
+    await once(stopping.stdout, 'data');
+    writePidFile(file, Number(stopping.pid));
+    const now = jest.spyOn(Date, 'now').mockImplementationOnce(() => 0);
+    await stopLeftover(file);
+    now.mockRestore();
+    expect((await exited)[0]).toBe(7);
   });
 
   test('stops the process that was left running, by force if it ignores the signal', async () => {

@@ -31,10 +31,10 @@ export const isStillRunning = (pid, identity) => processIdentity(pid) === identi
  * @param {{ signal?: NodeJS.Signals, graceMs?: number }} [options]
  */
 export async function stopProcess(pid, identity, { signal = 'SIGTERM', graceMs = 10_000 } = {}) {
-  const deadline = Date.now() + graceMs;
+  const deadline = performance.now() + graceMs;
   sendSignal(pid, signal);
   while (isStillRunning(pid, identity)) {
-    if (Date.now() > deadline) sendSignal(pid, 'SIGKILL');
+    if (performance.now() > deadline) sendSignal(pid, 'SIGKILL');
     await sleep(50);
   }
 }

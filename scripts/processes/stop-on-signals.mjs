@@ -22,7 +22,7 @@ export function stopOnSignals({ stop, kill, say, output }) {
   /** @param {number} code the exit code */
   async function begin(code) {
     if (begunAt !== null) return;
-    begunAt = Date.now();
+    begunAt = performance.now();
     try {
       await stop();
     } catch (error) {
@@ -37,7 +37,7 @@ export function stopOnSignals({ stop, kill, say, output }) {
     if (begunAt === null) {
       say('stopping… (press Ctrl-C again to force)');
       await begin(0);
-    } else if (Date.now() - begunAt > SAME_KEYSTROKE_MS) {
+    } else if (performance.now() - begunAt > SAME_KEYSTROKE_MS) {
       say('killing');
       await kill();
       process.exit(130);

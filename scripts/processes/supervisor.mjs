@@ -72,9 +72,9 @@ export class Supervisor {
     this.#wanted = true;
     this.#stopped = new AbortController();
     await this.#loop;
-    const begin = Date.now();
+    const begin = performance.now();
     const report = () => {
-      const ms = Date.now() - begin;
+      const ms = performance.now() - begin;
       const hint = this.#logFile !== undefined && ms >= NAME_LOG_AFTER_MS ? `; its log is ${this.#logFile}` : '';
       this.#say(`waiting for ${this.#name} to start, since ${Math.round(ms / 1000)} s${hint}`);
     };
@@ -117,7 +117,7 @@ export class Supervisor {
     let wasReady = false;
     let pauseMs = FIRST_PAUSE_MS;
     for (let tries = 1; this.#wanted; tries++) {
-      const startedAt = Date.now();
+      const startedAt = performance.now();
       const trouble = await this.#runOnce(() => {
         if (wasReady) this.#say(`${this.#name} is running again`);
         wasReady = true;
@@ -129,7 +129,7 @@ export class Supervisor {
           trouble instanceof Error ? trouble : new ExplainedError(`${this.#name} did not start (${trouble}); its output is above.`),
         );
       }
-      if (Date.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
+      if (performance.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
       // of several lines, the last one is the reason
       const reason = trouble instanceof Error ? trouble.message.split('\n').at(-1) : trouble;
       this.#say(`${this.#name} has died (${reason}); restarting it in ${pauseMs / 1000} s`);

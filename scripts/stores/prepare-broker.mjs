@@ -50,9 +50,9 @@ async function untilServes({ brokers, logFile, client, mayFailGroups }) {
  * @param {string} failure
  */
 async function until(condition, withinMs, failure) {
-  const deadline = Date.now() + withinMs;
+  const deadline = performance.now() + withinMs;
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new ExplainedError(failure);
+    if (performance.now() > deadline) throw new ExplainedError(failure);
     await sleep(100);
   }
 }

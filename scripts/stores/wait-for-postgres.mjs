@@ -12,16 +12,16 @@ const STARTING_UP = '57P03';
 /** @typedef {{ url: string, passwordFile: string, logFile: string }} Server */
 
 respondToCaller(async (/** @type {Server} */ { url, passwordFile, logFile }) => {
-  let deadline = Date.now() + PATIENCE_MS;
+  let deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const failure = await loginFailure(url);
     if (failure === null) return;
     const { code } = /** @type {{ code?: string }} */ (failure);
     // after kill -9, it replays its write-ahead log, and would begin again from the start if it was ended meanwhile
-    if (code === STARTING_UP) deadline = Date.now() + PATIENCE_MS;
+    if (code === STARTING_UP) deadline = performance.now() + PATIENCE_MS;
     if (code === WRONG_PASSWORD)
       throw new ExplainedError(`PostgreSQL does not accept the password in ${passwordFile}: restore the file from a backup.`);
-    if (Date.now() > deadline)
+    if (performance.now() > deadline)
       throw new ExplainedError(`PostgreSQL does not respond after ${PATIENCE_MS / 1000} s; its log is ${logFile}.`);
     await sleep(50);
   }

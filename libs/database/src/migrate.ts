@@ -77,11 +77,11 @@ export async function migrate(serverUrl: string, name: string, schema: Migration
 
 /** Those that are applied before one that is not remain, and are not repeated. */
 async function repeatedWhileLocked(run: () => Promise<unknown>, database: string, log: Log): Promise<void> {
-  for (const end = Date.now() + LOCKS_WITHIN_MS; ; await sleep(LOCK_PAUSE_MS)) {
+  for (const end = performance.now() + LOCKS_WITHIN_MS; ; await sleep(LOCK_PAUSE_MS)) {
     try {
       return void (await run());
     } catch (error) {
-      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE || Date.now() > end) throw error;
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE || performance.now() > end) throw error;
       log.warn({ database, err: error }, 'migration.waits-for-lock');
     }
   }

@@ -58,11 +58,11 @@ export async function createTopics(kafka: Pick<KafkaClient, 'withAdmin'>, specs:
 
 /** Resolves when each partition has a leader. */
 async function untilLed(admin: Pick<Admin, 'fetchTopicMetadata'>, topics: string[]): Promise<void> {
-  for (const end = Date.now() + CREATED_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
+  for (const end = performance.now() + CREATED_WITHIN_MS; ; await sleep(LOOK_EVERY_MS)) {
     try {
       return void (await admin.fetchTopicMetadata({ topics }));
     } catch (error) {
-      if (!NOT_THERE_YET.has((error as { type?: string }).type ?? '') || Date.now() > end) throw error;
+      if (!NOT_THERE_YET.has((error as { type?: string }).type ?? '') || performance.now() > end) throw error;
     }
   }
 }

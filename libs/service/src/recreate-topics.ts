@@ -57,10 +57,10 @@ class Problems {
     if (reason === undefined) return;
     const problem = { reason, topics: topicsOf(error) };
     const isNew = JSON.stringify(problem) !== this.last;
-    if (!isNew && Date.now() < this.dueAt) return;
+    if (!isNew && performance.now() < this.dueAt) return;
     this.last = JSON.stringify(problem);
     this.pauseMs = isNew ? LOGGED_AGAIN_MS : Math.min(2 * this.pauseMs, LOGGED_AT_LEAST_EVERY_MS);
-    this.dueAt = Date.now() + this.pauseMs;
+    this.dueAt = performance.now() + this.pauseMs;
     this.log.error(problem, 'topics.missing');
   }
 

@@ -80,7 +80,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
     eachSecond(collectProcessMetrics());
     checkConfig([...COMMON_SETTINGS, ...settings]);
     const config = ServiceConfig.read();
-    const deadline = Date.now() + config.startupTimeoutMs;
+    const deadline = performance.now() + config.startupTimeoutMs;
     const readiness = new Readiness();
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config, readiness);
     const box = settings.includes(SecretsConfig) ? SecretsConfig.read().box : new SecretBox([]);

@@ -16,7 +16,7 @@ export interface StoresOptions {
   topics: TopicSettings;
   database: DatabaseConfig;
   schema: Schema;
-  /** When to give up, in ms since the epoch. */
+  /** When to give up, as from performance.now(): the clock of a machine that has just started may be corrected meanwhile. */
   deadline: number;
   readiness: Readiness;
   log: Log;
@@ -94,7 +94,7 @@ async function bothOf(waits: Promise<void>[]): Promise<void> {
 interface WaitOptions {
   /** The name of what is awaited, such as "Kafka at kafka:9092". */
   name: string;
-  /** When to give up, in ms since the epoch. */
+  /** When to give up, as from performance.now(). */
   deadline: number;
   log: Log;
   /**
@@ -114,21 +114,21 @@ const PATIENCE_MS = 10_000;
 
 /** Waits, and logs the reason after three seconds and then every ten. Throws CannotStart at the deadline, also if a check hangs. */
 export async function waitFor({ name, deadline, log, check }: WaitOptions): Promise<void> {
-  let reportAt = Date.now() + REPORT_AFTER_MS;
+  let reportAt = performance.now() + REPORT_AFTER_MS;
   let checking: Promise<string | undefined> | undefined;
   const late = new Error(`no response within ${PATIENCE_MS / 1000} s`);
   let reason: string | undefined = 'no response';
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     // a check that hangs is not started a second time
     checking ??= check().finally(() => (checking = undefined));
-    const ms = Math.min(PATIENCE_MS, Math.max(deadline - Date.now(), 1));
+    const ms = Math.min(PATIENCE_MS, Math.max(deadline - performance.now(), 1));
     reason = await within(ms, checking, () => late).catch((error: unknown) => {
       if (error !== late) throw error;
       // if the deadline comes first, the reason before says more
       return ms < PATIENCE_MS ? reason : late.message;
     });
     if (reason === undefined) return;
-    const now = Date.now();
+    const now = performance.now();
     if (now >= deadline) throw new CannotStart(`gave up waiting for ${name}: ${reason}`);
     if (now >= reportAt) {
       log.info({ reason }, `waiting for ${name}`);
@@ -143,7 +143,7 @@ export async function retryUntilStoresRespond<T>(log: Log, work: () => Promise<T
   let result!: T;
   await waitFor({
     name: 'the stores',
-    deadline: Date.now() + ServiceConfig.read().startupTimeoutMs,
+    deadline: performance.now() + ServiceConfig.read().startupTimeoutMs,
     log,
     check: async () => {
       try {
