@@ -73,8 +73,7 @@ async function start() {
   await checkKeptFiles(folder, settings, process.env);
   const isFirst = !started.folder;
   const hash = startHash(build, process.env);
-  const last = lastStart(folder);
-  const isRepeated = last === hash;
+  const isRepeated = lastStart(folder) === hash;
   // Awaited below: in a folder with data, the stores start meanwhile.
   const checked = isRepeated
     ? undefined
@@ -98,8 +97,8 @@ async function start() {
     : await brokerAccess(folder.broker, settings.kafkaPort);
   // Written again when this start has succeeded: another version may change the data before it fails.
   if (!isRepeated) rmSync(folder.lastStart, { force: true });
-  // The services then load while the stores start, and wait for them.
-  const isPrepared = last !== null && kafka.isKept && (settings.databaseUrl !== undefined || hasCluster(folder.postgres));
+  // The services then load while the stores start, and wait for them. Those of another version would warn of what the migration has yet to change.
+  const isPrepared = isRepeated && kafka.isKept && (settings.databaseUrl !== undefined || hasCluster(folder.postgres));
   const respond = Promise.all([
     'security' in kafka ? runBroker(folder, settings.kafkaPort, kafka) : undefined,
     settings.databaseUrl ? undefined : runPostgres(folder, settings.postgresPort),
@@ -139,7 +138,7 @@ async function start() {
   say(`starting the services: ${APPS.join(', ')} (up to half a minute)`);
   started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile, graceMs: settings.graceMs });
   const ready = started.apps.startAll();
-  const migrated = isPrepared ? respond.then(() => (isRepeated ? migrateUnless(ready, env) : migrate(env))) : undefined;
+  const migrated = isPrepared ? respond.then(() => migrateUnless(ready, env)) : undefined;
   const account = async () => {
     await migrated;
     return ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });

@@ -1,7 +1,7 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import kafkajs from 'kafkajs';
 import { Invalid } from '#contracts';
-import { createLog } from '#observability';
+import { createLog, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { LogRecord } from './log-record.js';
 import { LATE_MS } from './messages.js';
@@ -45,6 +45,22 @@ it.each([
   const codes = sent.map(({ headers: { error } = {} }) => (error === undefined ? undefined : errorFromWire(error).code));
   expect({ handled, codes }).toEqual({ handled: times, codes: replies });
   expect(sent.every(({ topic, key }) => topic === 'replies' && key === 'c')).toBe(true);
+});
+
+it('warns of requests that expired while it read requests, but not of those from before', async () => {
+  const levels: string[] = [];
+  const log = { debug: () => levels.push('debug'), warn: () => levels.push('warn') } as unknown as Log;
+  const requests = new Requests(new Map([['a.b', async () => 1]]), { ...sendingWith(async () => {}), log });
+  const headers = { [HEADER.message]: 'a.b', [HEADER.replyTo]: 'replies', [HEADER.correlationId]: 'c' };
+  const expired = { ...headers, [HEADER.deadline]: String(Date.now() - 1) };
+  jest.useFakeTimers({ now: Date.now() });
+  for (let n = 0; n < 2; n++) await requests.handle(recordWith(expired));
+  expect(levels).toEqual(['debug', 'debug']);
+  const later = { ...headers, [HEADER.deadline]: String(Date.now() + 1) };
+  jest.advanceTimersByTime(10);
+  await requests.handle(recordWith(later));
+  jest.useRealTimers();
+  expect(levels).toEqual(['debug', 'debug', 'warn']);
 });
 
 it('says that the service is unavailable for a message of another version, so that its caller repeats the request', async () => {

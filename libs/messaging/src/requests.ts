@@ -19,6 +19,8 @@ export const deadlineOf = (record: LogRecord): number => Number(record.header(HE
 export class Requests {
   /** Requests whose handler has not ended. */
   private inProgress = 0;
+  /** When the first request was read, in ms since the epoch. */
+  private readSince?: number;
 
   constructor(
     private readonly handlers: ReadonlyMap<string, Handler>,
@@ -34,9 +36,12 @@ export class Requests {
     const fields = { message, request_id: record.header(HEADER.requestId) };
     if (!replyTo || !correlationId) throw new BadRecord('not a request: it names no topic for the reply');
     const headers: Record<string, string> = { [HEADER.correlationId]: correlationId };
+    this.readSince ??= Date.now();
     const late = Date.now() - deadlineOf(record);
     if (late > 0) {
-      log.warn({ ...fields, late_ms: late }, 'request.expired');
+      // nobody could read it while the service was starting
+      const level = deadlineOf(record) < this.readSince ? 'debug' : 'warn';
+      log[level]({ ...fields, late_ms: late }, 'request.expired');
       if (late > LATE_MS) return;
       headers[HEADER.error] = errorToWire(new Unavailable('the request expired before it was handled'));
       return this.reply(replyTo, headers, Buffer.alloc(0), fields);

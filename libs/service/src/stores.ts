@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Service, topicSpecsOf } from '#contracts';
+import { type Service, topicAccess, topicSpecsOf } from '#contracts';
 import { type DatabaseConfig, explainDatabaseError, type Schema, schemaState } from '#database';
 import { checkTopics, explainKafkaError, type KafkaClient, reasonOf, type TopicSettings, wrongTopics } from '#messaging';
 import type { Log } from '#observability';
@@ -39,11 +39,18 @@ export async function waitForStores({
 }: StoresOptions): Promise<void> {
   const kafkaName = `Kafka at ${brokers.join(',')}`;
   const specs = topicSpecsOf(service);
+  const group = `${topicAccess(service).groupPrefix}requests`;
   const checkKafka = async (): Promise<string | undefined> => {
     try {
       const { missing, wrong, different } = await checkTopics(kafka, specs, topics);
       if (wrong.length > 0) throw new CannotStart(wrongTopics(wrong));
       if (missing.length > 0) return `${missing.join(', ')} missing; run \`sluice migrate\`, or grant what \`sluice kafka acls\` prints`;
+      // a broker that has just started responds, but consumers cannot join before it has loaded the groups
+      await kafka.withAdmin(async (admin) => {
+        // kafkajs then knows the brokers, one of which coordinates the group
+        await admin.describeCluster();
+        await admin.describeGroups([group]);
+      });
       for (const difference of different) log.warn(difference);
       return undefined;
     } catch (error) {
