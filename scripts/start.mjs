@@ -19,6 +19,7 @@ import { commandOf } from './setup/bundles.mjs';
 import { node24 } from './setup/node24.mjs';
 import { printer, standardOutput } from './shell/output.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
+import { misspeltVariables } from './launch/misspelt-variables.mjs';
 import { hasCluster, postgresEnvironment, postgresLog, startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
 import { checkPorts, checkServices } from './launch/refusals.mjs';
@@ -70,6 +71,7 @@ async function start() {
     ensureDependencies({ say: print }).then(() => ensureBuild({ say: print })),
   ]);
   await goOn();
+  for (const line of await misspeltVariables(process.env)) say(line);
   await checkKeptFiles(folder, settings, process.env);
   const isFirst = !started.folder;
   const hash = startHash(build, process.env);

@@ -166,7 +166,7 @@ Sluice is configured by environment variables. An empty variable counts as absen
 
 A variable marked as secret can be given as a file instead: \`DATABASE_PASSWORD_FILE=/run/secrets/database-password\`. The last line break of the file is not part of the secret.
 
-With \`npm start\`, variables can also be in the file \`.env\`, which \`npx sluice\` reads, too; the environment takes precedence. Compose reads \`.env\` in the same way. On Kubernetes, they are in the ConfigMaps and Secrets that [kubernetes.md](kubernetes.md) describes. The command line has [variables of its connection](../reference/cli.md#access).
+With \`npm start\`, variables can also be in the file \`.env\`, which \`npx sluice\` reads, too; the environment takes precedence. \`npm start\` names variables that are almost those of Sluice, such as \`SLUICE_HTTP_PROT\`; nothing warns of other unknown names. Compose reads \`.env\` in the same way. On Kubernetes, they are in the ConfigMaps and Secrets that [kubernetes.md](kubernetes.md) describes. The command line has [variables of its connection](../reference/cli.md#access).
 
 ${sections.join('\n\n')}
 `;

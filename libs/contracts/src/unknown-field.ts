@@ -15,7 +15,10 @@ export function unknownFields(names: readonly string[], known: readonly string[]
 }
 
 /** Whether a name that is not among the known ones is probably one of them, mistyped: then it is refused even where unknown names are ignored. */
-export const isTypo = (name: string, known: readonly string[]): boolean => nearestName(name, known, TYPO) !== undefined;
+export const isTypo = (name: string, known: readonly string[]): boolean => meantBy(name, known) !== undefined;
+
+/** The known name of which a name is probably a typo. */
+export const meantBy = (name: string, known: readonly string[]): string | undefined => nearestName(name, known, TYPO);
 
 /** If the edits exceed this share of the length, the names are different words: a suggestion would only confuse. */
 const SIMILAR = 0.5;
