@@ -1,20 +1,23 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ExplainedError } from '../shell/explained-error.mjs';
+import { DATA_FOLDER } from '../stores/broker-properties.mjs';
+import { hasStorage } from '../stores/broker.mjs';
 import { hasCluster } from '../stores/postgres.mjs';
 
 /**
  * Checks the files without which the data of earlier starts cannot be used: a new password or key would not fit it.
  *
  * @param {import('./data-folder.mjs').DataFolder} folder
- * @param {{ databaseUrl?: string | undefined }} settings
+ * @param {{ databaseUrl?: string | undefined, kafkaBrokers?: string | undefined }} settings
  * @param {Record<string, string | undefined>} env
  */
-export async function checkKeptFiles(folder, { databaseUrl }, env) {
+export async function checkKeptFiles(folder, { databaseUrl, kafkaBrokers }, env) {
   const hasOwnKey = Boolean(env.SLUICE_SECRETS_KEY || env.SLUICE_SECRETS_KEY_FILE);
   const problems = [
     databaseUrl ? undefined : databaseProblem(folder),
     databaseUrl ? undefined : passwordProblem(folder),
+    kafkaBrokers ? undefined : brokerProblem(folder),
     hasOwnKey ? undefined : await secretsKeyProblem(folder),
   ].filter((problem) => problem !== undefined);
   if (problems.length > 0) throw new ExplainedError(problems.join('\n'));
@@ -35,6 +38,17 @@ function passwordProblem(folder) {
   const file = join(folder.postgres, 'password');
   if (!hasDatabase(folder) || textOf(file)) return undefined;
   return `${file} ${isWhat(file)}. It contains the password of the database: restore it from a backup, or ${startAnew(folder)}.`;
+}
+
+/**
+ * A broker formats a folder without this file as a new one, and cannot read its topics afterwards, not even with the file.
+ * @param {import('./data-folder.mjs').DataFolder} folder
+ */
+function brokerProblem(folder) {
+  const data = join(folder.broker, DATA_FOLDER);
+  // the first format may have been interrupted: only a broker that has run has a log of its metadata
+  if (hasStorage(folder.broker) || !existsSync(join(data, '__cluster_metadata-0'))) return undefined;
+  return `${join(data, 'meta.properties')} is missing, although ${data} has other files: restore the folder from a backup, or ${startAnew(folder)}.`;
 }
 
 /** @param {import('./data-folder.mjs').DataFolder} folder */

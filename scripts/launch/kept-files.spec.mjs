@@ -21,7 +21,9 @@ function keep(files = {}) {
     'secrets-key': `${newSecretsKey()}\n`,
     'postgres/password': 'secret\n',
     'postgres/data/PG_VERSION': '18\n',
+    'broker/data/meta.properties': 'version=1\n',
   };
+  mkdirSync(join(folder.broker, 'data', '__cluster_metadata-0'), { recursive: true });
   for (const [name, text] of Object.entries({ ...all, ...files })) writeFileSync(join(folder.dir, name), text);
 }
 
@@ -44,6 +46,7 @@ test.each([
   ['postgres/password', 'is missing'],
   ['secrets-key', 'is missing'],
   ['postgres/data/PG_VERSION', 'is missing, although'],
+  ['broker/data/meta.properties', 'is missing, although'],
 ])('names a file that is missing: %s', async (name, words) => {
   keep({ 'postgres/data/base': '' });
   rmSync(join(folder.dir, name));
