@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { writeSecret } from '../shell/secret-file.mjs';
 
 /** The secret variables of the services; scripts/launch/secrets-in-files.spec.mjs compares them with the declared ones. */
@@ -15,7 +15,8 @@ export const SECRET_VARIABLES = [
 
 /**
  * Moves secrets from variables into files, for the processes that are started next: every process of the same user can read a process's
- * environment, and code that has broken out of a jail may be such a process.
+ * environment, and code that has broken out of a jail may be such a process. Files of variables that are no longer given are removed: each backup would contain
+ * them.
  *
  * @param {Record<string, string | undefined>} env
  * @param {string} folder
@@ -23,6 +24,10 @@ export const SECRET_VARIABLES = [
  */
 export function secretsInFiles(env, folder) {
   const given = SECRET_VARIABLES.filter((name) => env[name]);
+  for (const name of SECRET_VARIABLES) {
+    const file = join(folder, name);
+    if (!env[name] && resolve(env[`${name}_FILE`] ?? '') !== file) rmSync(file, { force: true });
+  }
   if (given.length > 0) mkdirSync(folder, { recursive: true, mode: 0o700 });
   return Object.assign(
     {},
