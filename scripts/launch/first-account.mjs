@@ -8,7 +8,7 @@ import { commandOf } from '../setup/bundles.mjs';
 import { node24 } from '../setup/node24.mjs';
 import { ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
-import { apiUrl } from './settings.mjs';
+import { apiUrl, isApiKey } from './settings.mjs';
 
 /**
  * Creates the first account if there is none yet, and stores its API key.
@@ -32,13 +32,14 @@ export async function ensureFirstAccount({ env, keyFile, apiKey }) {
 }
 
 /**
- * The key that an earlier start has stored.
+ * The key that an earlier start has stored. A damaged file has none: a request could not carry its contents.
  * @param {string} keyFile
  * @returns {string | null}
  */
 export function readKeptKey(keyFile) {
   try {
-    return readFileSync(keyFile, 'utf8').trim() || null;
+    const key = readFileSync(keyFile, 'utf8').trim();
+    return isApiKey(key) ? key : null;
   } catch {
     return null;
   }

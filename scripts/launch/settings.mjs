@@ -11,6 +11,9 @@ const LOOPBACK = '127.0.0.0/8,::1,localhost';
 // A store that this launcher has started may recover for a long time after a crash. If it ends instead, so does the start.
 const OWN_STORES_TIMEOUT = '1h';
 
+/** @param {string} text */
+export const isApiKey = (text) => /^[\x21-\x7e]{8,128}$/.test(text);
+
 /** A service that gives up its work after SLUICE_SHUTDOWN_TIMEOUT still has to close its connections. */
 const ENDS_WITHIN_MS = 2000;
 
@@ -114,7 +117,7 @@ export function readSettings(given) {
     postgresPort: port('SLUICE_POSTGRES_PORT', 5433),
     kafkaBrokers: optional('KAFKA_BROKERS', isBrokerList, 'a list such as kafka-1:9092,kafka-2:9092'),
     databaseUrl: optional('DATABASE_URL', isPostgresUrl, 'an address such as postgres://user:password@host:5432/postgres', true),
-    apiKey: optional('SLUICE_API_KEY', (text) => /^[\x21-\x7e]{8,128}$/.test(text), '8 to 128 visible ASCII characters', true),
+    apiKey: optional('SLUICE_API_KEY', isApiKey, '8 to 128 visible ASCII characters', true),
     allowPrivateHosts: env['SLUICE_ALLOW_PRIVATE_HOSTS'] ?? LOOPBACK,
     protectedHosts: env['SLUICE_PROTECTED_HOSTS'] ?? '',
     graceMs: milliseconds(shutdownTimeout) + ENDS_WITHIN_MS,
