@@ -38,7 +38,7 @@ const READY_WITHIN_MS = 5000;
 const output = standardOutput();
 const print = printer(output);
 /** @param {string} app @param {string} line */
-const printLog = (app, line) => print(formatLogLine(app, line, { color: process.stdout.isTTY }));
+const printLog = (app, line) => print(formatLogLine(app, line, { isTerminal: process.stdout.isTTY }));
 /** @param {string} line */
 const say = (line) => printLog('sluice', line);
 

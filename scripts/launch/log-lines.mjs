@@ -8,13 +8,13 @@ const CYAN = 36;
 const SILENT = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'name', 'app', 'service', 'err', 'v']);
 
 /**
- * Formats an app's JSON line: `12:00:01.123 routing      delivery.attempted status=200 duration_ms=3`.
+ * Formats an app's JSON line: `2026-01-31 12:00:01.123 routing      delivery.attempted status=200 duration_ms=3`. In a terminal it has colours and no date.
  * A line that is not JSON is returned unchanged. Lines and errors of components appear with the name of the source. Further lines of a text are indented:
  * only the first one of an entry begins with the time, so that a text cannot look like an entry of another service.
  *
  * @param {string} app
  * @param {string} line
- * @param {{ color?: boolean }} [options]
+ * @param {{ isTerminal?: boolean }} [options]
  * @returns {string}
  */
 export function formatLogLine(app, line, options) {
@@ -22,11 +22,12 @@ export function formatLogLine(app, line, options) {
 }
 
 /** @type {typeof formatLogLine} */
-function format(app, line, { color = false } = {}) {
+function format(app, line, { isTerminal = false } = {}) {
   /** @param {number} code @param {string} text */
-  const paint = (code, text) => (color && code && text ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const paint = (code, text) => (isTerminal && code && text ? `\u001b[${code}m${text}\u001b[0m` : text);
   const entry = parse(line);
-  const at = paint(DIM, clock(entry?.time));
+  const { date, time } = local(entry?.time);
+  const at = isTerminal ? paint(DIM, time) : `${date} ${time}`;
   const who = paint(CYAN, app.padEnd(12));
   if (!entry) return `${at} ${who} ${printable(line)}`;
   if (entry.msg === 'component.logged' || entry.msg === 'component.threw') {
@@ -60,13 +61,16 @@ function parse(line) {
   }
 }
 
-/** @param {unknown} time milliseconds or ISO */
-function clock(time) {
-  const given = new Date(/** @type {string | number} */ (time ?? NaN));
+/** @param {unknown} instant milliseconds or ISO */
+function local(instant) {
+  const given = new Date(/** @type {string | number} */ (instant ?? NaN));
   const at = Number.isNaN(given.getTime()) ? new Date() : given;
   /** @param {number} value @param {number} digits */
   const pad = (value, digits = 2) => String(value).padStart(digits, '0');
-  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
+  return {
+    date: `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`,
+    time: `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`,
+  };
 }
 
 /**
