@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { curatedModules } from '../curated-modules.js';
 import { RunnerConfig } from '../runner.config.js';
-import { chooseJail, isSafe, ladder, openSocket } from './choose-jail.js';
+import { advice, chooseJail, isSafe, ladder, openSocket } from './choose-jail.js';
 import { buildJailRoot, type JailRoot } from './jail-root.js';
 import { RunnerUsers } from './runner-users.js';
 
@@ -37,6 +37,15 @@ describe('choosing a jail', () => {
     const broken = { ...root, dir: '/nonexistent' };
     await expect(chooseJail(broken, 'bwrap', true, uid)).rejects.toThrow(/No jail for components works on this machine \(bwrap: .+\)/);
   });
+});
+
+it.each([
+  ['256', /^Raise the hard limit of open files \(ulimit -n\) from 256 to at least 1024$/],
+  ['1024', /^Install bubblewrap/],
+  ['unlimited', /^Install bubblewrap/],
+])('advises what gives a machine a jail whose hard limit of open files is %s', (hard, expected) => {
+  const limits = `Max processes             100                  100                  processes\nMax open files            256                  ${hard}                 files\n`;
+  expect(advice(limits)).toMatch(expected);
 });
 
 it.each([

@@ -1,8 +1,10 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { access, chmod, constants, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BwrapJail } from './bwrap-jail.js';
+import { mostOpenFiles } from './command-line.js';
 import { confineFailure } from './confine.js';
 import type { Jail, Rung } from './jail.js';
 import type { JailRoot } from './jail-root.js';
@@ -49,11 +51,23 @@ export async function chooseJail(root: JailRoot, choice: JailChoice, required: b
     refused.push({ jail: rung, reason });
   }
   const reasons = refused.map(({ jail, reason }) => `${jail}: ${reason}`).join('; ');
-  const advice = required
-    ? '. Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile, on Kubernetes k8s/components/jail-seccomp; see ' +
-      'docs/security.md. Only if you trust every author of a component as much as yourself, set RUNNER_TRUST_ALL_COMPONENTS=true'
-    : '';
-  throw new SandboxUnavailable(`No jail for components works on this machine (${reasons})${advice}`);
+  throw new SandboxUnavailable(`No jail for components works on this machine (${reasons})${required ? `. ${advice()}` : ''}`);
+}
+
+/** How an operator gets a safe jail. */
+export function advice(limits = ownLimits()): string {
+  const openFiles = Number(/^Max open files +\w+ +(\d+)/m.exec(limits)?.[1] ?? Infinity);
+  if (openFiles < mostOpenFiles) return `Raise the hard limit of open files (ulimit -n) from ${openFiles} to at least ${mostOpenFiles}`;
+  return (
+    'Install bubblewrap; a container needs docker/seccomp-runtime.json as its seccomp profile, on Kubernetes k8s/components/jail-seccomp; see ' +
+    'docs/security.md. Only if you trust every author of a component as much as yourself, set RUNNER_TRUST_ALL_COMPONENTS=true'
+  );
+}
+
+function ownLimits(): string {
+  const file = '/proc/self/limits';
+  // only Linux has it
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
 
 function rungsOf(choice: JailChoice): Rung[] {
