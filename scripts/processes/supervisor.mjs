@@ -6,6 +6,8 @@ const LONGEST_PAUSE_MS = 5000;
 // A service that has run this long was healthy: its next death is a new problem.
 const HEALTHY_MS = 30_000;
 const TRIES_BEFORE_FIRST_READY = 3;
+/** A service has logged what is wrong with its configuration, which is the same at the next try (EX_CONFIG of sysexits.h). */
+const WRONG_CONFIGURATION = 78;
 const REPORT_EVERY_MS = 10_000;
 // When a person may want to know why it is not ready yet.
 const NAME_LOG_AFTER_MS = 20_000;
@@ -14,7 +16,7 @@ const NAME_LOG_AFTER_MS = 20_000;
  * Keeps one service running:
  *
  *   start() ──► launched ──► ready ──► dies ──► a pause of 0.1 … 5 s ──► launched again
- *                    └─ dies 3 times before it was ever ready: start() fails, and it stays down
+ *                    └─ dies 3 times before it was ever ready, or once of a wrong configuration: start() fails, and it stays down
  *
  * @template {import('./service-process.mjs').ServiceProcess & { ready?: Promise<boolean> }} S
  */
@@ -125,9 +127,7 @@ export class Supervisor {
       if (!this.#wanted) return;
       if (!wasReady && (trouble instanceof Error || tries >= TRIES_BEFORE_FIRST_READY)) {
         this.#wanted = false;
-        return fail(
-          trouble instanceof Error ? trouble : new ExplainedError(`${this.#name} did not start (${trouble}); its output is above.`),
-        );
+        return fail(trouble instanceof Error ? trouble : this.#notStarted(trouble));
       }
       if (performance.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
       // of several lines, the last one is the reason
@@ -154,13 +154,20 @@ export class Supervisor {
         for (const notify of this.#waitingForReady) notify(service);
         this.#waitingForReady.clear();
       }
-      return describeExit(await service.exited);
+      const exit = await service.exited;
+      const trouble = describeExit(exit);
+      return exit.code === WRONG_CONFIGURATION ? this.#notStarted(trouble) : trouble;
     } catch (error) {
       return /** @type {Error} */ (error);
     } finally {
       this.#current = null;
       this.#ready = null;
     }
+  }
+
+  /** @param {string} trouble */
+  #notStarted(trouble) {
+    return new ExplainedError(`${this.#name} did not start (${trouble}); its output is above.`);
   }
 
   /** @param {number} ms */

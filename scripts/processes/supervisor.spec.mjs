@@ -164,4 +164,14 @@ describe('a supervised service', () => {
     await jest.advanceTimersByTimeAsync(60_000);
     expect(launched).toHaveLength(3);
   });
+
+  test('fails to start if it dies once of a wrong configuration', async () => {
+    const started = supervised.start();
+    const failure = expect(started).rejects.toThrow('fake did not start (exit code 78)');
+    await jest.advanceTimersByTimeAsync(0);
+    latest().die({ code: 78, signal: null });
+    await failure;
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(launched).toHaveLength(1);
+  });
 });

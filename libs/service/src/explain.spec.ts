@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { ConfigError } from '#config';
 import { SluiceError } from '#contracts';
-import { explain, reasonForLog } from './explain.js';
+import { SecretsKeyProblem } from '#secrets';
+import { CannotStart, exitCode, explain, reasonForLog } from './explain.js';
 
 afterEach(() => void delete process.env['SLUICE_HTTP_HOST']);
 
@@ -13,6 +15,15 @@ it('names the variable with an address on which a service cannot listen because 
   expect(explain(error)).toEqual([expect.stringMatching(/^SLUICE_HTTP_HOST: the name no-such-host\.invalid cannot be resolved \(E\w+\)$/)]);
   process.env['SLUICE_HTTP_HOST'] = '127.0.0.1';
   expect(explain(error)).toEqual([expect.stringMatching(/^PostgreSQL does not respond: /)]);
+});
+
+it.each([
+  ['a variable', new ConfigError(['DATABASE_URL is required']), 78],
+  ['the key of the secrets', new SecretsKeyProblem('SLUICE_SECRETS_KEY contains no key'), 78],
+  ['a store that does not respond', new CannotStart('gave up waiting for Kafka'), 1],
+  ['a bug', new TypeError('x is undefined'), 1],
+])('the exit code shows whether another try can help after a failure because of %s', (_, error, code) => {
+  expect(exitCode(error)).toBe(code);
 });
 
 describe('the reason of a failure in the log', () => {

@@ -52,6 +52,11 @@ export function logFatal(log: Log, error: unknown, name: string): void {
   else for (const line of lines) log.fatal(line);
 }
 
+/** Of a process that ends for this reason: 78 (EX_CONFIG of sysexits.h) if another try with the same configuration would fail, too. `npm start` then makes none. */
+export function exitCode(error: unknown): number {
+  return error instanceof ConfigError || error instanceof SecretsKeyProblem ? 78 : 1;
+}
+
 /** Why a process cannot start or continue, in one line that names the cause and the remedy. Logged without a stack. */
 export class CannotStart extends Error {
   override readonly name = 'CannotStart';

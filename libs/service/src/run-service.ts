@@ -30,7 +30,7 @@ import {
 import { collectProcessMetrics, createLog, type Log, NestLog } from '#observability';
 import { SecretBox, SecretsConfig } from '#secrets';
 import { DatabaseRestores } from './database-restores.js';
-import { CannotStart, logFatal, reasonForLog } from './explain.js';
+import { CannotStart, exitCode, logFatal, reasonForLog } from './explain.js';
 import { HealthServer, Readiness } from './health.js';
 import { freeMemoryWhenIdle } from './idle-memory.js';
 import { recreateDeletedTopics } from './recreate-topics.js';
@@ -67,7 +67,7 @@ const MIN_DRAIN_MS = 1000;
  *
  *   read the configuration ─► wait for the stores ─► connect ─► start the module ─► ready ─► SIGTERM, SIGINT or the launcher's exit: shut down
  *
- * Each cause that prevents a start is logged as one line, and the exit code is 1.
+ * Each cause that prevents a start is logged as one line. The exit code is 1, or 78 for a wrong configuration.
  */
 export async function runService(options: ServiceOptions): Promise<void> {
   const { name, settings } = options;
@@ -217,7 +217,7 @@ function inOrder(log: Log, timeoutMs: number, close: () => Promise<void>): (reas
 
 function die(log: Log, error: unknown, name: string): void {
   logFatal(log, error, name);
-  process.exit(1);
+  process.exit(exitCode(error));
 }
 
 /** Nest converts an error thrown by a handler to "Internal server error"; the transport needs the error itself. */
