@@ -63,18 +63,19 @@ needing('processes').describe('a start that is refused', () => {
     rmSync(dir, { recursive: true });
   });
 
-  it('names a file that a data folder has lost, and leaves the others as they are', async () => {
+  it.each([
+    ['postgres', 'base', 'PG_VERSION'],
+    ['broker', 'events-0', 'meta.properties'],
+  ])('names a file that the data of %s has lost, and leaves the others as they are', async (store, other, lost) => {
     const dir = join(base, 'damaged');
-    mkdirSync(join(dir, 'postgres', 'data', 'base'), { recursive: true });
-    writeFileSync(join(dir, 'postgres', 'password'), 'kept');
+    mkdirSync(join(dir, store, 'data', other), { recursive: true });
+    writeFileSync(join(dir, store, 'password'), 'kept');
     const { code, output } = await start({ SLUICE_DATA_DIR: dir });
-    expect({ code, output }).toEqual({
-      code: 1,
-      output: expect.stringContaining(`${join(dir, 'postgres', 'data', 'PG_VERSION')} is missing`),
-    });
+    expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining(`${join(dir, store, 'data', lost)} is missing`) });
     expect(output).not.toContain('    at ');
-    expect(readdirSync(join(dir, 'postgres'))).toEqual(['data', 'password']);
-    expect(readFileSync(join(dir, 'postgres', 'password'), 'utf8')).toBe('kept');
+    expect(readdirSync(join(dir, store))).toEqual(['data', 'password']);
+    expect(readdirSync(join(dir, store, 'data'))).toEqual([other]);
+    expect(readFileSync(join(dir, store, 'password'), 'utf8')).toBe('kept');
     rmSync(dir, { recursive: true });
   });
 

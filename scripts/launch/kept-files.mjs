@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { DATA_FOLDER } from '../stores/broker-properties.mjs';
-import { hasStorage } from '../stores/broker.mjs';
+import { brokerData, hasStorage } from '../stores/broker.mjs';
 import { hasCluster } from '../stores/postgres.mjs';
 
 /**
@@ -33,22 +32,23 @@ function databaseProblem(folder) {
   return `${join(data, 'PG_VERSION')} is missing, although ${data} has other files: restore the folder from a backup, or ${startAnew(folder)}.`;
 }
 
+/**
+ * A broker with a new cluster id cannot read the partitions of an earlier one. If the preparation of the first one was interrupted, there are no partitions yet.
+ * @param {import('./data-folder.mjs').DataFolder} folder
+ */
+function brokerProblem(folder) {
+  const data = brokerData(folder.broker);
+  if (hasStorage(folder.broker) || !existsSync(data)) return undefined;
+  const partition = readdirSync(data).find((name) => /-\d+$/.test(name));
+  if (partition === undefined) return undefined;
+  return `${join(data, 'meta.properties')} is missing, although ${data} has partitions, such as ${partition}: restore it from a backup, or ${startAnew(folder)}.`;
+}
+
 /** @param {import('./data-folder.mjs').DataFolder} folder */
 function passwordProblem(folder) {
   const file = join(folder.postgres, 'password');
   if (!hasDatabase(folder) || textOf(file)) return undefined;
   return `${file} ${isWhat(file)}. It contains the password of the database: restore it from a backup, or ${startAnew(folder)}.`;
-}
-
-/**
- * A broker formats a folder without this file as a new one, and cannot read its topics afterwards, not even with the file.
- * @param {import('./data-folder.mjs').DataFolder} folder
- */
-function brokerProblem(folder) {
-  const data = join(folder.broker, DATA_FOLDER);
-  // the first format may have been interrupted: only a broker that has run has a log of its metadata
-  if (hasStorage(folder.broker) || !existsSync(join(data, '__cluster_metadata-0'))) return undefined;
-  return `${join(data, 'meta.properties')} is missing, although ${data} has other files: restore the folder from a backup, or ${startAnew(folder)}.`;
 }
 
 /** @param {import('./data-folder.mjs').DataFolder} folder */

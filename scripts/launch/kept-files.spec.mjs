@@ -10,7 +10,7 @@ import { checkKeptFiles } from './kept-files.mjs';
 let folder;
 beforeEach(() => {
   folder = dataFolder(mkdtempSync(join(tmpdir(), 'sluice-kept-')));
-  mkdirSync(join(folder.postgres, 'data'), { recursive: true });
+  for (const part of ['postgres/data', 'broker/data']) mkdirSync(join(folder.dir, part), { recursive: true });
 });
 afterEach(() => rmSync(folder.dir, { recursive: true }));
 
@@ -23,13 +23,13 @@ function keep(files = {}) {
     'postgres/data/PG_VERSION': '18\n',
     'broker/data/meta.properties': 'version=1\n',
   };
-  mkdirSync(join(folder.broker, 'data', '__cluster_metadata-0'), { recursive: true });
+  mkdirSync(join(folder.dir, 'broker', 'data', 'events-0'), { recursive: true });
   for (const [name, text] of Object.entries({ ...all, ...files })) writeFileSync(join(folder.dir, name), text);
 }
 
-/** @param {Record<string, string>} [env] */
-const problem = (env = {}, databaseUrl = /** @type {string | undefined} */ (undefined)) =>
-  checkKeptFiles(folder, { databaseUrl }, env).then(
+/** @param {Record<string, string>} [env] @param {{ databaseUrl?: string, kafkaBrokers?: string }} [settings] */
+const problem = (env = {}, settings = {}) =>
+  checkKeptFiles(folder, settings, env).then(
     () => 'none',
     (error) => /** @type {Error} */ (error).message,
   );
@@ -39,6 +39,11 @@ test('a folder that is new, or complete, has no problem', async () => {
   keep();
   expect(await problem()).toBe('none');
   keep({ 'secrets-key': `${newSecretsKey()},${newSecretsKey()}` });
+  expect(await problem()).toBe('none');
+});
+
+test('a broker that was not prepared completely has no problem: it has no partitions yet', async () => {
+  writeFileSync(join(folder.broker, 'data', 'bootstrap.checkpoint'), '');
   expect(await problem()).toBe('none');
 });
 
@@ -66,5 +71,7 @@ test.each([
 
 test('does not look at files that are not used', async () => {
   keep({ 'secrets-key': '', 'postgres/password': '' });
-  expect(await problem({ SLUICE_SECRETS_KEY_FILE: '/run/secrets/key' }, 'postgres://db')).toBe('none');
+  rmSync(join(folder.dir, 'broker', 'data', 'meta.properties'));
+  const external = { databaseUrl: 'postgres://db', kafkaBrokers: 'kafka:9092' };
+  expect(await problem({ SLUICE_SECRETS_KEY_FILE: '/run/secrets/key' }, external)).toBe('none');
 });

@@ -43,7 +43,7 @@ const GRACE_MS = 20_000;
  */
 export async function startBroker({ dir, port, controllerPort, security, log = () => {}, stopped }) {
   const config = join(dir, 'server.properties');
-  const data = dataOf(dir);
+  const data = brokerData(dir);
   const scratch = join(dir, 'tmp');
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await stopLeftoverBroker(dir);
@@ -123,13 +123,13 @@ export async function stopLeftoverBroker(dir) {
 export const brokerLog = (dir) => join(dir, 'broker.log');
 
 /** @param {string} dir */
-const dataOf = (dir) => join(dir, DATA_FOLDER);
+export const brokerData = (dir) => join(dir, DATA_FOLDER);
 
 /**
  * Whether a broker has been prepared in this folder.
  * @param {string} dir
  */
-export const hasStorage = (dir) => existsSync(join(dataOf(dir), 'meta.properties'));
+export const hasStorage = (dir) => existsSync(join(brokerData(dir), 'meta.properties'));
 
 /** @param {string} dir */
 export const brokerPidFile = (dir) => join(dir, 'broker.pid');
