@@ -25,7 +25,10 @@ export const unwatch = (pid) => sendToKeeper(`unwatch ${pid}`);
  * Registers a temporary folder to be removed when this process has ended, for whatever reason.
  * @param {string} folder
  */
-export const removeAtEnd = (folder) => sendToKeeper(`remove ${folder}`);
+export function removeAtEnd(folder) {
+  // of a path with a line break, the keeper would read the first line, and remove another folder
+  if (!folder.includes('\n')) sendToKeeper(`remove ${folder}`);
+}
 
 /** @param {string} line */
 function sendToKeeper(line) {

@@ -50,6 +50,14 @@ describe('after a process that was killed', () => {
     await until(() => !folders.some((each) => existsSync(each)));
   });
 
+  it('the keeper removes no folder whose path is the first line of another one', async () => {
+    const [mine, others] = [join(folder, 'mine'), join(folder, 'others')];
+    for (const each of [mine, others, `${others}\n`]) mkdirSync(each);
+    await killed(`for (const each of ${JSON.stringify([`${others}\n`, mine])}) removeAtEnd(each)`);
+    await until(() => !existsSync(mine));
+    expect(existsSync(others)).toBe(true);
+  });
+
   it('the keeper stops the stores when the apps have ended', async () => {
     await killed(`watch(start(${service('store')}), 'SIGTERM', { kind: 'store' }); watch(start(${service('app', 'sleep 2')}), 'SIGTERM');`);
     await until(() => ended().length === 2);
