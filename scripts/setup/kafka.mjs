@@ -166,11 +166,7 @@ export async function downloadJars(folder, java) {
   const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
   const { code, output } = await run(
     'mvn',
-    // without --strict-checksums, Maven 3 only warns if a file does not match the repository's checksum
-    [
-      ...['--batch-mode', '--quiet', '--strict-checksums', '--file', pom, goal],
-      ...['-DincludeScope=runtime', `-DoutputDirectory=${join(folder, 'jars')}`],
-    ],
+    ['--batch-mode', '--quiet', '--file', pom, goal, '-DincludeScope=runtime', `-DoutputDirectory=${join(folder, 'jars')}`],
     { env: javaEnvironment(java) },
   );
   if (code !== 0)
@@ -181,7 +177,7 @@ export async function downloadJars(folder, java) {
 }
 
 /**
- * A repository or a proxy may have cut or changed a file together with its checksum.
+ * A repository or a proxy may have cut or changed a file. Maven 3 only warns of that, and some repositories have no checksums.
  * @param {string} folder
  */
 async function checkJars(folder) {

@@ -8,9 +8,9 @@ import { inRoot } from '../shell/paths.mjs';
 
 const JAVA_17 = 'echo \'openjdk version "17.0.15"\'';
 const JAVA_11 = 'echo \'openjdk version "11.0.2"\'';
-/** Puts a jar into the folder of its option, if it also has to compare checksums. */
-const MAVEN = `for option; do case $option in -DoutputDirectory=*) folder=\${option#*=};; --strict-checksums) strict=1;; esac; done
-[ -z "$strict" ] || { /bin/mkdir -p "$folder" && echo whole > "$folder/kafka.jar"; }`;
+/** Puts a jar into the folder of its option. */
+const MAVEN = `for option; do case $option in -DoutputDirectory=*) folder=\${option#*=};; esac; done
+[ -z "$folder" ] || { /bin/mkdir -p "$folder" && echo whole > "$folder/kafka.jar"; }`;
 const SHA256_OF_WHOLE = '3661291e28107bb940142d346bdb3a86da68415ae7fe451374d403c6037b9fa5';
 const DOCKER = 'exit 0';
 const CLASS_OPTIONS = ['-XX:+IgnoreUnrecognizedVMOptions', '-Xlog:cds=off', '-Xlog:cds+dynamic=off'];
