@@ -79,7 +79,7 @@ describe('the parked deliveries of an account', () => {
   });
 
   it('are counted once, however often they are parked', async () => {
-    await store.spill(webhook, null);
+    await store.spill(webhook);
     const deliveries = [delivery(100), delivery(200)];
     await store.parkFresh(webhook, deliveries);
     await store.parkFresh(webhook, deliveries);
@@ -125,7 +125,7 @@ describe('the parked deliveries of an account', () => {
 
   it('count until they are deleted in batches, if their webhook is deleted', async () => {
     const [other, theirs] = [await routing.webhook(owner), await routing.webhook(newId('user'))];
-    for (const id of [webhook, other, theirs]) await store.spill(id, null);
+    for (const id of [webhook, other, theirs]) await store.spill(id);
     await store.parkFresh(
       webhook,
       Array.from({ length: 2500 }, () => delivery(20)),

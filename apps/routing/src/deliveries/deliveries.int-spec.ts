@@ -426,7 +426,7 @@ describe('retrying', () => {
   it('leaves one that was never attempted before the later ones of its emitter', async () => {
     const json = Buffer.alloc(100_000, '1');
     const [first, second, third] = [delivery({ json }), delivery({ json }), delivery({ json })];
-    await store.spill(webhook, null);
+    await store.spill(webhook);
     for (const each of [first, second, third]) await store.parkFresh(webhook, [each]);
     await service.retry({ owner_id: owner, webhook_id: webhook, id: idOf(first.place) });
     const { parked: taken } = await store.take(webhook, 100, { bytes: 250_000 });
@@ -435,7 +435,7 @@ describe('retrying', () => {
 
   it('makes a delivery the next one, although the receiver counts as failing and others were never attempted', async () => {
     const [first, second] = [await park(LONG), await park(LONG)];
-    await store.spill(webhook, { probeInMs: LONG });
+    await store.openBreaker(await receiverOf(webhook), LONG);
     const fresh = delivery();
     await store.parkFresh(webhook, [fresh]);
     const probed = async () => (await store.takeProbe(webhook, 0)).parked[0]?.delivery.place.seq;
@@ -541,9 +541,9 @@ describe('the metric of spilled webhooks', () => {
   it('counts a webhook once, whatever is parked in flight', async () => {
     metrics.resetMetrics();
     for (let n = 0; n < 3; n++) await store.parkInFlight(delivery(), LONG);
-    await store.spill(webhook, { probeInMs: LONG });
+    await store.openBreaker(await receiverOf(webhook), LONG);
     expect(await spills()).toEqual([['slow', 1]]);
-    await store.spill(await routing.webhook(owner), { probeInMs: LONG });
+    await store.openBreaker(await receiverOf(await routing.webhook(owner)), LONG);
     expect(new Map(await spills()).get('failing')).toBe(1);
   });
 });
@@ -652,7 +652,7 @@ describe('deliveries of a webhook that is deleted', () => {
 });
 
 it('a backlog can be leased although it was leased while the clock of the database was an hour ahead', async () => {
-  await store.spill(webhook, null);
+  await store.spill(webhook);
   const claimed = async () => (await store.claim(1000, 'own', 3_600_000, UNSHARED)).map(({ webhookId }) => webhookId);
   expect(await claimed()).toContain(webhook);
   expect(await store.msToNext()).toBe(0);
@@ -900,7 +900,7 @@ describe('parking while the backlog ends', () => {
     };
     const spill = async () => {
       while (!isEnough()) {
-        await store.spill(webhook, null);
+        await store.spill(webhook);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     };

@@ -258,15 +258,19 @@ export class WebhooksRepository {
   }
 
   /** Locks the webhook against changes until the transaction ends. Undefined if it is deleted. */
-  async lock(transaction: Transaction, id: WebhookId): Promise<{ spilled: boolean } | undefined> {
-    const { rows } = await transaction.query<{ spilled: boolean }>('SELECT spilled FROM webhook WHERE id = $1 FOR NO KEY UPDATE', [id]);
+  async lock(transaction: Transaction, id: WebhookId): Promise<Pick<WebhookRow, 'spilled' | 'url'> | undefined> {
+    const { rows } = await transaction.query<WebhookRow>('SELECT spilled, url FROM webhook WHERE id = $1 FOR NO KEY UPDATE', [id]);
     return rows[0];
   }
 
-  /** From now on new deliveries to the webhook are parked. Locks it. False if it is deleted. */
-  async spill(transaction: Transaction, id: WebhookId, reason: 'failing' | 'slow'): Promise<boolean> {
+  /** From now on new deliveries to the webhook are parked. Locks it. False if it is deleted, or has another URL than the one that is given. */
+  async spill(
+    transaction: Transaction,
+    { id, url }: Pick<Attempted, 'id'> & Partial<Attempted>,
+    reason: 'failing' | 'slow',
+  ): Promise<boolean> {
     const webhook = await this.lock(transaction, id);
-    if (!webhook) return false;
+    if (!webhook || (url !== undefined && webhook.url !== url)) return false;
     if (!webhook.spilled) transaction.afterCommit(async () => spills.inc({ reason }));
     await transaction.query(
       'UPDATE webhook SET spilled = true, closing_until = NULL, version = version + 1 WHERE id = $1 AND (NOT spilled OR closing_until IS NOT NULL)',

@@ -73,7 +73,8 @@ export class BacklogAttempts {
   /** For the names of the lanes. */
   private requested = 0;
   private disabled = false;
-  private retryAfterMs: number | null = null;
+  /** The longest pauses that receivers have requested, by URL, in ms. */
+  private readonly retryAfterMs = new Map<string, number>();
   private failure: unknown;
   private lookMs = LOOK_MS.first;
   private checkProgress = () => {};
@@ -81,8 +82,8 @@ export class BacklogAttempts {
   attempted = 0;
   /** How many deliveries can be attempted before they have waited too long. */
   size = TAKEN;
-  /** The receiver fails: no further attempts are made. */
-  private opened = false;
+  /** The receiver that fails: no further attempts are made. */
+  private failing: Target | undefined;
 
   constructor(
     private readonly parts: Parts,
@@ -106,7 +107,7 @@ export class BacklogAttempts {
 
   /** No further attempts are made before `end`: the receiver fails, or an outcome could not be stored. */
   get hasStopped(): boolean {
-    return this.opened || this.failure !== undefined || this.batch.hasFailed;
+    return this.failing !== undefined || this.failure !== undefined || this.batch.hasFailed;
   }
 
   /** The deliveries that must not be taken, and the emitters whose later ones would wait here. */
@@ -160,9 +161,9 @@ export class BacklogAttempts {
 
   /**
    * Resolves when all attempts have ended and their outcomes are stored. Rejects if some could not be stored. Returns whether the webhook is disabled, and the
-   * longest pause that the receiver has requested.
+   * receiver that fails, with the longest pause that it has requested.
    */
-  async end(): Promise<{ disabled: boolean; retryAfterMs: number | null }> {
+  async end(): Promise<{ disabled: boolean; failing?: Target; retryAfterMs: number | null }> {
     this.leaveWaiting();
     try {
       await this.until(() => this.running === 0);
@@ -174,12 +175,14 @@ export class BacklogAttempts {
         this.ended({ target, parked, settlement: settlementOf(parked, stored) });
       }
       await this.batch.end();
-      return { disabled: this.disabled || gone.length > 0, retryAfterMs: this.retryAfterMs };
+      const { failing } = this;
+      const retryAfterMs = (failing && this.retryAfterMs.get(failing.url)) ?? null;
+      return { disabled: this.disabled || gone.length > 0, failing, retryAfterMs };
     } finally {
       this.dropBegun([...this.begun.values()]);
-      this.opened = false;
+      this.failing = undefined;
       this.disabled = false;
-      this.retryAfterMs = null;
+      this.retryAfterMs.clear();
     }
   }
 
@@ -245,9 +248,10 @@ export class BacklogAttempts {
     try {
       const outcome = await this.parts.attempts.make(target, delivery, stepOf(parked));
       receiver.addDuration(outcome.attempt.duration_ms);
-      const opens = receiver.count(delivery, outcome, !fresh);
-      this.opened ||= opens || outcome.verdict === 'gone';
-      if (outcome.retryAfterMs !== null) this.retryAfterMs = Math.max(this.retryAfterMs ?? 0, outcome.retryAfterMs);
+      const opens = receiver.count(target.url, delivery, outcome, !fresh);
+      if (opens || outcome.verdict === 'gone') this.failing = target;
+      if (outcome.retryAfterMs !== null)
+        this.retryAfterMs.set(target.url, Math.max(this.retryAfterMs.get(target.url) ?? 0, outcome.retryAfterMs));
       // that it is gone is stored at the end: the lane would repeat the attempt if the database failed here
       if (outcome.verdict === 'gone') this.gone.push({ target, parked, outcome });
       else this.ended({ target, parked, settlement: settlementOf(parked, outcome) });

@@ -26,7 +26,7 @@ it('looks for the next backlog when one has been drained, while it drains as man
   const store = new DeliveryStoreInMemory();
   for (let n = 0; n <= AT_ONCE; n++) {
     store.addWebhook(`wh_${n}`, `u_${n}`);
-    await store.spill(`wh_${n}`, null);
+    await store.spill(`wh_${n}`);
   }
   const looks = jest.spyOn(store, 'msToNext');
   const { drains, end } = draining(store);
@@ -46,14 +46,14 @@ it('drains the backlogs of others while an account has more of them than may be 
   const store = new DeliveryStoreInMemory();
   for (let n = 0; n < AT_ONCE; n++) {
     store.addWebhook(`wh_${n}`, 'u_1');
-    await store.spill(`wh_${n}`, null);
+    await store.spill(`wh_${n}`);
   }
   const { drains, end } = draining(store);
   await jest.advanceTimersByTimeAsync(1000);
   expect(drains).toHaveLength(OF_ACCOUNT);
   expect(drains.every(({ othersWait }) => othersWait())).toBe(true);
   store.addWebhook('wh_other', 'u_2');
-  await store.spill('wh_other', null);
+  await store.spill('wh_other');
   await jest.advanceTimersByTimeAsync(1000);
   expect(drains.slice(OF_ACCOUNT).map(({ claim }) => claim.webhookId)).toEqual(['wh_other']);
   expect(drains.at(-1)!.othersWait()).toBe(false);

@@ -65,7 +65,7 @@ async function probe(result: PostResult, dueInMs: number, sinceFirstMs = 0) {
   store.addWebhook(WEBHOOK, 'u_1');
   await store.parkFailed({ delivery: deliveryOf(1), delivered: false, attempts: [], tries: 3, pauseMs: dueInMs });
   store.parked.get(WEBHOOK)!.get(`${PLACE.ms}-${PLACE.seq}`)!.parkedAt -= sinceFirstMs;
-  await store.spill(WEBHOOK, { probeInMs: 0 });
+  await store.openBreaker(store.hooks.get(WEBHOOK)!, 0);
   const { drain } = await draining(store, () => result);
   await drain();
   const row = store.parked.get(WEBHOOK)?.get(`${PLACE.ms}-${PLACE.seq}`);
@@ -90,14 +90,11 @@ async function drainEarly(result: PostResult, tries = 2) {
 }
 
 /** Drains six parked deliveries: of one emitter, which are attempted one at a time, or of six, which are attempted together. */
-async function drainSix(
-  emitters: 'one' | 'six',
-  result: (store: DeliveryStoreInMemory, post: number) => PostResult,
-  breaker: { probeInMs: number } | null = null,
-) {
+async function drainSix(emitters: 'one' | 'six', result: (store: DeliveryStoreInMemory, post: number) => PostResult, isOpen = false) {
   const store = new DeliveryStoreInMemory();
   store.addWebhook(WEBHOOK, 'u_1');
-  await store.spill(WEBHOOK, breaker);
+  if (isOpen) await store.openBreaker(store.hooks.get(WEBHOOK)!, 0);
+  else await store.spill(WEBHOOK);
   await store.parkFresh(
     WEBHOOK,
     [1, 2, 3, 4, 5, 6].map((seq) => deliveryOf(seq, emitters === 'one' ? 'dc_1' : `dc_${seq}`)),
@@ -166,7 +163,7 @@ describe('a probe that fails', () => {
   it('is the first attempt of a delivery that was never attempted', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1');
-    await store.spill(WEBHOOK, { probeInMs: 0 });
+    await store.openBreaker(store.hooks.get(WEBHOOK)!, 0);
     await store.parkFresh(WEBHOOK, [deliveryOf(1)]);
     await (await draining(store, () => FAILED)).drain();
     expect([...store.parked.get(WEBHOOK)!.values()]).toMatchObject([{ fresh: false, tries: 1, dueAt: NOW + 5000 }]);
@@ -184,7 +181,7 @@ it('a drainer holds a limited number of bytes in memory, over all backlogs', asy
   const webhooks = Array.from({ length: 100 }, (_, n): WebhookId => `wh_${n}`);
   for (const id of webhooks) {
     store.addWebhook(id, 'u_1');
-    await store.spill(id, null);
+    await store.spill(id);
     await store.parkFresh(
       id,
       [1, 2].map((seq) => ({ ...deliveryOf(seq), webhookId: id, json })),
@@ -237,7 +234,7 @@ describe('a drainer', () => {
   it('leaves attempts in flight for the backlogs of other accounts', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1');
-    await store.spill(WEBHOOK, null);
+    await store.spill(WEBHOOK);
     await store.parkFresh(
       WEBHOOK,
       [1, 2, 3, 4].map((seq) => deliveryOf(seq, `dc_${seq}`)),
@@ -286,14 +283,14 @@ describe('a drainer', () => {
   });
 
   it('gives up the deliveries of a webhook when a probe finds that its receiver is gone', async () => {
-    const { posts, waiting } = await drainSix('one', () => ({ kind: 'response', status: 410, body: '' }), { probeInMs: 0 });
+    const { posts, waiting } = await drainSix('one', () => ({ kind: 'response', status: 410, body: '' }), true);
     expect({ posts, waiting }).toEqual({ posts: 1, waiting: 0 });
   });
 
   it.each([
-    ['', null],
-    ['of a probe ', { probeInMs: 0 }],
-  ])('attempts a delivery at the new URL of its webhook if the former receiver %shas returned 410 meanwhile', async (_, breaker) => {
+    ['', false],
+    ['of a probe ', true],
+  ])('attempts a delivery at the new URL of its webhook if the former receiver %shas returned 410 meanwhile', async (_, isOpen) => {
     const { posts, parked } = await drainSix(
       'one',
       (store, post) => {
@@ -302,9 +299,31 @@ describe('a drainer', () => {
         store.setActive(WEBHOOK, true);
         return { kind: 'response', status: 410, body: '' };
       },
-      breaker,
+      isOpen,
     );
     expect({ posts, parked }).toEqual({ posts: 7, parked: 0 });
+  });
+
+  it('continues at the new URL of its webhook although the former receiver has failed five times in a row and requested a pause', async () => {
+    const { posts, parked, waiting, backlog } = await drainSix('one', (store, post) => {
+      if (post > 5) return OK;
+      if (post === 5) store.hooks.get(WEBHOOK)!.url = 'http://new.test/';
+      return { kind: 'response', status: 503, retryAfter: '3600', body: '' };
+    });
+    expect({ posts, parked, waiting }).toEqual({ posts: 6, parked: 5, waiting: 5 });
+    expect(backlog).toMatchObject({ failedProbes: null, leaseId: null });
+  });
+
+  it('probes the new receiver of a webhook soon if it fails, however long a pause the former one has requested', async () => {
+    const { backlog } = await drainSix('one', (store, post) => {
+      if (post > 1) return FAILED;
+      store.hooks.get(WEBHOOK)!.url = 'http://new.test/';
+      // the state of a webhook is read again after a second
+      standStill(1000);
+      return { kind: 'response', status: 503, retryAfter: '3600', body: '' };
+    });
+    expect(backlog).toMatchObject({ failedProbes: 0, leaseId: null });
+    expect(backlog!.nextDue - NOW).toBeLessThan(MINUTE);
   });
 
   it('stops after a turn while other backlogs wait, and is due behind them', async () => {
@@ -353,7 +372,7 @@ describe('a drainer', () => {
   it('leaves the rest of what it has taken when its turn is over', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1');
-    await store.spill(WEBHOOK, null);
+    await store.spill(WEBHOOK);
     await store.parkFresh(WEBHOOK, [deliveryOf(1), deliveryOf(2), deliveryOf(3)]);
     const { poster, drain } = await draining(store, () => OK);
     poster.post = async () => {
@@ -453,7 +472,7 @@ describe('a drainer', () => {
   it('does not attempt a delivery whose event was deleted while it waited for its turn', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1');
-    await store.spill(WEBHOOK, null);
+    await store.spill(WEBHOOK);
     await store.parkFresh(WEBHOOK, [deliveryOf(1), deliveryOf(2), deliveryOf(3)]);
     const { poster, drain } = await draining(store, () => OK);
     const posted: string[] = [];
@@ -539,7 +558,7 @@ describe('a drainer', () => {
     const store = new DeliveryStoreInMemory();
     const box = new SecretBox([Buffer.alloc(32)]);
     store.addWebhook(WEBHOOK, 'u_1', { secret: box.seal('whsec_AAAA', `webhook ${WEBHOOK}`) });
-    await store.spill(WEBHOOK, { probeInMs: 0 });
+    await store.openBreaker(store.hooks.get(WEBHOOK)!, 0);
     await store.parkFresh(WEBHOOK, [deliveryOf(1)]);
     const { poster, drain } = await draining(store, () => OK);
     await drain();
@@ -584,7 +603,7 @@ describe('a drainer', () => {
         store.setActive(WEBHOOK, true);
         return FAILED;
       },
-      { probeInMs: 0 },
+      true,
     );
     expect(posts).toBe(1);
     expect(backlog).toMatchObject({ leaseId: null, failedProbes: null });
@@ -596,7 +615,7 @@ describe('a drainer', () => {
     store.addWebhook(WEBHOOK, 'u_1');
     await store.parkInFlight(deliveryOf(1), MINUTE);
     await store.parkFresh(WEBHOOK, [deliveryOf(2)]);
-    await store.spill(WEBHOOK, { probeInMs: 0 });
+    await store.openBreaker(store.hooks.get(WEBHOOK)!, 0);
     const { poster, drain } = await draining(store, () => OK);
     await drain();
     expect(poster.posts).toBe(0);
@@ -605,7 +624,7 @@ describe('a drainer', () => {
 
   it('keeps the time of the first probe if another replica has opened the breaker', async () => {
     const { posts, backlog } = await drainSix('one', (store, post) => {
-      if (post === 1) void store.spill(WEBHOOK, { probeInMs: 60 * MINUTE });
+      if (post === 1) void store.openBreaker(store.hooks.get(WEBHOOK)!, 60 * MINUTE);
       return OK;
     });
     expect(posts).toBe(6);

@@ -164,12 +164,14 @@ export class Drainer {
     return false;
   }
 
-  /** The receiver fails. Returns whether to continue: its webhook is disabled, or another replica may own the backlog, whose owner opens the breaker. */
+  /**
+   * The receiver fails. Returns whether to continue: its webhook is disabled or has another URL by now, or another replica may own the backlog, whose owner opens
+   * the breaker.
+   */
   private async openBreaker({ lease, claim, attempts }: Drain): Promise<boolean> {
     const { webhookId } = claim;
-    const { disabled, retryAfterMs } = await attempts.end();
-    if (disabled || !(await lease.renew())) return true;
-    await this.store.spill(webhookId, { probeInMs: 0 });
+    const { disabled, failing, retryAfterMs } = await attempts.end();
+    if (disabled || !failing || !(await lease.renew()) || !(await this.store.openBreaker(failing, 0))) return true;
     await this.release(claim, this.nextProbe({ failedProbes: 0, retryAfterMs }));
     this.targets.outdate(webhookId);
     this.log.info({ webhook_id: webhookId, reason: 'failing' }, 'webhook.spilled');
@@ -241,7 +243,7 @@ export class Drainer {
     if (!target?.active || !lease.holds) return true;
     const outcome = await this.attempts.make(target, parked.delivery, stepOfProbe(parked, this.config.retrySchedule));
     receiver.addDuration(outcome.attempt.duration_ms);
-    receiver.count(parked.delivery, outcome, !parked.fresh);
+    receiver.count(target.url, parked.delivery, outcome, !parked.fresh);
     const stored = outcome.verdict === 'gone' ? await this.settlements.gone(target, parked, outcome) : outcome;
     const ended = [{ target, settlement: settlementOfProbe(parked, stored) }];
     ended.forEach((each) => this.settlements.ended(each));

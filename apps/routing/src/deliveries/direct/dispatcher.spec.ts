@@ -41,7 +41,7 @@ describe('a dispatcher', () => {
 
   it('parks the deliveries that wait for a spilled webhook, but not those that another process may have delivered', async () => {
     const { store, dispatcher } = dispatching();
-    await store.spill(WEBHOOK, null);
+    await store.spill(WEBHOOK);
     const [first, , third] = [1, 2, 3].map((seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
     third!.isOwn = () => false;
     await first!.run(() => {});
@@ -84,7 +84,7 @@ describe('a dispatcher', () => {
 
   it('leaves deliveries of deleted events that are being parked to the deletion in the backlog', async () => {
     const { store, dispatcher } = dispatching();
-    await store.spill(WEBHOOK, null);
+    await store.spill(WEBHOOK);
     const task = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER);
     const [parkFresh, parking] = [store.parkFresh.bind(store), Promise.withResolvers<void>()];
     store.parkFresh = async (...args) => {
@@ -122,7 +122,7 @@ describe('a dispatcher', () => {
     );
     const attempted = first!.run(() => {});
     await jest.advanceTimersByTimeAsync(50);
-    await store.spill(WEBHOOK, null);
+    await store.spill(WEBHOOK);
     dispatcher.firstAttempt(deliveryOf(4), 2, OWNER);
     await other!.run(() => {});
     expect([...store.parked.get(WEBHOOK)!.keys()].sort()).toEqual(['1-1', '1-2', '1-3', '1-4']);
@@ -183,6 +183,26 @@ describe('a dispatcher', () => {
       expect(store.published).toEqual([]);
     },
   );
+
+  it('keeps a webhook direct that has another URL when the failures of the former receiver would open its breaker', async () => {
+    const [former, make] = [Promise.withResolvers<object>(), jest.fn<() => Promise<object>>()];
+    const failed = { ...GONE, verdict: 'failed', pauseMs: 1000, retryAfterMs: 3_600_000 };
+    const { store, dispatcher } = dispatching({ make });
+    make.mockReturnValue(former.promise);
+    const begin = (seq: number) => dispatcher.firstAttempt({ ...deliveryOf(seq), emitterId: `dc_${seq}` }, 1, OWNER).run(() => {});
+    const runs = [1, 2, 3, 4, 5].map(begin);
+    await jest.advanceTimersByTimeAsync(100);
+    Object.assign(store.hooks.get(WEBHOOK)!, { url: 'http://new.test/', version: 2 });
+    former.resolve(failed);
+    await Promise.all(runs);
+    expect(store.hooks.get(WEBHOOK)).toMatchObject({ spilled: false });
+    expect(store.backlogs.get(WEBHOOK)).toMatchObject({ failedProbes: null });
+    make.mockResolvedValue({ ...failed, retryAfterMs: null });
+    await Promise.all([6, 7, 8, 9].map(begin));
+    expect(store.hooks.get(WEBHOOK)).toMatchObject({ spilled: false });
+    await begin(10);
+    expect(store.hooks.get(WEBHOOK)).toMatchObject({ spilled: true });
+  });
 
   it('copies the JSON of a delivery that waits behind others out of a large fetch, once for all webhooks', () => {
     const { store, dispatcher } = dispatching();
@@ -250,7 +270,7 @@ describe('a dispatcher', () => {
     const task = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER);
     await expect(task.run(() => {})).rejects.toThrow('a bug');
     await dispatcher.idle();
-    await store.spill(WEBHOOK, null);
+    await store.spill(WEBHOOK);
     dispatcher.firstAttempt(deliveryOf(2), 2, OWNER);
     await task.run(() => {});
     expect([...store.parked.get(WEBHOOK)!.keys()].sort()).toEqual(['1-1', '1-2']);

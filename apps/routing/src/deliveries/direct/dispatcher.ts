@@ -12,7 +12,7 @@ import { type ReceiverState, ReceiverStates, type Waiting } from '../receivers/r
 import { disableGone } from '../gone-receivers.js';
 import { failureReportOf, Notices } from '../notices.js';
 import { RunningClock } from '../attempt/running-clock.js';
-import { type FailedProbes, longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
+import { longestSilence, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { type Target, Targets } from '../receivers/targets.js';
 
 const parkedUnattempted = counter(
@@ -249,7 +249,7 @@ export class Dispatcher implements OnApplicationShutdown {
           });
           receiver.addDuration(outcome.attempt.duration_ms);
           const isParked = attempt.parking && (await attempt.parking);
-          const ended = { receiver, target, delivery, outcome, opens: receiver.count(delivery, outcome, false) };
+          const ended = { receiver, target, delivery, outcome, opens: receiver.count(target.url, delivery, outcome, false) };
           if (isParked) await this.settleParked(ended);
           else resolve(ended);
         } catch (error) {
@@ -302,21 +302,30 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Applies what a failure means for the receiver. Returns the outcome to store. */
   private async judge({ receiver, target, delivery, outcome, opens }: EndedAttempt): Promise<Outcome> {
-    const { verdict, retryAfterMs } = outcome;
+    const { verdict } = outcome;
     if (verdict === 'gone') {
       await this.parkAll(receiver);
       return disableGone({ store: this.store, targets: this.targets, notices: this.notices }, target, delivery, outcome);
     }
     if (verdict === 'failed') await this.store.markFailing(target, longestSilence(this.config.retrySchedule));
-    if (opens) await this.spill(receiver, 'failing', { failedProbes: 0, retryAfterMs });
+    if (opens) await this.openBreaker(receiver, target, outcome);
     return outcome;
   }
 
-  private async spill(receiver: ReceiverState, reason: 'failing' | 'slow' | 'inactive', failed?: FailedProbes): Promise<void> {
-    const { webhookId } = receiver;
-    await this.store.spill(webhookId, failed ? { probeInMs: probePause(this.config.retrySchedule, failed, this.random()) } : null);
-    this.targets.outdate(webhookId);
-    this.log.info({ webhook_id: webhookId, reason, waiting: receiver.waiting.size }, 'webhook.spilled');
+  private async openBreaker(receiver: ReceiverState, target: Target, { retryAfterMs }: Outcome): Promise<void> {
+    const probeInMs = probePause(this.config.retrySchedule, { failedProbes: 0, retryAfterMs }, this.random());
+    if (await this.store.openBreaker(target, probeInMs)) this.logSpilled(receiver, 'failing');
+    this.targets.outdate(target.id);
+  }
+
+  private async spill(receiver: ReceiverState, reason: 'slow' | 'inactive'): Promise<void> {
+    await this.store.spill(receiver.webhookId);
+    this.targets.outdate(receiver.webhookId);
+    this.logSpilled(receiver, reason);
+  }
+
+  private logSpilled({ webhookId, waiting }: ReceiverState, reason: 'failing' | 'slow' | 'inactive'): void {
+    this.log.info({ webhook_id: webhookId, reason, waiting: waiting.size }, 'webhook.spilled');
   }
 
   /** Returns whether attempts are in progress. */

@@ -58,7 +58,7 @@ it('a receiver is forgotten an hour after its last failure if it had no success 
   try {
     const states = new ReceiverStates();
     const fail = (again: boolean) =>
-      states.of('wh_1').count({ place: { ms: 1, seq: 1 } } as Delivery, { verdict: 'failed', attempt: {} } as Outcome, again);
+      states.of('wh_1').count('http://a/', { place: { ms: 1, seq: 1 } } as Delivery, { verdict: 'failed', attempt: {} } as Outcome, again);
     const isKnown = () => {
       states.deleteIdle();
       return [...states].length === 1;
@@ -73,6 +73,14 @@ it('a receiver is forgotten an hour after its last failure if it had no success 
   } finally {
     jest.useRealTimers();
   }
+});
+
+it('the failures of a receiver do not count at the one that its webhook has next', () => {
+  const state = new ReceiverStates().of('wh_1');
+  const fail = (url: string, seq: number) =>
+    state.count(url, { place: { ms: 1, seq } } as Delivery, { verdict: 'failed', attempt: {} } as Outcome, false);
+  expect([1, 2, 3, 4].map((seq) => fail('http://former/', seq))).toEqual(Array(4).fill(false));
+  expect([5, 6, 7, 8, 9].map((seq) => fail('http://new/', seq))).toEqual([...Array(4).fill(false), true]);
 });
 
 it('another account is active for half a minute after its last delivery', () => {

@@ -71,6 +71,8 @@ const SMOOTHING = { own: 0.2, all: 0.01 };
 /** The state of one receiver in this process. */
 export class ReceiverState {
   readonly breaker = new Breaker();
+  /** That of the last outcome. */
+  private url: string | undefined;
   /** In the order of arrival. */
   readonly waiting = new Set<Waiting>();
   /** An operation in progress that parks the waiting deliveries. */
@@ -99,9 +101,15 @@ export class ReceiverState {
     this.all.duration = smoothed(this.all.duration, durationMs, SMOOTHING.all);
   }
 
-  /** Counts an outcome. Returns whether it is one failure too many: the receiver is failing, not the events. `again`: the delivery has failed before. */
-  count({ place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): boolean {
+  /**
+   * Counts the outcome of an attempt at a URL. Returns whether it is one failure too many: the receiver is failing, not the events. `again`: the delivery has
+   * failed before.
+   */
+  count(url: string, { place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): boolean {
     const { breaker } = this;
+    // another receiver
+    if (url !== this.url) breaker.reset();
+    this.url = url;
     if (verdict === 'delivered') breaker.reset();
     if (verdict !== 'failed') return false;
     breaker.failedWith({ eventId: eventIdOf(place), timeout, again: again && attempt.status_code !== null });

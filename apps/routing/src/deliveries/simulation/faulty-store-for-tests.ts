@@ -18,6 +18,7 @@ const WAKING: ReadonlySet<string | symbol> = new Set<keyof DeliveryStore>([
   'parkInFlight',
   'parkFailed',
   'spill',
+  'openBreaker',
   'settle',
   'disable',
 ]);

@@ -130,12 +130,17 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, dueAt);
   }
 
-  async spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void> {
-    if (!this.beginSpill(webhookId)) return;
-    if (!breaker) return this.wake(webhookId);
-    const backlog = this.backlogs.get(webhookId);
-    if (!backlog) this.backlogs.set(webhookId, newBacklog(Date.now() + breaker.probeInMs, 0));
-    else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + breaker.probeInMs, failedProbes: 0 });
+  async spill(webhookId: WebhookId): Promise<void> {
+    if (this.beginSpill(webhookId)) this.wake(webhookId);
+  }
+
+  async openBreaker({ id, url }: Attempted, probeInMs: number): Promise<boolean> {
+    if (this.hooks.get(id)?.url !== url) return false;
+    this.beginSpill(id);
+    const backlog = this.backlogs.get(id);
+    if (!backlog) this.backlogs.set(id, newBacklog(Date.now() + probeInMs, 0));
+    else if (backlog.failedProbes === null) Object.assign(backlog, { nextDue: Date.now() + probeInMs, failedProbes: 0 });
+    return true;
   }
 
   async settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<void> {

@@ -71,7 +71,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('takes what is fresh in order, whole, and once', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const three = [delivery(id), { ...delivery(id), stream: 'x', time: '2026-01-01T00:00:00Z' }, delivery(id)];
       expect(await store.parkFresh(id, three)).toBe('spilled');
       await store.parkFresh(id, three);
@@ -92,7 +92,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('takes as many as have these bytes together, at least one', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const json = Buffer.alloc(10_000, '1');
       const large = [delivery(id), delivery(id), delivery(id)].map((each) => ({ ...each, json }));
       await store.parkFresh(id, large);
@@ -117,7 +117,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(bytes).toBeGreaterThan(2 * 60 * 120 + 3 * 2048);
       expect(await bytesOf(other)).toBeLessThan(2000);
       expect((await store.take(id, 100, { bytes: 2.5 * bytes })).parked).toHaveLength(2);
-      await store.spill(id, { probeInMs: 0 });
+      await store.openBreaker(await receiverOf(id), 0);
       expect((await store.takeProbe(id, 0)).parked[0]!.bytes).toBe(bytes);
     });
 
@@ -130,7 +130,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const soon = await store.msToNext();
       expect(soon).toBeGreaterThan(0);
       expect(soon).toBeLessThanOrEqual(500);
-      await store.spill(id, null);
+      await store.spill(id);
       expect(await store.msToNext()).toBeLessThanOrEqual(0);
       await store.claim(1, 'short', 300, UNSHARED);
       const leased = await store.msToNext();
@@ -143,11 +143,11 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const versions: (number | undefined)[] = [];
       const look = async () => versions.push((await store.findTargets([id]))[0]?.version);
       await look();
-      await store.spill(id, null);
+      await store.spill(id);
       await look();
       await store.startClosing(await claimed(id), LONG);
       await look();
-      await store.spill(id, null);
+      await store.spill(id);
       await look();
       expect(await modeOf(id)).toBe('spilled');
       expect(versions).toEqual([1, 2, 3, 4]);
@@ -155,7 +155,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('holds new deliveries up while it is closing, for a limited time', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const own = await claimed(id);
       await store.startClosing(own, LONG);
       expect(await store.parkFresh(id, [delivery(id)])).toBe('closing');
@@ -165,7 +165,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('is direct again when nothing fresh is left, and not before', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const [one] = [delivery(id)];
       await store.parkFresh(id, [one]);
       const own = await claimed(id);
@@ -238,7 +238,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     it('begins the retry schedule of a delivery with its first attempt, however long it was parked before', async () => {
       const id = await webhook();
       const one = delivery(id);
-      await store.spill(id, null);
+      await store.spill(id);
       await store.parkFresh(id, [one]);
       const own = await claimed(id);
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -309,7 +309,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const id = await webhook();
       const [tried, fresh] = [delivery(id), delivery(id)];
       await store.parkFailed(failed(tried, LONG));
-      await store.spill(id, { probeInMs: 0 });
+      await store.openBreaker(await receiverOf(id), 0);
       await store.parkFresh(id, [fresh]);
       const own = await claimed(id);
       expect(await store.renew(own, LONG)).toEqual({ failedProbes: 0, wakes: 0 });
@@ -336,7 +336,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const [slow, next, other] = [delivery(id), delivery(id), { ...delivery(id), emitterId: 'dc_2' as const }];
       await store.parkInFlight(slow, LONG);
       await store.parkFresh(id, [next]);
-      await store.spill(id, { probeInMs: 0 });
+      await store.openBreaker(await receiverOf(id), 0);
       expect(await store.takeProbe(id, 0)).toEqual({ parked: [], inFlight: true });
       await store.parkFresh(id, [other]);
       expect(await store.takeProbe(id, 0)).toMatchObject({ parked: [{ delivery: other }], inFlight: false });
@@ -346,25 +346,25 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('is not woken by arrivals while its breaker is open', async () => {
       const id = await webhook();
-      await store.spill(id, { probeInMs: LONG });
+      await store.openBreaker(await receiverOf(id), LONG);
       await store.parkFresh(id, [delivery(id)]);
       await store.parkFailed(failed(delivery(id), 0));
-      await store.spill(id, { probeInMs: 0 });
+      await store.openBreaker(await receiverOf(id), 0);
       expect(await claim(id)).toBeUndefined();
     });
 
     it('keeps the time of the probe of another replica when its lease is released', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const own = await claimed(id);
-      await store.spill(id, { probeInMs: LONG });
+      await store.openBreaker(await receiverOf(id), LONG);
       await store.release(own, { when: 'unchanged' });
       expect(await claim(id)).toBeUndefined();
     });
 
     it('counts probes, and continues after a successful one', async () => {
       const id = await webhook();
-      await store.spill(id, { probeInMs: 0 });
+      await store.openBreaker(await receiverOf(id), 0);
       await store.parkFresh(id, [delivery(id)]);
       await store.release(await claimed(id), { when: 'probe', inMs: 0, failedProbes: 7 });
       const own = await claimed(id);
@@ -376,7 +376,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('is leased to one at a time, and to the next when the lease has ended', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       await store.parkFresh(id, [delivery(id)]);
       const first = await claimed(id);
       expect(await claim(id)).toBeUndefined();
@@ -395,7 +395,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       const due = async (ownerId: UserId): Promise<WebhookId> => {
         const id = newId('webhook');
         await under.addWebhook(id, ownerId);
-        await store.spill(id, null);
+        await store.spill(id);
         return id;
       };
       const own = [await due(first), await due(first), await due(first), await due(first), await due(first)];
@@ -446,15 +446,20 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('parks what is fresh of a disabled webhook, and gives it up', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       await store.disable(await receiverOf(id), []);
       expect(await store.parkFresh(id, [delivery(id)])).toBe('spilled');
       expect(await store.giveUp(id)).toBe(1);
     });
 
-    it('is neither disabled nor failing because of a receiver that it had before', async () => {
+    it('is neither disabled nor failing, and stays direct, whatever a receiver did that it had before', async () => {
       const id = await webhook();
       const former = { id, url: 'http://former.test/' };
+      expect(await store.openBreaker(former, LONG)).toBe(false);
+      expect(await modeOf(id)).toBe('direct');
+      expect(await claim(id)).toBeUndefined();
+      expect(await store.openBreaker(await receiverOf(id), LONG)).toBe(true);
+      expect(await modeOf(id)).toBe('spilled');
       expect(await store.disable(former, [])).toBe(false);
       await store.markFailing(former, LONG);
       expect(await store.disable(await receiverOf(id), [], -1000)).toBe(false);
@@ -475,7 +480,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('makes the backlog of a disabled webhook due, even if it is probed later', async () => {
       const id = await webhook();
-      await store.spill(id, { probeInMs: LONG });
+      await store.openBreaker(await receiverOf(id), LONG);
       await store.disable(await receiverOf(id), []);
       await claimed(id);
     });
@@ -488,7 +493,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
     ] as const)('is due at once if its webhook was switched on after it was read, when it is released: $when', async (next) => {
       const id = await webhook();
       await store.parkFailed(failed(delivery(id), LONG));
-      await store.spill(id, { probeInMs: 0 });
+      await store.openBreaker(await receiverOf(id), 0);
       const own = await claimed(id);
       await under.activate(id, owner);
       await store.release(own, next);
@@ -497,7 +502,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('is due later if its webhook was switched on before it was read again', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const own = await claimed(id);
       await under.activate(id, owner);
       const renewed = await store.renew(own, LONG);
@@ -507,7 +512,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('is due at once if its webhook was disabled while its last delivery ended', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const own = await claimed(id);
       await store.disable(await receiverOf(id), []);
       expect(await store.finishClosing(own)).toBe('direct');
@@ -516,7 +521,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
 
     it('takes no deliveries that are excepted, and no fresh ones of emitters that are held up', async () => {
       const id = await webhook();
-      await store.spill(id, null);
+      await store.spill(id);
       const [begun, behind, other] = [delivery(id), delivery(id), { ...delivery(id), emitterId: 'dc_2' as const }];
       const [tried, triedOf1] = [delivery(id), delivery(id)];
       await store.parkFresh(id, [begun, behind, other]);

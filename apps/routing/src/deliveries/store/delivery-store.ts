@@ -95,8 +95,10 @@ export abstract class DeliveryStore {
   abstract parkInFlight(delivery: Delivery, leaseMs: number): Promise<void>;
   /** Parks a delivery whose first attempt has failed. A delivery that is already parked is not changed. `report`: as for `settle`. */
   abstract parkFailed(failed: Settlement & { delivered: false }, report?: AccountRecord): Promise<void>;
-  /** From now on new deliveries to the webhook are parked. With `probeInMs` its breaker is open: the next attempt is a probe. */
-  abstract spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void>;
+  /** From now on new deliveries to the webhook are parked. */
+  abstract spill(webhookId: WebhookId): Promise<void>;
+  /** The same for a receiver that is failing: the next attempt is a probe. False, and nothing happens, if its webhook has another URL by now. */
+  abstract openBreaker(receiver: Attempted, probeInMs: number): Promise<boolean>;
   /**
    * Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped; those that were given up meanwhile stay so. Failures count
    * only while the lease of the backlog holds: otherwise another replica may have scheduled the deliveries. Without a lease, only those of first attempts
@@ -176,7 +178,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
   async parkInFlight(delivery: Delivery, leaseMs: number): Promise<void> {
     const { webhookId } = delivery;
     await this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.spill(transaction, webhookId, 'slow'))) return;
+      if (!(await this.webhooks.spill(transaction, { id: webhookId }, 'slow'))) return;
       await this.parked.addInFlight(transaction, delivery, leaseMs);
       await this.backlogs.wake(transaction, webhookId);
     });
@@ -186,11 +188,17 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.reporting(failed.delivery.webhookId, report, (session) => this.parked.parkFailed(session, failed));
   }
 
-  async spill(webhookId: WebhookId, breaker: { probeInMs: number } | null): Promise<void> {
+  async spill(webhookId: WebhookId): Promise<void> {
     await this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.spill(transaction, webhookId, breaker ? 'failing' : 'slow'))) return;
-      if (breaker) await this.backlogs.openBreaker(transaction, webhookId, breaker.probeInMs);
-      else await this.backlogs.wake(transaction, webhookId);
+      if (await this.webhooks.spill(transaction, { id: webhookId }, 'slow')) await this.backlogs.wake(transaction, webhookId);
+    });
+  }
+
+  openBreaker(receiver: Attempted, probeInMs: number): Promise<boolean> {
+    return this.database.transaction(async (transaction) => {
+      if (!(await this.webhooks.spill(transaction, receiver, 'failing'))) return false;
+      await this.backlogs.openBreaker(transaction, receiver.id, probeInMs);
+      return true;
     });
   }
 
