@@ -198,6 +198,27 @@ it.each([
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
 });
 
+it.each(['first', 'second'])('a replay of a delivery during its %s attempt does not count the failure of that attempt', async (which) => {
+  const owner = newId('user');
+  const webhook = await routing.webhook(owner);
+  const delivery = {
+    ...{ webhookId: webhook, place: { ms: 1, seq: 1 }, emitterId: newId('source'), stream: '', emitId: 'e', json: Buffer.from('1') },
+  };
+  const failed = { delivery, delivered: false as const, attempts: [], tries: 2, pauseMs: 3_600_000 };
+  const add = () => routing.database.transaction((transaction) => parked.addInFlight(transaction, delivery, 60_000));
+  if (which === 'second') await parked.parkFailed(routing.database, { ...failed, tries: 1, pauseMs: 0 });
+  const revision = which === 'first' ? await add() : (await parked.take(webhook, 10)).parked[0]!.revision;
+  await parked.parkAgain(owner, webhook, [{ delivery, attempts: [] }], { fresh: true });
+  await routing.database.query("UPDATE backlog SET lease_id = 'own' WHERE webhook_id = $1", [webhook]);
+  await parked.settle(routing.database, webhook, [{ ...failed, revision }], which === 'first' ? undefined : 'own');
+  const outcomes = () => replays.outcomes({ listener_id: webhook, parked: ['1-1'] });
+  expect(await outcomes()).toEqual({ waiting: 1, failed: 0, delivered: 0 });
+  const [again] = (await parked.take(webhook, 10)).parked;
+  expect(again).toMatchObject({ tries: 0 });
+  await parked.settle(routing.database, webhook, [{ ...failed, tries: 1, revision: again!.revision }], 'own');
+  expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
+});
+
 it('parks a batch with the attempts of each delivery, unless the webhook belongs to another account', async () => {
   const owner = newId('user');
   const webhook = await routing.webhook(owner);

@@ -89,6 +89,18 @@ async function drainEarly(result: PostResult, tries = 2) {
   return { tries: row?.tries, dueInMs: row?.dueAt && row.dueAt - NOW };
 }
 
+/** A delivery that was attempted three times, and that its user requests again during the first of further attempts with these results. */
+async function requestedDuring(results: PostResult[]) {
+  const store = new DeliveryStoreInMemory();
+  store.addWebhook(WEBHOOK, 'u_1');
+  await store.parkFailed({ delivery: deliveryOf(1), delivered: false, attempts: [], tries: 3, pauseMs: 0 });
+  const drained = await draining(store, () => {
+    if (drained.poster.posts === 1) store.retry(WEBHOOK, PLACE);
+    return results.shift()!;
+  });
+  return { ...drained, store };
+}
+
 /** Drains six parked deliveries: of one emitter, which are attempted one at a time, or of six, which are attempted together. */
 async function drainSix(emitters: 'one' | 'six', result: (store: DeliveryStoreInMemory, post: number) => PostResult, isOpen = false) {
   const store = new DeliveryStoreInMemory();
@@ -134,6 +146,14 @@ describe('an attempt before its time, which a user has requested', () => {
     expect(await drainEarly({ kind: 'response', status: Number(status), retryAfter, body: '' })).toEqual({ tries: 2, dueInMs });
   });
 
+  it('is made at once after another one in progress that fails', async () => {
+    const { poster, drain, store } = await requestedDuring([FAILED, OK]);
+    const drained = drain();
+    await jest.advanceTimersByTimeAsync(2000);
+    await drained;
+    expect([poster.posts, store.parked.get(WEBHOOK)!.size]).toEqual([2, 0]);
+  });
+
   it('ends the delivery if the attempt succeeds', async () => {
     expect(await drainEarly(OK)).toEqual({ tries: undefined, dueInMs: undefined });
   });
@@ -158,6 +178,16 @@ describe('a probe that fails', () => {
   it('is the last attempt of a delivery that is due when the time of the whole schedule has passed', async () => {
     expect(await probe(FAILED, 0, 80 * 60 * MINUTE)).toMatchObject({ attempts: 1, dueInMs: null });
     expect(await probe(FAILED, MINUTE, 80 * 60 * MINUTE)).toMatchObject({ attempts: 1, tries: 3, dueInMs: MINUTE });
+  });
+
+  it('is followed at once by the attempt that a user has requested during it', async () => {
+    const { poster, drain, store } = await requestedDuring([FAILED]);
+    await store.openBreaker(store.hooks.get(WEBHOOK)!, 0);
+    await drain();
+    const backlog = store.backlogs.get(WEBHOOK)!;
+    expect([poster.posts, backlog.leaseId]).toEqual([1, null]);
+    expect(backlog.nextDue).toBeLessThanOrEqual(Date.now());
+    expect((await store.takeProbe(WEBHOOK, 1)).parked).toMatchObject([{ tries: 3, attempts: [{ error: 'connection refused' }] }]);
   });
 
   it('is the first attempt of a delivery that was never attempted', async () => {

@@ -76,13 +76,13 @@ export function settlementOfProbe(parked: Parked, outcome: Outcome): Settlement 
 }
 
 export function settlementOf(parked: Parked, outcome: Outcome): Settlement {
-  const { delivery } = parked;
+  const { delivery, revision } = parked;
   const { verdict, attempt, tries, pauseMs } = outcome;
   const attempts = keptAttempts([...parked.attempts, attempt]);
   if (verdict === 'delivered') return { delivery, delivered: true, attempts };
   const leftMs = parked.dueInMs - attempt.duration_ms;
-  if (verdict === 'gone' || leftMs <= 0) return { delivery, delivered: false, attempts, tries, pauseMs };
+  if (verdict === 'gone' || leftMs <= 0) return { delivery, delivered: false, attempts, tries, pauseMs, revision };
   // a user requested it before its time: the schedule stays as it is, unless the receiver requests another pause
   const laterMs = Math.max(Math.min(pauseMs ?? leftMs, leftMs), outcome.retryAfterMs ?? 0);
-  return { delivery, delivered: false, attempts, tries: Math.max(1, parked.tries), pauseMs: laterMs };
+  return { delivery, delivered: false, attempts, tries: Math.max(1, parked.tries), pauseMs: laterMs, revision };
 }

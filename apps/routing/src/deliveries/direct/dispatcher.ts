@@ -53,6 +53,8 @@ interface InFlight {
   since: number;
   /** Resolves to whether it has been parked in flight. */
   parking?: Promise<boolean>;
+  /** If it has been parked in flight. */
+  revision?: string;
   /** Releases its lane. */
   done(): void;
   /** Resolves when its outcome is known and, if it was parked, stored. */
@@ -65,6 +67,8 @@ interface EndedAttempt {
   target: Target;
   delivery: Delivery;
   outcome: Outcome;
+  /** If it was parked in flight. */
+  revision?: string;
   /** Its failure was one too many: the receiver is failing. */
   opens: boolean;
 }
@@ -249,7 +253,8 @@ export class Dispatcher implements OnApplicationShutdown {
           });
           receiver.addDuration(outcome.attempt.duration_ms);
           const isParked = attempt.parking && (await attempt.parking);
-          const ended = { receiver, target, delivery, outcome, opens: receiver.count(target.url, delivery, outcome, false) };
+          const { revision } = attempt;
+          const ended = { receiver, target, delivery, outcome, revision, opens: receiver.count(target.url, delivery, outcome, false) };
           if (isParked) await this.settleParked(ended);
           else resolve(ended);
         } catch (error) {
@@ -293,9 +298,9 @@ export class Dispatcher implements OnApplicationShutdown {
   }
 
   private async settleFailed(ended: EndedAttempt, park: DeliveryStore['parkFailed']): Promise<void> {
-    const { target, delivery } = ended;
+    const { target, delivery, revision } = ended;
     const { attempt, tries, pauseMs } = await this.judge(ended);
-    const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs };
+    const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs, revision };
     await park(failed, failureReportOf(target, [failed]));
     if (pauseMs === null) this.notices.gaveUp(target, delivery);
   }
@@ -372,7 +377,7 @@ export class Dispatcher implements OnApplicationShutdown {
       void ended.finally(() => this.slow.delete(ended));
     }
     try {
-      await this.store.parkInFlight(delivery, this.config.attemptTimeoutMs + IN_FLIGHT_MARGIN_MS);
+      attempt.revision = await this.store.parkInFlight(delivery, this.config.attemptTimeoutMs + IN_FLIGHT_MARGIN_MS);
     } catch (error) {
       if (isFirstTry) this.log.warn({ webhook_id: delivery.webhookId, err: error }, 'delivery.not-parked');
       await new Promise((resolve) => setTimeout(resolve, NOT_PARKED_PAUSE_MS));

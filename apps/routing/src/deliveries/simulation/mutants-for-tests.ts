@@ -76,7 +76,16 @@ export const MUTANTS: Mutant[] = [
       store.parkFresh = async (id, deliveries) => {
         for (const delivery of deliveries) {
           const key = `${delivery.place.ms}-${delivery.place.seq}`;
-          const row = { delivery, fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: 0, parkedAt: Date.now() };
+          const row = {
+            delivery,
+            fresh: true,
+            attempts: [],
+            tries: 0,
+            dueAt: Date.now(),
+            inFlightUntil: 0,
+            parkedAt: Date.now(),
+            requests: 0,
+          };
           if (!store.parked.get(id)?.has(key)) store.parked.get(id)?.set(key, row);
         }
         return 'spilled';
@@ -175,7 +184,13 @@ export const MUTANTS: Mutant[] = [
       store.takeProbe = async (id) => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];
         const row = rows.find(({ delivery }) => choked.has(`${delivery.place.ms}-${delivery.place.seq}`)) ?? rows.at(-1);
-        const parked = row && { ...row, sinceFirstMs: Date.now() - row.parkedAt, dueInMs: (row.dueAt ?? 0) - Date.now(), bytes: 0 };
+        const parked = row && {
+          ...row,
+          sinceFirstMs: Date.now() - row.parkedAt,
+          dueInMs: (row.dueAt ?? 0) - Date.now(),
+          revision: '',
+          bytes: 0,
+        };
         return { parked: parked ? [parked] : [], inFlight: false };
       };
     },

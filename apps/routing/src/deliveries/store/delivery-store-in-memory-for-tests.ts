@@ -33,6 +33,8 @@ interface Row {
   dueAt: number | null;
   /** When its schedule would attempt it, if a user has requested an earlier attempt. */
   scheduledAt?: number;
+  /** How often a user has requested an attempt. */
+  requests: number;
   inFlightUntil: number;
   parkedAt: number;
 }
@@ -114,10 +116,11 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return mode;
   }
 
-  async parkInFlight(delivery: Delivery, leaseMs: number): Promise<void> {
-    if (!this.beginSpill(delivery.webhookId)) return;
-    this.add(delivery, { fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: Date.now() + leaseMs });
+  async parkInFlight(delivery: Delivery, leaseMs: number): Promise<string | undefined> {
+    if (!this.beginSpill(delivery.webhookId)) return undefined;
+    const row = this.add(delivery, { fresh: true, attempts: [], tries: 0, dueAt: Date.now(), inFlightUntil: Date.now() + leaseMs });
     this.wake(delivery.webhookId);
+    return row && revisionOf(row);
   }
 
   async parkFailed({ delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }, report?: AccountRecord): Promise<void> {
@@ -153,16 +156,15 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       if (!row) continue;
       if (settlement.delivered) rows?.delete(key);
       else if (counts(row)) {
-        const { attempts, tries, pauseMs } = settlement;
-        if (row.fresh) row.parkedAt = Date.now();
-        Object.assign(row, {
-          fresh: false,
-          inFlightUntil: 0,
-          attempts,
-          tries,
-          scheduledAt: undefined,
-          dueAt: row.dueAt === null || pauseMs === null ? null : Date.now() + pauseMs,
-        });
+        const { attempts, tries, pauseMs, revision } = settlement;
+        const { fresh, dueAt, parkedAt } = row;
+        Object.assign(row, { fresh: false, inFlightUntil: 0, attempts });
+        const isRequestedSince = revision !== undefined && revision !== revisionOf(row) && (fresh || dueAt === parkedAt);
+        if (isRequestedSince) row.dueAt = dueAt === null ? null : parkedAt;
+        else {
+          if (fresh) row.parkedAt = Date.now();
+          Object.assign(row, { tries, scheduledAt: undefined, dueAt: dueAt === null || pauseMs === null ? null : Date.now() + pauseMs });
+        }
       }
     }
     const backlog = this.backlogs.get(webhookId);
@@ -200,6 +202,21 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     const backlog = this.backlogs.get(webhookId);
     if (backlog || hook.spilled) this.wakeNow(webhookId);
     if (backlog) backlog.failedProbes = null;
+  }
+
+  /** A user requests an attempt. */
+  retry(webhookId: WebhookId, place: EventPlace): void {
+    const row = this.parked.get(webhookId)?.get(keyOf(place));
+    if (!row) return;
+    const { fresh, dueAt, scheduledAt, tries, requests } = row;
+    Object.assign(row, {
+      dueAt: fresh && dueAt !== null ? dueAt : Date.now(),
+      scheduledAt: fresh || dueAt === null ? undefined : (scheduledAt ?? dueAt),
+      tries: dueAt === null ? 0 : tries,
+      parkedAt: Date.now(),
+      requests: requests + 1,
+    });
+    this.wakeNow(webhookId);
   }
 
   async giveUp(webhookId: WebhookId): Promise<number> {
@@ -275,7 +292,8 @@ export class DeliveryStoreInMemory extends DeliveryStore {
       .sort((a, b) => dueInMs(a) - dueInMs(b))
       .slice(0, 20);
     const [first] = tried;
-    const row = fresh ?? (first && dueInMs(first) <= 0 ? first : tried[failedProbes % tried.length]);
+    const requested = tried.find(({ requests, dueAt, parkedAt }) => requests > 0 && dueAt === parkedAt);
+    const row = requested ?? fresh ?? (first && dueInMs(first) <= 0 ? first : tried[failedProbes % tried.length]);
     return { parked: row ? [parkedOf(row)] : [], inFlight: !row && inFlight.length > 0 };
   }
 
@@ -332,12 +350,13 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return this.rows(webhookId).filter(({ inFlightUntil }) => inFlightUntil > Date.now());
   }
 
-  private add(delivery: Delivery, row: Omit<Row, 'delivery' | 'parkedAt'>): boolean {
+  private add(delivery: Delivery, added: Omit<Row, 'delivery' | 'parkedAt' | 'requests'>): Row | undefined {
     const rows = this.parked.get(delivery.webhookId);
     const key = keyOf(delivery.place);
-    if (!rows || rows.has(key)) return false;
-    rows.set(key, { delivery, ...row, parkedAt: Date.now() });
-    return true;
+    if (!rows || rows.has(key)) return undefined;
+    const row = { delivery, ...added, parkedAt: Date.now(), requests: 0 };
+    rows.set(key, row);
+    return row;
   }
 
   private modeOf({ spilled, closingUntil }: Hook): Mode {
@@ -387,8 +406,11 @@ export class DeliveryStoreInMemory extends DeliveryStore {
 const bytesOf = ({ delivery: { json, context }, attempts }: Row): number =>
   json.length + 2 * Buffer.byteLength((context ? JSON.stringify(context) : '') + JSON.stringify(attempts)) + OVERHEAD_BYTES;
 
+const revisionOf = ({ requests }: Row): string => String(requests);
+
 const parkedOf = (row: Row): Parked => {
   const { delivery, fresh, attempts, tries, parkedAt, dueAt, scheduledAt } = row;
   const dueInMs = (scheduledAt ?? dueAt ?? Infinity) - Date.now();
-  return { delivery, fresh, attempts, tries, sinceFirstMs: fresh ? 0 : Date.now() - parkedAt, dueInMs, bytes: bytesOf(row) };
+  const sinceFirstMs = fresh ? 0 : Date.now() - parkedAt;
+  return { delivery, fresh, attempts, tries, sinceFirstMs, dueInMs, revision: revisionOf(row), bytes: bytesOf(row) };
 };

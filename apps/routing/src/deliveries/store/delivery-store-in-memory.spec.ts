@@ -7,6 +7,7 @@ describeDeliveryStore('the store in memory', async () => {
     store,
     addWebhook: async (id, ownerId, rateLimit) =>
       store.addWebhook(id, ownerId, rateLimit === undefined ? {} : { rate_limit: rateLimit, spilled: true }),
+    retry: async (id, _, place) => store.retry(id, place),
     activate: async (id) => store.setActive(id, true),
     close: async () => {},
   };

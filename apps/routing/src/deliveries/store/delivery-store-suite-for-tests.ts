@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type EmitterId, newId, type UserId, type WebhookId } from '#contracts';
+import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
 import { UNSHARED } from './delivery-store-in-memory-for-tests.js';
 import type { Claim, DeliveryStore } from './delivery-store.js';
@@ -8,6 +9,8 @@ export interface StoreUnderTest {
   store: DeliveryStore;
   /** Makes a webhook; a limited one is spilled from the beginning. */
   addWebhook(id: WebhookId, ownerId: UserId, rateLimit?: number): Promise<void>;
+  /** Requests an attempt, as a user does. */
+  retry(id: WebhookId, ownerId: UserId, place: EventPlace): Promise<void>;
   /** Switches a webhook on, as a user does. */
   activate(id: WebhookId, ownerId: UserId): Promise<void>;
   close(): Promise<void>;
@@ -84,6 +87,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
           tries: 0,
           sinceFirstMs: 0,
           dueInMs: expect.any(Number),
+          revision: expect.any(String),
           bytes: expect.any(Number),
         })),
       );
@@ -222,6 +226,7 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
             tries: 1,
             sinceFirstMs: expect.any(Number),
             dueInMs: expect.any(Number),
+            revision: expect.any(String),
             bytes: expect.any(Number),
           },
         ],
@@ -296,6 +301,80 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       await store.settle(id, [{ ...failed(slow, 0), attempts: [ATTEMPT, ATTEMPT, ATTEMPT], tries: 3 }], await claimed(id));
       await store.settle(id, [failed(slow, LONG)]);
       expect((await store.take(id, 10)).parked).toMatchObject([{ attempts: [ATTEMPT, ATTEMPT, ATTEMPT], tries: 3 }]);
+    });
+
+    /** Requests a delivery that is being attempted, stores the failure of that attempt, and returns the delivery if it is due. */
+    const requestDuring = async (each: Delivery, outcome: { revision?: string; pauseMs: number | null; tries?: number }, own?: Claim) => {
+      await under.retry(each.webhookId, owner, each.place);
+      await store.settle(each.webhookId, [{ ...failed(each, outcome.pauseMs), attempts: [ATTEMPT, ATTEMPT], ...outcome }], own);
+      return (await store.take(each.webhookId, 10)).parked[0];
+    };
+
+    it.each([LONG, null])(
+      'keeps a delivery due that a user requests while it is attempted, if that attempt fails: pause %s',
+      async (pauseMs) => {
+        const id = await webhook();
+        const one = delivery(id);
+        await store.parkFailed({ ...failed(one, 0), tries: 3 });
+        const own = await claimed(id);
+        const { revision } = (await store.take(id, 1)).parked[0]!;
+        const requested = await requestDuring(one, { revision, pauseMs, tries: 4 }, own);
+        expect(requested).toMatchObject({ delivery: one, attempts: [ATTEMPT, ATTEMPT], tries: 3 });
+        // the requested attempt
+        await store.settle(id, [{ ...failed(one, LONG), revision: requested?.revision }], own);
+        expect(await taken(id)).toEqual([]);
+      },
+    );
+
+    it('keeps a delivery due that a user requests during its first attempt, in flight elsewhere or from the backlog', async () => {
+      const id = await webhook();
+      const [slow, fresh] = [delivery(id), delivery(id)];
+      const revision = await store.parkInFlight(slow, LONG);
+      expect(await store.parkInFlight(slow, LONG)).toBeUndefined();
+      expect(await requestDuring(slow, { revision, pauseMs: LONG })).toMatchObject({ delivery: slow, fresh: false });
+      await store.settle(id, [delivered(slow)]);
+      await store.parkFresh(id, [fresh]);
+      const own = await claimed(id);
+      const first = (await store.take(id, 1)).parked[0]!;
+      expect(await requestDuring(fresh, { revision: first.revision, pauseMs: LONG }, own)).toMatchObject({ delivery: fresh, fresh: false });
+      await store.openBreaker(await receiverOf(id), 0);
+      await store.parkFresh(id, [delivery(id)]);
+      expect((await store.takeProbe(id, 0)).parked).toMatchObject([{ delivery: fresh }]);
+    });
+
+    it('keeps the retry schedule of a delivery that a user requests during a probe', async () => {
+      const id = await webhook();
+      const one = delivery(id);
+      await store.parkFailed(failed(one, LONG));
+      await store.openBreaker(await receiverOf(id), 0);
+      const own = await claimed(id);
+      const { revision } = (await store.takeProbe(id, 0)).parked[0]!;
+      const requested = await requestDuring(one, { revision, pauseMs: LONG }, own);
+      expect(requested?.dueInMs).toBeGreaterThan(LONG / 2);
+    });
+
+    it('keeps a delivery given up that a user requests during an attempt, if its webhook is disabled then', async () => {
+      const id = await webhook();
+      const one = delivery(id);
+      await store.parkFailed(failed(one, 0));
+      const own = await claimed(id);
+      const { revision } = (await store.take(id, 1)).parked[0]!;
+      await under.retry(id, owner, one.place);
+      await store.disable(await receiverOf(id), []);
+      while (await store.giveUp(id));
+      await store.settle(id, [{ ...failed(one, 0), revision }], own);
+      expect(await taken(id)).toEqual([]);
+    });
+
+    it('counts the failure of a first attempt once, although it is stored twice', async () => {
+      const id = await webhook();
+      await store.spill(id);
+      const one = delivery(id);
+      await store.parkFresh(id, [one]);
+      const own = await claimed(id);
+      const { revision } = (await store.take(id, 1)).parked[0]!;
+      for (let n = 0; n < 2; n++) await store.settle(id, [{ ...failed(one, LONG), revision }], own);
+      expect(await taken(id)).toEqual([]);
     });
 
     it('takes up an attempt that nobody ended', async () => {

@@ -22,6 +22,8 @@ export interface Parked {
   sinceFirstMs: number;
   /** Until its next attempt in the retry schedule, in ms; not positive if it is due. Positive for a probe, and if a user has requested an earlier attempt. */
   dueInMs: number;
+  /** Changes when a user requests an attempt. */
+  revision: string;
   /** In memory, at most. */
   bytes: number;
 }
@@ -41,10 +43,10 @@ export interface TakeOptions {
   except?: { places: EventPlace[]; emitters: EmitterId[] };
 }
 
-/** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. */
+/** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. `revision`: that of the parked delivery when the attempt began. */
 export type Settlement =
   | { delivery: Delivery; delivered: true; attempts: Attempt[] }
-  | { delivery: Delivery; delivered: false; attempts: Attempt[]; tries: number; pauseMs: number | null };
+  | { delivery: Delivery; delivered: false; attempts: Attempt[]; tries: number; pauseMs: number | null; revision?: string };
 
 export interface SettleOptions {
   leaseId?: string;
@@ -91,8 +93,8 @@ export abstract class DeliveryStore {
 
   /** Parks unattempted deliveries to a webhook if it is spilled. Returns its mode: only `spilled` means parked. */
   abstract parkFresh(webhookId: WebhookId, deliveries: Delivery[]): Promise<Mode | 'gone'>;
-  /** Parks a delivery whose first attempt is in flight and takes long, and spills its webhook. */
-  abstract parkInFlight(delivery: Delivery, leaseMs: number): Promise<void>;
+  /** Parks a delivery whose first attempt is in flight and takes long, and spills its webhook. Returns its revision, unless it was parked before. */
+  abstract parkInFlight(delivery: Delivery, leaseMs: number): Promise<string | undefined>;
   /** Parks a delivery whose first attempt has failed. A delivery that is already parked is not changed. `report`: as for `settle`. */
   abstract parkFailed(failed: Settlement & { delivered: false }, report?: AccountRecord): Promise<void>;
   /** From now on new deliveries to the webhook are parked. */
@@ -102,7 +104,8 @@ export abstract class DeliveryStore {
   /**
    * Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped; those that were given up meanwhile stay so. Failures count
    * only while the lease of the backlog holds: otherwise another replica may have scheduled the deliveries. Without a lease, only those of first attempts
-   * count, unless another replica has made the attempt meanwhile.
+   * count, unless another replica has made the attempt meanwhile. A failure of a delivery that a user has requested since its attempt began is only listed:
+   * the delivery stays due, with the retry schedule that the request has given it.
    *
    * @param options.report about one that is given up: published, unless such a report about the webhook was published within the last hour
    */
@@ -175,12 +178,13 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.parked.parkFresh(webhookId, deliveries);
   }
 
-  async parkInFlight(delivery: Delivery, leaseMs: number): Promise<void> {
+  parkInFlight(delivery: Delivery, leaseMs: number): Promise<string | undefined> {
     const { webhookId } = delivery;
-    await this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.spill(transaction, { id: webhookId }, 'slow'))) return;
-      await this.parked.addInFlight(transaction, delivery, leaseMs);
+    return this.database.transaction(async (transaction) => {
+      if (!(await this.webhooks.spill(transaction, { id: webhookId }, 'slow'))) return undefined;
+      const revision = await this.parked.addInFlight(transaction, delivery, leaseMs);
       await this.backlogs.wake(transaction, webhookId);
+      return revision;
     });
   }
 

@@ -26,6 +26,7 @@ interface ParkedRow {
   tries: number;
   since_first_ms: number;
   due_in_ms: number;
+  revision: string;
   bytes: number;
 }
 
@@ -35,7 +36,8 @@ type ProbeRow = { in_flight: boolean } & (ParkedRow | { ms: null });
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at, due_at, scheduled_at';
 /** In memory, a text has at most two bytes for each byte in UTF-8. The size of the column is not enough: responses compress well. */
 const BYTES = `octet_length(body) + 2 * coalesce(octet_length(context), 0) + 2 * octet_length(attempts::text) + ${OVERHEAD_BYTES}`;
-const TAKEN_COLUMNS = `${COLUMNS}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms,
+const REVISION = 'parked_at::text AS revision';
+const TAKEN_COLUMNS = `${COLUMNS}, ${REVISION}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms,
   extract(epoch FROM coalesce(scheduled_at, due_at) - now())::float8 * 1000 AS due_in_ms`;
 const MS = "interval '1 ms'";
 /** The number of fresh deliveries that are looked at: there may be many of emitters that are held up. */
@@ -56,6 +58,11 @@ const IS_KEPT = "(parked_delivery.body <> '')";
 /** A delivery that was given up begins a new retry schedule. That of another one is kept, in case the attempt fails; a fresh one keeps its place among others. */
 const DUE_NOW =
   'due_at = CASE WHEN fresh AND due_at IS NOT NULL THEN due_at ELSE now() END, scheduled_at = CASE WHEN fresh OR due_at IS NULL THEN NULL ELSE coalesce(scheduled_at, due_at) END, failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
+/**
+ * Of a settlement `f`: a user has requested the delivery since its attempt began. `parked_at` alone does not show it: the settlement of a first attempt sets it, too,
+ * and is repeated if its response is lost.
+ */
+const IS_REQUESTED_SINCE = '(parked_at <> f.revision AND (fresh OR due_at = parked_at))';
 /** Rows per statement: a million rows at once would hold their locks for too long. */
 const AT_ONCE = 5000;
 /** Deliveries of a deleted webhook that are deleted at once: other statements about the webhook wait for the first of them, each with a connection. */
@@ -196,14 +203,16 @@ export class ParkedDeliveriesRepository {
     return mode;
   }
 
-  /** Adds a delivery whose first attempt is in flight for at most `leaseMs`. */
-  async addInFlight(transaction: Transaction, delivery: Delivery, leaseMs: number): Promise<void> {
+  /** Adds a delivery whose first attempt is in flight for at most `leaseMs`. Returns its revision, unless it was parked before. */
+  async addInFlight(transaction: Transaction, delivery: Delivery, leaseMs: number): Promise<string | undefined> {
     const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
-    await transaction.query(
+    const { rows } = await transaction.query<{ revision: string }>(
       `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at, in_flight_until)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, '[]', 0, now(), clock_timestamp() + $10 * ${MS}) ON CONFLICT (webhook_id, ms, seq) DO NOTHING`,
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, '[]', 0, now(), clock_timestamp() + $10 * ${MS})
+       ON CONFLICT (webhook_id, ms, seq) DO NOTHING RETURNING ${REVISION}`,
       [webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null, contextText(delivery), json, leaseMs],
     );
+    return rows[0]?.revision;
   }
 
   async parkFailed(session: Session, { delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }): Promise<void> {
@@ -238,11 +247,14 @@ export class ParkedDeliveriesRepository {
           WHERE webhook_id = $1 AND parked_delivery.ms = d.ms AND parked_delivery.seq = d.seq
         ), failed AS (
           UPDATE parked_delivery
-          SET fresh = false, parked_at = CASE WHEN fresh THEN now() ELSE parked_at END, in_flight_until = NULL, scheduled_at = NULL, attempts = f.attempts::jsonb, tries = f.tries,
+          SET fresh = false, in_flight_until = NULL, attempts = f.attempts::jsonb,
+              parked_at = CASE WHEN ${IS_REQUESTED_SINCE} THEN parked_at WHEN fresh THEN now() ELSE parked_at END,
+              tries = CASE WHEN ${IS_REQUESTED_SINCE} THEN parked_delivery.tries ELSE f.tries END,
+              scheduled_at = CASE WHEN ${IS_REQUESTED_SINCE} THEN scheduled_at END,
               -- one that was given up meanwhile, stays so
-              due_at = CASE WHEN due_at IS NOT NULL THEN now() + f.pause * ${MS} END,
-              failed_at = CASE WHEN due_at IS NULL OR f.pause IS NULL THEN coalesce(failed_at, now()) END
-          FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::integer[], $8::float8[]) AS f (ms, seq, attempts, tries, pause)
+              due_at = CASE WHEN due_at IS NULL THEN NULL WHEN ${IS_REQUESTED_SINCE} THEN parked_at ELSE now() + f.pause * ${MS} END,
+              failed_at = CASE WHEN due_at IS NULL THEN coalesce(failed_at, now()) WHEN ${IS_REQUESTED_SINCE} THEN NULL WHEN f.pause IS NULL THEN now() END
+          FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::integer[], $8::float8[], $10::timestamptz[]) AS f (ms, seq, attempts, tries, pause, revision)
           WHERE webhook_id = $1 AND parked_delivery.ms = f.ms AND parked_delivery.seq = f.seq AND ${IS_KEPT}
             AND CASE WHEN $9::text IS NULL THEN fresh ELSE EXISTS (SELECT FROM backlog WHERE webhook_id = $1 AND lease_id = $9) END
         )
@@ -258,6 +270,7 @@ export class ParkedDeliveriesRepository {
         failed.map(({ tries }) => tries),
         failed.map(({ pauseMs }) => pauseMs),
         leaseId,
+        failed.map(({ revision }) => revision),
       ],
     });
     givenUp.inc(failed.filter(({ pauseMs }) => pauseMs === null).length);
@@ -596,7 +609,23 @@ const contextText = ({ context }: Delivery): string | null => (context === undef
 
 const parkedOf = (
   webhookId: WebhookId,
-  { ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, since_first_ms, due_in_ms, bytes }: ParkedRow,
+  {
+    ms,
+    seq,
+    emitter_id,
+    stream,
+    emit_id,
+    time,
+    context,
+    body,
+    fresh,
+    attempts,
+    tries,
+    since_first_ms,
+    due_in_ms,
+    revision,
+    bytes,
+  }: ParkedRow,
 ): Parked => ({
   delivery: {
     webhookId,
@@ -613,5 +642,6 @@ const parkedOf = (
   tries,
   sinceFirstMs: since_first_ms,
   dueInMs: due_in_ms,
+  revision,
   bytes,
 });
