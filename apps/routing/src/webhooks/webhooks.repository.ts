@@ -23,6 +23,9 @@ export abstract class WebhookDependents {
 const spills = counter('webhooks_spilled_total', 'Changes of a webhook to delivery from its backlog.', ['reason']);
 
 const MS = "interval '1 ms'";
+/** SQL: a time was within this many ms. One in the future was stored while the clock of the database was ahead, and counts as none. */
+const isWithin = (time: string, ms: string): string =>
+  `coalesce(${time} BETWEEN now() - ${ms} * ${MS} AND now() + interval '2 minutes', false)`;
 /** Of a webhook: each is a signature of every delivery. */
 const MOST_PREVIOUS_SECRETS = 5;
 /**
@@ -303,8 +306,8 @@ export class WebhooksRepository {
     await this.database.query({
       name: 'delivery-mark-failing',
       text: `UPDATE webhook SET last_failed_at = now(),
-               failing_since = CASE WHEN last_failed_at < now() - $3 * ${MS} THEN now() ELSE coalesce(failing_since, now()) END
-             WHERE id = $1 AND url = $2 AND (failing_since IS NULL OR last_failed_at IS NULL OR last_failed_at < now() - $3 * ${NOTED} * ${MS})`,
+               failing_since = CASE WHEN ${isWithin('last_failed_at', '$3')} THEN coalesce(failing_since, now()) ELSE now() END
+             WHERE id = $1 AND url = $2 AND (failing_since IS NULL OR NOT ${isWithin('last_failed_at', `$3 * ${NOTED}`)})`,
       values: [id, url, pauseMs],
     });
   }
@@ -347,7 +350,7 @@ export class WebhooksRepository {
    */
   async reportFailure(transaction: Transaction, id: WebhookId, report: AccountRecord): Promise<void> {
     const { rowCount } = await transaction.query(
-      `UPDATE webhook SET failure_told_at = now() WHERE id = $1 AND (failure_told_at IS NULL OR failure_told_at < now() - $2 * ${MS})`,
+      `UPDATE webhook SET failure_told_at = now() WHERE id = $1 AND NOT ${isWithin('failure_told_at', '$2')}`,
       [id, REPORT_EVERY_MS],
     );
     if (rowCount === 1) await addToOutbox(transaction, [report]);

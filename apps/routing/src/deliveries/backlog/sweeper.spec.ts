@@ -6,6 +6,7 @@ import { MAX_REQUESTED_PROBE_MS, scheduleLength } from '../attempt/retry-schedul
 import type { Attempt, Delivery } from '../delivery.js';
 import type { Notices } from '../notices.js';
 import type { Targets } from '../receivers/targets.js';
+import type { BacklogsRepository } from '../store/backlogs.repository.js';
 import type { ExpiredDelivery, Expiry, ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
 import { Sweeper } from './sweeper.js';
 
@@ -21,9 +22,11 @@ function sweeping(
   unusedMs = 0,
   deletedWebhooks: boolean[] = [],
   of = config,
+  distant = (_: number) => 0,
 ) {
   const [expiries, keptMs, reported]: [Expiry[], number[], string[]] = [[], [], []];
   const parked = {
+    correctRetries: async (ms: number) => distant(ms),
     deleteOfDeletedWebhooks: async () => {
       const left = deletedWebhooks.shift() ?? false;
       if (left) reported.push('deleted');
@@ -51,7 +54,8 @@ function sweeping(
     void reported.push(last ? `${webhookId} ${last.status_code}` : webhookId);
   const notices = { expired: expire } as unknown as Notices;
   const restores = { unusedMs: async () => unusedMs } as unknown as DatabaseRestores;
-  const sweeper = new Sweeper(createLog('sweeper', 'silent'), of, restores, parked, targets, notices);
+  const backlogs = { correctProbes: async (ms: number) => distant(ms) } as unknown as BacklogsRepository;
+  const sweeper = new Sweeper(createLog('sweeper', 'silent'), of, restores, parked, backlogs, targets, notices);
   return { sweeper, expiries, keptMs, reported };
 }
 
@@ -95,6 +99,17 @@ describe('a sweep', () => {
     await sweeper.sweep();
     expect(expiries[0]!.parkedForMs).toBeLessThan(MAX_REQUESTED_PROBE_MS);
     expect(expiries[0]!.dueForMs).toBeGreaterThan(MAX_REQUESTED_PROBE_MS);
+  });
+
+  it('makes attempts due that are further away than any can be, in batches', async () => {
+    const [found, longest]: [number[], number[]] = [[1, 5000, 12, 0], []];
+    const { sweeper } = sweeping([], [], undefined, 0, [], config, (ms) => {
+      longest.push(ms);
+      return found.shift() ?? 0;
+    });
+    await sweeper.sweep();
+    // an hour for a probe, and a day with its jitter for a retry
+    expect(longest.map((ms) => ms / 3_600_000)).toEqual([expect.closeTo(1.08), 30, 30, 30]);
   });
 
   it('is in progress once, however long it takes', async () => {

@@ -3,7 +3,8 @@ import { gauge, LOG, type Log } from '#observability';
 import { DatabaseRestores, Rounds } from '#service';
 import { RoutingConfig } from '../../routing.config.js';
 import { Notices } from '../notices.js';
-import { MAX_REQUESTED_PROBE_MS, scheduleLength } from '../attempt/retry-schedule.js';
+import { longestSilence, MAX_REQUESTED_PROBE_MS, scheduleLength } from '../attempt/retry-schedule.js';
+import { BacklogsRepository } from '../store/backlogs.repository.js';
 import { ParkedDeliveriesRepository } from '../store/parked-deliveries.repository.js';
 import { Targets } from '../receivers/targets.js';
 
@@ -12,10 +13,15 @@ const EVERY_MS = 60_000;
 const GRACE = 1.25;
 /** Until a failing receiver is probed that has requested a pause, and until that probe has ended. */
 const PROBED_WITHIN_MS = MAX_REQUESTED_PROBE_MS + EVERY_MS;
+/** No probe is set for a later time than in an hour; the rest is for a clock that is set back a little. */
+const LONGEST_PROBE_MS = MAX_REQUESTED_PROBE_MS + 5 * EVERY_MS;
 
 const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sweep of old deliveries.');
 
-/** Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago or whose webhook was deleted. */
+/**
+ * Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago or whose webhook was deleted. Makes attempts
+ * due that were set while the clock of the database was ahead.
+ */
 @Injectable()
 export class Sweeper implements OnApplicationShutdown {
   private stopping = false;
@@ -25,6 +31,7 @@ export class Sweeper implements OnApplicationShutdown {
     private readonly config: RoutingConfig,
     private readonly restores: DatabaseRestores,
     private readonly parked: ParkedDeliveriesRepository,
+    private readonly backlogs: BacklogsRepository,
     private readonly targets: Targets,
     private readonly notices: Notices,
   ) {}
@@ -38,6 +45,7 @@ export class Sweeper implements OnApplicationShutdown {
   @Rounds(EVERY_MS, 'sweep.interrupted')
   async sweep(): Promise<void> {
     if (this.stopping) return;
+    await this.correct();
     while (!this.stopping && (await this.parked.deleteOfDeletedWebhooks()));
     const workedMs = scheduleLength(this.config.retrySchedule) * GRACE + EVERY_MS;
     // while Sluice was down, nothing could be attempted
@@ -58,5 +66,13 @@ export class Sweeper implements OnApplicationShutdown {
     }
     while (!this.stopping && (await this.parked.deleteGivenUp(this.config.failedKeptMs)) > 0);
     if (!this.stopping) sweptAt.setToCurrentTime();
+  }
+
+  private async correct(): Promise<void> {
+    const probes = await this.backlogs.correctProbes(LONGEST_PROBE_MS);
+    let deliveries = 0;
+    for (let count = 1; count > 0 && !this.stopping; deliveries += count)
+      count = await this.parked.correctRetries(longestSilence(this.config.retrySchedule));
+    if (probes + deliveries > 0) this.log.warn({ probes, deliveries, reason: 'the clock of the database was ahead' }, 'retries.corrected');
   }
 }

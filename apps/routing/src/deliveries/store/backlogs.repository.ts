@@ -174,6 +174,16 @@ export class BacklogsRepository extends DueRows {
     if (rowCount) this.scheduled(transaction);
   }
 
+  /** Makes failing receivers due whose next probe is later than `longestMs`: it was set while the clock of the database was ahead. Returns how many. */
+  async correctProbes(longestMs: number): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `UPDATE backlog SET next_due = now() WHERE failed_probes IS NOT NULL AND next_due > now() + $1 * ${MS} AND next_due < 'infinity'`,
+      [longestMs],
+    );
+    if (rowCount) this.scheduled(this.database);
+    return rowCount ?? 0;
+  }
+
   /** Locks the backlog. Undefined if the lease is lost. */
   async lock(transaction: Transaction, { webhookId, leaseId }: Claim): Promise<Renewed | undefined> {
     const { rows } = await transaction.query<Renewed>(`SELECT ${RENEWED} FROM backlog WHERE webhook_id = $1 AND lease_id = $2 FOR UPDATE`, [

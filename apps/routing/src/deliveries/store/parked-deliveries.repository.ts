@@ -556,6 +556,36 @@ export class ParkedDeliveriesRepository {
     return { count, more: looked_at > 0 };
   }
 
+  /**
+   * Makes retries due that wait for longer than `longestMs`, or that were parked in the future: the clock of the database was ahead then. Those of a webhook
+   * are found in the index of their times. Returns how many there were.
+   */
+  async correctRetries(longestMs: number): Promise<number> {
+    const { rows } = await this.database.query<{ count: number }>(
+      `WITH distant AS (
+         (SELECT webhook_id, ms, seq FROM parked_delivery WHERE NOT fresh AND due_at IS NOT NULL AND parked_at > now() + interval '2 minutes' LIMIT $2)
+         UNION
+         (SELECT parked.* FROM backlog CROSS JOIN LATERAL (
+            SELECT webhook_id, ms, seq FROM parked_delivery
+            WHERE webhook_id = backlog.webhook_id AND NOT fresh AND due_at IS NOT NULL AND due_at > now() + $1 * ${MS} LIMIT $2
+          ) AS parked LIMIT $2)
+       ), batch AS MATERIALIZED (
+         SELECT webhook_id, ms, seq FROM parked_delivery
+         WHERE (webhook_id, ms, seq) IN (SELECT * FROM distant) AND NOT fresh AND due_at IS NOT NULL FOR UPDATE SKIP LOCKED
+       ), due AS (
+         UPDATE parked_delivery SET due_at = now(), scheduled_at = NULL, parked_at = least(parked_at, now()) FROM batch WHERE ${IS_IN_BATCH}
+         RETURNING parked_delivery.webhook_id
+       ), woken AS (
+         UPDATE backlog SET next_due = now() WHERE webhook_id IN (SELECT webhook_id FROM due) AND failed_probes IS NULL AND next_due > now()
+       )
+       SELECT count(*)::int AS count FROM due`,
+      [longestMs, AT_ONCE],
+    );
+    const { count } = rows[0]!;
+    if (count > 0) this.backlogs.scheduled(this.database);
+    return count;
+  }
+
   /** Deletes deliveries that were given up longer ago than this. Returns how many. */
   async deleteGivenUp(olderThanMs: number): Promise<number> {
     const { rowCount } = await this.database.query(
