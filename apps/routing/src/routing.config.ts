@@ -25,7 +25,7 @@ export class RoutingConfig extends Config({
   attemptTimeoutMs: timeout('SLUICE_ATTEMPT_TIMEOUT', {
     fallback: '15s',
     min: '1ms',
-    description: 'Longest duration of one delivery attempt.',
+    description: 'Longest duration of one delivery attempt. A test of a webhook waits for at most 30 seconds.',
   }),
   connectTimeoutMs: timeout('SLUICE_CONNECT_TIMEOUT', {
     fallback: '5s',

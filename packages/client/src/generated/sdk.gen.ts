@@ -714,7 +714,7 @@ export class Operations extends HeyApiClient {
     /**
      * Deliver a sample event at once
      *
-     * Returns the attempt. It is not listed and never retried; the webhook may be inactive.
+     * Returns the attempt. It is not listed and never retried; the webhook may be inactive. Returns 504 if the attempt takes longer than 30 seconds, which only a longer `SLUICE_ATTEMPT_TIMEOUT` allows.
      */
     public testWebhook<ThrowOnError extends boolean = true>(options: Options<TestWebhookData, ThrowOnError>): RequestResult<TestWebhookResponses, TestWebhookErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).post<TestWebhookResponses, TestWebhookErrors, ThrowOnError, 'data'>({
