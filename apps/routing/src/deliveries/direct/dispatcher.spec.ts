@@ -365,6 +365,33 @@ describe('a dispatcher', () => {
     });
   });
 
+  describe.each([
+    ['parks those that have waited for three seconds for a slow receiver', 300, false, 3300, true],
+    ['parks none that waits for a slow receiver for a shorter time', 300, false, 2700, false],
+    ['parks none that waits for a fast receiver, however long', 10, false, 6000, false],
+    ['under memory pressure, parks none that waits for a receiver no slower than others', 200, true, 6000, false],
+  ] as const)('beside attempts that end in time', (name, durationMs, isPressed, afterMs, areParked) => {
+    it(name, async () => {
+      const outcome = { ...GONE, verdict: 'delivered', attempt: { ...GONE.attempt, duration_ms: durationMs } };
+      const make = async () => {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return outcome;
+      };
+      const { store, dispatcher } = dispatching({ make });
+      dispatcher.watchPressure(() => isPressed);
+      const tasks = Array.from({ length: 15 }, (_, seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
+      let done = 0;
+      const lane = async () => {
+        for (const task of tasks) await task.run(() => {}).then(() => (done += 1));
+      };
+      void lane();
+      await jest.advanceTimersByTimeAsync(afterMs);
+      expect(store.parked.get(WEBHOOK)!.size > 0).toBe(areParked);
+      // their tasks have ended: the committed position does not wait for them
+      expect(done === tasks.length).toBe(areParked);
+    });
+  });
+
   it('does not count the time in which this process stood still as the duration of an attempt', async () => {
     const { store, dispatcher } = dispatching({ make: () => new Promise(() => {}) });
     void dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});

@@ -26,6 +26,11 @@ const parkedUnattempted = counter(
  */
 const SLOW_MS = { least: 1000, most: 3000 };
 const SLOW_FACTOR = 10;
+/**
+ * A delivery that waits for longer is parked as well, for the same reason, if the attempts to its receiver take this long: the queue of a faster one will soon
+ * be over. Not under memory pressure, when the machine may be what is slow.
+ */
+const LATE = { waitedMs: SLOW_MS.most, durationMs: 20 };
 /** An attempt in flight belongs to this process for this long after its time limit. */
 const IN_FLIGHT_MARGIN_MS = 5000;
 /** While a webhook is closing. */
@@ -42,7 +47,7 @@ const NOT_PARKED_PAUSE_MS = 500;
 /** While the database refuses the outcome of an attempt. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
-/** The receivers that are spilled in one tick although their attempts take no longer than those of others. */
+/** The receivers that are spilled in one tick although their attempts may take no longer than those of others. */
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
 
@@ -79,6 +84,7 @@ interface EndedAttempt {
  *   direct ──► attempt ──► delivered
  *     │          │ └─────► failed ──► parked on its retry schedule; the receiver fails ──► spill
  *     │          └─ slow ─► parked in flight + spill; the attempt continues without its lane
+ *     └─ waits for long ──► spill
  *   spilled ─► parked unattempted, with all waiting deliveries to the webhook; the Drainer takes over
  *   closing ─► waits until it is one of the two
  *   inactive ─► like spilled: its event came while the webhook was active
@@ -128,7 +134,7 @@ export class Dispatcher implements OnApplicationShutdown {
     const receiver = this.receivers.see(delivery.webhookId, ownerId);
     // it waits behind others, perhaps for long
     if (receiver.waiting.size > 0) delivery.json = detached(delivery.json);
-    const waiting: Waiting = { delivery, isOwn: () => task.isOwn?.() ?? true, ended: false };
+    const waiting: Waiting = { delivery, since: this.clock.now(), isOwn: () => task.isOwn?.() ?? true, ended: false };
     receiver.waiting.add(waiting);
     const task: Task = {
       lane: `${delivery.webhookId} ${delivery.emitterId}`,
@@ -341,20 +347,15 @@ export class Dispatcher implements OnApplicationShutdown {
       if (attempt.since > slow) break;
       attempt.parking ??= this.parkInFlight(attempt);
     }
-    if (this.pressed()) this.spillSlowReceivers();
+    this.spillReceivers();
     this.receivers.deleteIdle();
     return this.inFlight.size > 0;
   }
 
-  private spillSlowReceivers(): void {
+  private spillReceivers(): void {
     const now = performance.now();
     const maySpill = ({ parking, spilledAt }: ReceiverState) => parking === undefined && now - spilledAt >= SPILLED_AGAIN_MS;
-    const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
-    const receivers = [...this.receivers].filter(maySpill);
-    const slowOnes = receivers.filter(({ waiting, duration }) => waiting.size >= QUEUE.waiting && duration >= slow);
-    const longOnes = receivers.filter((receiver) => this.delaysOthers(receiver));
-    const others = [...longOnes, ...this.receivers.ofGreedyAccount().filter(maySpill)].slice(0, SPILLED_AT_ONCE);
-    for (const receiver of new Set([...slowOnes, ...others])) {
+    for (const receiver of this.pressed() ? this.slowReceivers(maySpill) : this.lateReceivers(maySpill)) {
       receiver.spilledAt = now;
       // at once: the Drainer makes a webhook without a backlog direct again
       receiver.parking = this.spill(receiver, 'slow')
@@ -362,6 +363,22 @@ export class Dispatcher implements OnApplicationShutdown {
         .catch((error: Error) => this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'))
         .finally(() => (receiver.parking = undefined));
     }
+  }
+
+  private slowReceivers(maySpill: (receiver: ReceiverState) => boolean): Set<ReceiverState> {
+    const slow = Math.max(QUEUE.durationMs, QUEUE.factor * this.receivers.duration);
+    const receivers = [...this.receivers].filter(maySpill);
+    const slowOnes = receivers.filter(({ waiting, duration }) => waiting.size >= QUEUE.waiting && duration >= slow);
+    const longOnes = receivers.filter((receiver) => this.delaysOthers(receiver));
+    const others = [...longOnes, ...this.receivers.ofGreedyAccount().filter(maySpill)].slice(0, SPILLED_AT_ONCE);
+    return new Set([...slowOnes, ...others]);
+  }
+
+  private lateReceivers(maySpill: (receiver: ReceiverState) => boolean): ReceiverState[] {
+    const late = this.clock.now() - LATE.waitedMs;
+    const isLate = ({ waiting: [oldest], duration }: ReceiverState) =>
+      duration >= LATE.durationMs && oldest !== undefined && oldest.since <= late && oldest.isOwn();
+    return [...this.receivers].filter((receiver) => isLate(receiver) && maySpill(receiver)).slice(0, SPILLED_AT_ONCE);
   }
 
   private delaysOthers({ queueMs, duration, ownerId }: ReceiverState): boolean {

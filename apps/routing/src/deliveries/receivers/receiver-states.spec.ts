@@ -3,7 +3,7 @@ import type { UserId, WebhookId } from '#contracts';
 import type { Delivery, Outcome } from '../delivery.js';
 import { ReceiverStates, type Waiting } from './receiver-states.js';
 
-const newWaiting = (): Waiting => ({ delivery: {} as never, isOwn: () => true, ended: false });
+const newWaiting = (): Waiting => ({ delivery: {} as never, since: 0, isOwn: () => true, ended: false });
 
 interface Receivers {
   owner: string;

@@ -57,6 +57,8 @@ export class Breaker {
 /** A delivery in a lane whose attempt has not begun. */
 export interface Waiting {
   delivery: Delivery;
+  /** When it began to wait, by the RunningClock. */
+  since: number;
   /** False while another process may deliver it. */
   isOwn(): boolean;
   /** There is nothing left to attempt: it has been parked, together with others, or its event was deleted. */
@@ -83,7 +85,7 @@ export class ReceiverState {
   duration = 0;
   /** Known with its first delivery. */
   ownerId: UserId | undefined;
-  /** When it was last spilled under memory pressure, in ms: not all of its waiting deliveries are parked at once. */
+  /** When it was last spilled because it is slow, in ms: not all of its waiting deliveries are parked at once. */
   spilledAt = -Infinity;
 
   constructor(
