@@ -6,7 +6,7 @@ import { consumerStates, WatchedConsumer } from './consumer-life.js';
 import type { KafkaClient } from './kafka.js';
 
 /** A consumer of kafkajs that fetches when the test says so. */
-async function watched({ ownGroup = true, vital = true } = {}) {
+async function watched({ ownGroup = true, vital = true, joined = Promise.resolve() } = {}) {
   const emitter = new EventEmitter();
   const events = Object.fromEntries(['GROUP_JOIN', 'FETCH_START', 'FETCH', 'HEARTBEAT', 'STOP', 'CRASH'].map((name) => [name, name]));
   const nothing = async () => {};
@@ -15,8 +15,8 @@ async function watched({ ownGroup = true, vital = true } = {}) {
     on: (name: string, listener: () => void) => emitter.on(name, listener),
     connect: nothing,
     subscribe: nothing,
-    run: jest.fn(nothing),
-    disconnect: nothing,
+    run: jest.fn(() => joined),
+    disconnect: jest.fn(nothing),
   };
   const onInterruption = jest.fn();
   let connects = () => {};
@@ -30,7 +30,8 @@ async function watched({ ownGroup = true, vital = true } = {}) {
   const kafka = { watchedConsumer, onFatal, withAdmin: (work: (given: object) => unknown) => work(admin) } as unknown as KafkaClient;
   const log = { ...createLog('test', 'silent'), debug: jest.fn(), warn: jest.fn(), error: jest.fn() } as unknown as jest.Mocked<Log>;
   const started = new WatchedConsumer(kafka, 'group', log, { onInterruption, ownGroup, vital });
-  await started.start(['t'], { fromBeginning: true });
+  const starting = started.start(['t'], { fromBeginning: true });
+  await Promise.race([starting, new Promise(setImmediate)]);
   return {
     onInterruption,
     connects: () => connects(),
@@ -40,7 +41,7 @@ async function watched({ ownGroup = true, vital = true } = {}) {
     fetches: (partition: number, lag: number) =>
       started.recordLag({ topic: 't', partition, offsetLag: () => String(lag) } as unknown as Batch),
     crashes: (error: Error, restart = false) => emitter.emit('CRASH', { payload: { error, restart } }),
-    run: consumer.run,
+    ...{ run: consumer.run, disconnect: consumer.disconnect },
     ...{ onFatal, log },
     stop: () => started.stop(),
     group: started.group,
@@ -103,6 +104,23 @@ describe('a consumer', () => {
     expect(group).toMatch(/^group\.[0-9a-f-]{36}$/);
     await stop();
     expect(deleted).toEqual([group]);
+  });
+
+  it('joins its group before it leaves it, if it stops while it starts', async () => {
+    const joined = Promise.withResolvers<void>();
+    const { stop, disconnect } = await watched({ joined: joined.promise });
+    const stopped = stop();
+    await new Promise(setImmediate);
+    expect(disconnect).not.toHaveBeenCalled();
+    joined.resolve();
+    await stopped;
+    expect(disconnect).toHaveBeenCalled();
+  });
+
+  it('stops although it cannot join its group', async () => {
+    const { stop, disconnect } = await watched({ joined: new Promise(() => {}) });
+    await stop();
+    expect(disconnect).toHaveBeenCalled();
   });
 
   it('leaves no metric behind, although its group has a unique name', async () => {

@@ -47,6 +47,8 @@ const MANY_PARTITIONS = 64;
 
 /** A broker that did not respond for this long may have been replaced by another one with other records. */
 const SILENCE_MS = MAX_WAIT_MS + 2000;
+/** How long a stop waits for the end of a start. */
+const JOINED_IN_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 15_000;
 
@@ -81,6 +83,8 @@ export class WatchedConsumer {
   private readonly onInterruption: () => void;
   private readonly lags = new Map<string, number>();
   private stopping = false;
+  /** The start in progress. */
+  private joining: Promise<void> = Promise.resolve();
   /** When each broker last responded to a fetch, in ms. */
   private readonly fetches = new Map<number, number>();
   /** The brokers from which a fetch has begun and not ended. */
@@ -135,11 +139,13 @@ export class WatchedConsumer {
       if (payload.restart) return log.warn({ group, err: payload.error }, 'consumer.restarting');
       void this.afterCrash(payload.error, run);
     });
-    const begin = async () => {
+    const join = async () => {
       await Promise.all([consumer.connect(), this.ownGroup || removeDeadMembers(this.kafka, group, log)]);
+      if (this.stopping) return;
       await consumer.subscribe({ topics, fromBeginning });
       await consumer.run(run);
     };
+    const begin = () => (this.joining = join());
     // brokers that are down again just now are awaited
     if (state.vital) return begin().catch((error: Error) => (isBrokerFailure(error) ? this.restart(error, begin) : Promise.reject(error)));
     // nothing waits for it: after a crash, the group first waits for the dead member
@@ -187,6 +193,8 @@ export class WatchedConsumer {
     this.stopping = true;
     states.delete(this.group);
     lag.remove({ group: this.name });
+    // kafkajs leaves a group only after it has joined it: other members would wait for the end of the session
+    await Promise.race([this.joining.catch(() => {}), new Promise((resolve) => setTimeout(resolve, JOINED_IN_MS).unref())]);
     await this.consumer.disconnect();
     if (this.ownGroup) await deleteGroups(this.kafka, this.log, [this.group]);
   }

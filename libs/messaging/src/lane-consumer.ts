@@ -177,6 +177,7 @@ export class LaneConsumer {
       eachBatchAutoResolve: false,
       eachBatch: withEmptyBatches((payload) => this.eachBatch(payload)),
     });
+    if (this.stopping) return;
     this.membership.started();
     this.stopResting = eachSecond(() => {
       if (this.isResting) this.tickAndSchedule();

@@ -54,3 +54,11 @@ it('a service does not start if two methods of a group have different settings',
   const { recordConsumers } = transport as unknown as { recordConsumers(): unknown };
   expect(() => recordConsumers.call(transport)).toThrow('"facts" have different settings');
 });
+
+it('starts no consumer after it was closed, even if its service continues its start meanwhile', async () => {
+  const transport = new KafkaTransport({ service: 'catalog' } as TransportOptions);
+  // its consumer would need the options that are missing
+  transport.addHandler('a', async () => {}, false, { entry: { kind: 'consumes', source: { topic: 'a' }, group: 'facts', settings: {} } });
+  await transport.close();
+  expect(await new Promise((resolve) => transport.listen(resolve))).toBeUndefined();
+});

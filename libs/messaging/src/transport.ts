@@ -59,6 +59,7 @@ const WAITING = 4;
 export class KafkaTransport extends Server implements CustomTransportStrategy {
   private readonly outcomes: Outcomes;
   private consumers: { start(): Promise<void>; stop(): Promise<void> }[] = [];
+  private closed = false;
 
   constructor(private readonly options: TransportOptions) {
     super();
@@ -74,7 +75,9 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
     this.start().then(() => callback(), callback);
   }
 
+  /** Also during or before `listen`, which then starts nothing more. */
   async close(): Promise<void> {
+    this.closed = true;
     await Promise.all(this.consumers.map((consumer) => consumer.stop()));
     await this.options.restores?.stop();
   }
@@ -88,6 +91,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
   }
 
   private async start(): Promise<void> {
+    if (this.closed) return;
     this.consumers = [...this.requestConsumers(), ...this.recordConsumers(), ...this.logConsumers()];
     await Promise.all(this.consumers.map((each) => each.start()));
   }

@@ -65,7 +65,8 @@ const MIN_DRAIN_MS = 1000;
 /**
  * The lifecycle of an app's process:
  *
- *   read the configuration ─► wait for the stores ─► connect ─► start the module ─► ready ─► SIGTERM, SIGINT or the launcher's exit: shut down
+ *   read the configuration ─► wait for the stores ─► connect ─► create the app ─► start it, and its consumers ─► ready
+ *     SIGTERM, SIGINT or the launcher's exit: end at once        └──────────── the same causes: shut down ────────────┘
  *
  * Each cause that prevents a start is logged as one line. The exit code is 1, or 78 for a wrong configuration.
  */
@@ -74,6 +75,7 @@ export async function runService(options: ServiceOptions): Promise<void> {
   const log = createLog(name, undefined, reasonForLog);
   // the launcher may exit, even by kill -9, before there is anything to shut down
   const setStop = onStopCause(() => process.exit(0));
+  const readiness = new Readiness();
   process.on('uncaughtException', (error) => die(log, error, 'process.uncaught-exception'));
   process.on('unhandledRejection', (error) => die(log, error, 'process.unhandled-rejection'));
   try {
@@ -81,7 +83,6 @@ export async function runService(options: ServiceOptions): Promise<void> {
     checkConfig([...COMMON_SETTINGS, ...settings]);
     const config = ServiceConfig.read();
     const deadline = performance.now() + config.startupTimeoutMs;
-    const readiness = new Readiness();
     const health = config.healthPort === 0 ? undefined : await HealthServer.listen(config, readiness);
     const box = settings.includes(SecretsConfig) ? SecretsConfig.read().box : new SecretBox([]);
     // for what is repeated anyway
@@ -90,29 +91,33 @@ export async function runService(options: ServiceOptions): Promise<void> {
     readiness.starting('its consumers to join');
     const shared = await connect(name, config, box, log);
     const { kafka, publisher, messages } = shared;
-    const app = await startApp(options, shared);
-    const stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, TopicsConfig.read(), log);
+    let stopRecreating = () => {};
+    const app = await startApp(options, shared, (created) => {
+      const close = async () => {
+        readiness.stopping();
+        messages.stopWithin(kafka.drainMs);
+        stopRecreating();
+        await options.letClientsLeave?.(created);
+        await created.close();
+        await messages.close();
+        await publisher.close();
+        await health?.close();
+      };
+      setStop(inOrder(log, config.shutdownTimeoutMs, close));
+    });
+    if (readiness.isStopping) return;
+    stopRecreating = recreateDeletedTopics(name, kafkaWithoutRetries, TopicsConfig.read(), log);
     const database = app.get(Database, { strict: false });
     readiness.started(
       () => database.query('SELECT 1'),
       () => database.pool.waitingCount > 0,
     );
-    const stop = inOrder(log, config.shutdownTimeoutMs, async () => {
-      readiness.stopping();
-      messages.stopWithin(kafka.drainMs);
-      stopRecreating();
-      await options.letClientsLeave?.(app);
-      await app.close();
-      await messages.close();
-      await publisher.close();
-      await health?.close();
-    });
-    setStop(stop);
     freeMemoryWhenIdle();
     log.info({ pid: process.pid }, 'service.ready');
     process.send?.({ type: 'ready' });
   } catch (error) {
-    die(log, error, 'service.not-started');
+    // it may have been stopped in the middle of its start
+    if (!readiness.isStopping) die(log, error, 'service.not-started');
   }
 }
 
@@ -147,31 +152,38 @@ async function connect(name: Service, { shutdownTimeoutMs }: ServiceConfig, box:
   return { log, box, kafka, publisher, messages, consumers, restores: new DatabaseRestores(consumers, log) };
 }
 
-/** Starts the module, then its consumers, then its HTTP server. */
-async function startApp({ name, module, http }: ServiceOptions, shared: Shared): Promise<INestApplicationContext> {
+/** Creates the app; then starts its module, then its consumers, then its HTTP server. `onCreated` is called before its first work. */
+async function startApp(
+  { name, module, http }: ServiceOptions,
+  shared: Shared,
+  onCreated: (app: INestApplicationContext) => void,
+): Promise<INestApplicationContext> {
   const { log, restores } = shared;
   const root: DynamicModule = { module: RootModule, imports: [module, ServiceModule.with(shared)] };
   const transport = new KafkaTransport({ service: name, ...shared, isTransient, outageOf });
-  const beforeConsumers = (context: INestApplicationContext) => restores.start(context.get(Database, { strict: false }));
-  return http ? startHttp(http, root, log, transport, beforeConsumers) : startMicroservice(root, log, transport, beforeConsumers);
+  const beforeStart = async (app: INestApplicationContext) => {
+    await restores.start(app.get(Database, { strict: false }));
+    onCreated(app);
+  };
+  return http ? startHttp(http, root, log, transport, beforeStart) : startMicroservice(root, log, transport, beforeStart);
 }
 
-type BeforeConsumers = (context: INestApplicationContext) => Promise<void>;
+type BeforeStart = (app: INestApplicationContext) => Promise<void>;
 
 async function startHttp(
   { create, listen }: NonNullable<ServiceOptions['http']>,
   root: DynamicModule,
   log: Log,
   strategy: KafkaTransport,
-  beforeConsumers: BeforeConsumers,
+  beforeStart: BeforeStart,
 ): Promise<NestFastifyApplication> {
   const app = await create(root, log);
   // its handlers are registered when it starts, with the pipes and filters that are set here; `init` calls the hooks of both
   const microservice = app.connectMicroservice({ strategy }, { deferInitialization: true }) as NestMicroservice;
   microservice.setIsInitHookCalled(true);
   handleRecords(microservice);
+  await beforeStart(app);
   await app.init();
-  await beforeConsumers(app);
   await app.startAllMicroservices();
   await listen(app);
   return app;
@@ -181,12 +193,12 @@ async function startMicroservice(
   root: DynamicModule,
   log: Log,
   strategy: KafkaTransport,
-  beforeConsumers: BeforeConsumers,
+  beforeStart: BeforeStart,
 ): Promise<INestMicroservice> {
   // causes that prevent a start are reported here
   const microservice = await NestFactory.createMicroservice(root, { strategy, logger: new NestLog(log), abortOnError: false });
   handleRecords(microservice);
-  await beforeConsumers(microservice);
+  await beforeStart(microservice);
   await microservice.listen();
   return microservice;
 }
