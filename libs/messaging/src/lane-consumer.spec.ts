@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { EventEmitter } from 'node:events';
 import type { ConsumerRunConfig, EachBatchPayload } from 'kafkajs';
-import { createLog } from '#observability';
+import { createLog, metrics } from '#observability';
 import type { KafkaClient } from './kafka.js';
 import { LaneConsumer } from './lane-consumer.js';
 import { NO_RESTORES } from './restores.js';
@@ -11,10 +11,10 @@ const TOPIC = 'events';
 const COMMIT_EVERY_MS = 11;
 const EVENTS = ['GROUP_JOIN', 'REBALANCING', 'FETCH_START', 'FETCH', 'HEARTBEAT', 'STOP', 'CRASH'];
 
-const eventually = async (expected: () => void): Promise<void> => {
+const eventually = async (expected: () => void | Promise<void>): Promise<void> => {
   for (let tries = 0; ; tries++) {
     try {
-      return expected();
+      return await expected();
     } catch (error) {
       if (tries === 200) throw error;
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -362,6 +362,20 @@ describe('a lane consumer', () => {
     end();
     await eventually(() => expect(group.commits).toBeGreaterThan(commits));
     await lanes.stop();
+  });
+
+  it('reports how long its oldest unfinished record has been in progress, until it stops', async () => {
+    const { lanes, begun, end } = await consuming();
+    const seconds = async () =>
+      (await metrics.getSingleMetric('sluice_consumer_oldest_record_seconds')!.get()).values.map(({ value }) => value);
+    await eventually(async () => expect((await seconds())[0]).toBeGreaterThan(0.5));
+    for (let n = 1; n <= 4; n++) {
+      await eventually(() => expect(begun).toHaveLength(n));
+      end();
+    }
+    await eventually(async () => expect(await seconds()).toEqual([0]));
+    await lanes.stop();
+    expect(await seconds()).toEqual([]);
   });
 
   it('returns the records of a partition that has no capacity, so that the others are fetched meanwhile', async () => {

@@ -1,6 +1,6 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
-import type { Log } from '#observability';
+import { gauge, type Log } from '#observability';
 import { committedProgress, type Position, progressMetadata } from './watermark.js';
 import { SESSION_MS, sleep, WatchedConsumer } from './consumer-life.js';
 import { eachSecond } from './each-second.js';
@@ -30,6 +30,12 @@ export interface LaneConsumerOptions extends LaneIntakeOptions, Pick<ConsumerSet
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
+
+const oldest = gauge(
+  'consumer_oldest_record_seconds',
+  'How long the oldest record that a consumer group has begun and not finished has been in progress, in this process; 0 if there is none.',
+  ['group'],
+);
 
 const COMMIT_EVERY_MS = 100;
 const ASSIGN_PAUSE_MS = 500;
@@ -75,7 +81,7 @@ export class LaneConsumer {
   /** Counts the assignments. */
   private assignment = 0;
   private timer: NodeJS.Timeout | undefined;
-  private stopResting: () => void = () => {};
+  private stopEachSecond: () => void = () => {};
   /** The partitions whose records are being taken. */
   private taking = 0;
   /** The next pause of each partition whose records could not be planned, in ms. */
@@ -179,7 +185,8 @@ export class LaneConsumer {
     });
     if (this.stopping) return;
     this.membership.started();
-    this.stopResting = eachSecond(() => {
+    this.stopEachSecond = eachSecond(() => {
+      oldest.set({ group: this.group }, this.intake.oldestMs / 1000);
       if (this.isResting) this.tickAndSchedule();
     });
     this.scheduleTick();
@@ -193,7 +200,8 @@ export class LaneConsumer {
     this.pause();
     await Promise.race([this.intake.lanes.waitUntilBelow(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
     clearTimeout(this.timer);
-    this.stopResting();
+    this.stopEachSecond();
+    oldest.remove({ group: this.group });
     // nothing can be committed during a rebalance: finished work would be repeated
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.restores.beforeLeaving();

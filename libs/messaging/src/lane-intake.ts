@@ -379,6 +379,12 @@ export class LaneIntake {
     return this.lanes.outstanding > 0 || [...this.partitions.values()].some(({ hasEnded }) => hasEnded);
   }
 
+  /** How long the oldest record that is not done has been in progress, in ms; 0 if all are done. */
+  get oldestMs(): number {
+    const now = performance.now();
+    return Math.max(0, ...[...this.partitions.values()].map(({ watermark }) => now - (watermark.undoneSince ?? now)));
+  }
+
   /** Whether more records are accepted. */
   get hasCapacity(): boolean {
     return this.load < 1;

@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { AHEAD_MS, clockAfter, type Progress, union, Watermark } from './watermark.js';
 
@@ -41,6 +41,21 @@ it('a watermark has the clock and the timestamp of the record below the position
   expect(watermark.progress()).toEqual({ offset: 6, clock: 300, timestamp: 300, ended: [] });
   endSecond();
   expect(watermark.progress()).toEqual({ offset: 8, clock: 300, timestamp: 200, ended: [] });
+});
+
+it('a watermark has the time at which the first record that is not done has begun', () => {
+  const now = jest.spyOn(performance, 'now');
+  const watermark = new Watermark({ offset: 0, clock: 0 });
+  expect(watermark.undoneSince).toBeUndefined();
+  const [endFirst, , endThird] = [0, 1, 2].map((offset) => {
+    now.mockReturnValue(10 * offset);
+    return watermark.begin(offset, 100);
+  });
+  endThird!();
+  expect(watermark.undoneSince).toBe(0);
+  endFirst!();
+  expect(watermark.undoneSince).toBe(10);
+  now.mockRestore();
 });
 
 it('a watermark is behind hidden records when those before them are done', () => {

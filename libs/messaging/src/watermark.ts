@@ -36,8 +36,8 @@ export interface Progress extends Position {
  * Offsets without a visible record (compaction, transaction markers, retention) need no work.
  */
 export class Watermark {
-  /** Unfinished records by offset, in ascending order: the position behind the record before each. */
-  private readonly open = new Map<number, Position>();
+  /** Unfinished records by offset, in ascending order: the position behind the record before each, and when it has begun. */
+  private readonly open = new Map<number, { before: Position; since: number }>();
   /** The next expected offset: lower ones have begun. */
   next: number;
   /** The clock of the newest record that has begun. */
@@ -57,6 +57,12 @@ export class Watermark {
     return this.open.size === 0;
   }
 
+  /** When the first record that is not done has begun, by performance.now(). */
+  get undoneSince(): number | undefined {
+    const [first] = this.open.values();
+    return first?.since;
+  }
+
   /** The offsets of the records that are not done, in ascending order, and at last the next expected one. Unlike `progress`, it leaves out offsets without a visible record. */
   get undone(): number[] {
     return [...this.open.keys(), this.next];
@@ -66,7 +72,8 @@ export class Watermark {
   begin(offset: number, timestamp: number): () => void {
     if (offset < this.next) throw new Error(`offset ${offset} has begun already: ${this.next} is next`);
     // not at `offset`: if there is a gap, the record that identifies the log is below it
-    this.open.set(offset, { offset: this.next, clock: this.clock, timestamp: this.timestamp });
+    const before = { offset: this.next, clock: this.clock, timestamp: this.timestamp };
+    this.open.set(offset, { before, since: performance.now() });
     this.clock = clockAfter(this.clock, timestamp);
     this.timestamp = timestamp;
     this.next = offset + 1;
@@ -88,7 +95,7 @@ export class Watermark {
     const low: Position = { offset: this.next, clock: this.clock, timestamp: this.timestamp };
     const ended: OffsetRange[] = [];
     let from: number | undefined;
-    for (const [offset, before] of this.open) {
+    for (const [offset, { before }] of this.open) {
       if (from === undefined) Object.assign(low, before);
       else if (from < offset) ended.push({ from, to: offset });
       from = offset + 1;
