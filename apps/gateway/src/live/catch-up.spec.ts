@@ -13,6 +13,8 @@ const EMITTER: EmitterId = 'dc_1';
 class Screen implements Outlet {
   readonly ids: string[] = [];
   readonly remarks: string[] = [];
+  /** The number of events that were sent before each remark. */
+  readonly remarkedAfter: number[] = [];
   pending = 0;
   cut = false;
   readonly mayRemember = 1000;
@@ -23,7 +25,10 @@ class Screen implements Outlet {
   write(frame: Buffer): void {
     const [first = ''] = frame.toString().split('\n');
     if (first.startsWith('id: ')) this.ids.push(first.slice(4));
-    else this.remarks.push(first);
+    else {
+      this.remarks.push(first);
+      this.remarkedAfter.push(this.ids.length);
+    }
   }
   hold(): void {}
   release(): void {}
@@ -187,7 +192,7 @@ describe('catching up', () => {
     expect(screen.ids).toEqual([...lost.slice(1), ...log].map((each) => eventIdOf(placeOf(each))));
   });
 
-  it('reports that there may have been more events than are kept', async () => {
+  it('reports that there may have been more events than are kept, before it sends the first of them', async () => {
     const remarksAfter = async (count: number) => {
       const store = new StoreForTests(EMITTER, undefined, { perPage: 100 });
       store.take(Array.from({ length: count }, (_, offset) => record(offset)));
@@ -200,10 +205,10 @@ describe('catching up', () => {
         store,
       );
       expect(screen.ids).toHaveLength(Math.min(count - 1, 100));
-      return screen.remarks;
+      return [screen.remarks, screen.remarkedAfter];
     };
-    expect(await remarksAfter(100)).toEqual([]);
-    expect(await remarksAfter(150)).toEqual([': only the last 100 events are kept: there may have been more']);
+    expect(await remarksAfter(100)).toEqual([[], []]);
+    expect(await remarksAfter(150)).toEqual([[': only the last 100 events are kept: there may have been more'], [0]]);
   });
 
   it('has one page of missed events in memory at a time, however many were missed', async () => {

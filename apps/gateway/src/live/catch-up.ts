@@ -56,8 +56,9 @@ async function sendMissed(
   const missed = new MissedEvents(client);
   let [last, pageCount] = [after, 0];
   for (let page = first; !page.done; page = await pages.next(), pageCount++) {
+    // before they are sent: a client that disconnects in between resumes after one of them, and would not get the remark
+    for (const { summary } of page.value) missed.add(summary.metadata.name);
     for (const event of page.value) {
-      missed.add(event.summary.metadata.name);
       last = event.place;
       if (!fromStore(event)) continue;
       client.sendStored(event.summary, event.json);
