@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { readPidFile, writePidFile } from '../processes/pid-file.mjs';
 import {
@@ -258,13 +259,13 @@ describe('a data folder that a process of another container has locked', () => {
   };
 
   test('is refused while that process runs, and not changed', async () => {
-    touchEvery(300);
+    touchEvery(100);
     /** @type {string[]} */
     const said = [];
-    await expect(lockDataFolder(folder, { say: (line) => said.push(line), silentMs: 2000 })).rejects.toThrow(
+    await expect(lockDataFolder(folder, { say: (line) => said.push(line), silentMs: 60_000 })).rejects.toThrow(
       `Sluice is already running on ${folder.dir} (process ${process.pid} of another container, or outside this one): stop it first`,
     );
-    expect(said).toEqual([expect.stringContaining('waiting until it shows that, at most 2 s')]);
+    expect(said).toEqual([expect.stringContaining('waiting until it shows that, at most 60 s')]);
     expect(readFileSync(folder.lock, 'utf8')).toBe(other);
     expect(localInstance(folder)).toEqual(stopped());
     expect(readdirSync(folder.claims)).toEqual([`${process.pid}-1234`]);
@@ -272,12 +273,16 @@ describe('a data folder that a process of another container has locked', () => {
   });
 
   test('is locked when that process has shown no life for as long as its services and stores may take to stop', async () => {
-    const begin = performance.now();
-    await lockDataFolder(folder, { withinMs: 100, silentMs: 1000 });
-    const ms = performance.now() - begin;
-    expect(ms).toBeGreaterThan(1000);
-    // its claim is not observed after its lock, but at the same time
-    expect(ms).toBeLessThan(2000);
+    let now = 0;
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now);
+    const locking = lockDataFolder(folder, { withinMs: 100, silentMs: 1000 });
+    now = 1000;
+    await sleep(200);
+    expect(readPidFile(folder.lock)).toBe(null);
+    // its lock and its claim have both been observed since the beginning
+    now = 1001;
+    await locking;
+    clock.mockRestore();
     expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
     expect(readdirSync(folder.claims)).toEqual([expect.stringMatching(`^${process.pid}-(?!1234)`)]);
   });
