@@ -206,10 +206,11 @@ export class LaneIntake {
 
   /** How far each assigned partition has been handled. */
   positions(): ReadPosition[] {
-    return [...this.partitions.values()].map(({ topic, partition, watermark, withheld }) => {
-      const { ended: _, ...position } = watermark.progress();
-      return { topic, partition, ...position, undone: watermark.undone, withheld };
-    });
+    return [...this.partitions.values()].map(({ topic, partition, watermark, withheld }) => ({
+      ...{ topic, partition, withheld },
+      ...watermark.position,
+      undone: watermark.undone,
+    }));
   }
 
   /**

@@ -90,14 +90,19 @@ export class Watermark {
     this.finished += 1;
   }
 
+  /** Every record below it is done. */
+  get position(): Position {
+    const [first] = this.open.values();
+    return first?.before ?? { offset: this.next, clock: this.clock, timestamp: this.timestamp };
+  }
+
   /** The progress to commit. */
   progress(): Progress {
-    const low: Position = { offset: this.next, clock: this.clock, timestamp: this.timestamp };
+    const low = this.position;
     const ended: OffsetRange[] = [];
     let from: number | undefined;
-    for (const [offset, { before }] of this.open) {
-      if (from === undefined) Object.assign(low, before);
-      else if (from < offset) ended.push({ from, to: offset });
+    for (const offset of this.open.keys()) {
+      if (from !== undefined && from < offset) ended.push({ from, to: offset });
       from = offset + 1;
     }
     if (from !== undefined && from < this.next) ended.push({ from, to: this.next });

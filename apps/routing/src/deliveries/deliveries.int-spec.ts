@@ -673,7 +673,7 @@ it('a delivery can be taken although its attempt began while the clock of the da
   expect(await store.msToNext()).toBe(0);
 });
 
-describe('while the clock of the database was ahead', () => {
+describe('after the clock of the database was ahead', () => {
   const ahead = (interval: string) =>
     routing.database.transaction(async (transaction) => {
       await transaction.query(`UPDATE backlog SET next_due = next_due + interval '${interval}' WHERE webhook_id = $1`, [webhook]);
@@ -690,7 +690,7 @@ describe('while the clock of the database was ahead', () => {
   const DAY_AND_A_HALF = 36 * LONG;
   const isDue = async () => (await store.claim(1000, 'own', 1000, UNSHARED)).some(({ webhookId }) => webhookId === webhook);
 
-  it('a probe was set: it is made, and one that a receiver has requested for later is not', async () => {
+  it('a probe that was set meanwhile is made, and one that a receiver has requested for later is not', async () => {
     const requesting = await routing.webhook(owner);
     for (const id of [webhook, requesting]) await store.openBreaker(await receiverOf(id), LONG);
     await ahead('1 day');
@@ -699,20 +699,31 @@ describe('while the clock of the database was ahead', () => {
     expect(await routing.backlogs.correctProbes(LONG + 60_000)).toBe(0);
   });
 
-  it.each(['1 hour', '1 year'])('retries were set, %s: they are made, and others are not', async (interval) => {
+  it.each(['1 hour', '1 year'])('by %s, retries that were set meanwhile are made, and no others', async (interval) => {
     const [early, tried] = [await park(1000), await park(1000)];
     await ahead(interval);
     // its schedule had begun before
     await routing.database.query('UPDATE parked_delivery SET parked_at = now() WHERE webhook_id = $1 AND seq = $2', [webhook, tried.seq]);
     await park(24 * LONG);
     const expected = interval === '1 year' ? [early.seq, tried.seq] : [early.seq];
-    expect(await parked.correctRetries(DAY_AND_A_HALF)).toBe(expected.length);
+    expect(await parked.correctDeliveries(DAY_AND_A_HALF)).toBe(expected.length);
     expect(await isDue()).toBe(true);
     expect(await due()).toEqual(expected);
-    expect(await parked.correctRetries(DAY_AND_A_HALF)).toBe(0);
+    expect(await parked.correctDeliveries(DAY_AND_A_HALF)).toBe(0);
   });
 
-  it('a receiver failed: it begins to fail with its next failure', async () => {
+  it('deliveries that were parked meanwhile without an attempt are made', async () => {
+    await store.spill(webhook);
+    const fresh = delivery();
+    await store.parkFresh(webhook, [fresh]);
+    await ahead('1 day');
+    expect(await isDue()).toBe(false);
+    expect(await parked.correctDeliveries(DAY_AND_A_HALF)).toBe(1);
+    expect(await isDue()).toBe(true);
+    expect(await parked.correctDeliveries(DAY_AND_A_HALF)).toBe(0);
+  });
+
+  it('a receiver that failed meanwhile begins to fail with its next failure', async () => {
     await ahead('1 day');
     await store.markFailing(await receiverOf(webhook), LONG);
     expect(await store.disable(await receiverOf(webhook), [], -1000)).toBe(true);

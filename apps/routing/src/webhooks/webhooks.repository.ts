@@ -266,14 +266,10 @@ export class WebhooksRepository {
     return rows[0];
   }
 
-  /** From now on new deliveries to the webhook are parked. Locks it. False if it is deleted, or has another URL than the one that is given. */
-  async spill(
-    transaction: Transaction,
-    { id, url }: Pick<Attempted, 'id'> & Partial<Attempted>,
-    reason: 'failing' | 'slow',
-  ): Promise<boolean> {
+  /** From now on new deliveries to the webhook are parked. Locks it. False if it is deleted, or has another URL than `onlyAt`. */
+  async spill(transaction: Transaction, id: WebhookId, reason: 'failing' | 'slow', onlyAt?: string): Promise<boolean> {
     const webhook = await this.lock(transaction, id);
-    if (!webhook || (url !== undefined && webhook.url !== url)) return false;
+    if (!webhook || (onlyAt !== undefined && webhook.url !== onlyAt)) return false;
     if (!webhook.spilled) transaction.afterCommit(async () => spills.inc({ reason }));
     await transaction.query(
       'UPDATE webhook SET spilled = true, closing_until = NULL, version = version + 1 WHERE id = $1 AND (NOT spilled OR closing_until IS NOT NULL)',

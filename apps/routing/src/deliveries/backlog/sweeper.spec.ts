@@ -26,7 +26,7 @@ function sweeping(
 ) {
   const [expiries, keptMs, reported]: [Expiry[], number[], string[]] = [[], [], []];
   const parked = {
-    correctRetries: async (ms: number) => distant(ms),
+    correctDeliveries: async (ms: number) => distant(ms),
     deleteOfDeletedWebhooks: async () => {
       const left = deletedWebhooks.shift() ?? false;
       if (left) reported.push('deleted');

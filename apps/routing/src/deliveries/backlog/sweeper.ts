@@ -72,7 +72,7 @@ export class Sweeper implements OnApplicationShutdown {
     const probes = await this.backlogs.correctProbes(LONGEST_PROBE_MS);
     let deliveries = 0;
     for (let count = 1; count > 0 && !this.stopping; deliveries += count)
-      count = await this.parked.correctRetries(longestSilence(this.config.retrySchedule));
-    if (probes + deliveries > 0) this.log.warn({ probes, deliveries, reason: 'the clock of the database was ahead' }, 'retries.corrected');
+      count = await this.parked.correctDeliveries(longestSilence(this.config.retrySchedule));
+    if (probes + deliveries > 0) this.log.warn({ probes, deliveries }, 'retries.corrected');
   }
 }

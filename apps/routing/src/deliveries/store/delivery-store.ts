@@ -43,7 +43,7 @@ export interface TakeOptions {
   except?: { places: EventPlace[]; emitters: EmitterId[] };
 }
 
-/** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. `revision`: that of the parked delivery when the attempt began. */
+/** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. `revision`: that of the parked delivery when it was taken. */
 export type Settlement =
   | { delivery: Delivery; delivered: true; attempts: Attempt[] }
   | { delivery: Delivery; delivered: false; attempts: Attempt[]; tries: number; pauseMs: number | null; revision?: string };
@@ -104,7 +104,7 @@ export abstract class DeliveryStore {
   /**
    * Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped; those that were given up meanwhile stay so. Failures count
    * only while the lease of the backlog holds: otherwise another replica may have scheduled the deliveries. Without a lease, only those of first attempts
-   * count, unless another replica has made the attempt meanwhile. A failure of a delivery that a user has requested since its attempt began is only listed:
+   * count, unless another replica has made the attempt meanwhile. A failure of a delivery that a user has requested since it was taken is only listed:
    * the delivery stays due, with the retry schedule that the request has given it.
    *
    * @param options.report about one that is given up: published, unless such a report about the webhook was published within the last hour
@@ -181,7 +181,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
   parkInFlight(delivery: Delivery, leaseMs: number): Promise<string | undefined> {
     const { webhookId } = delivery;
     return this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.spill(transaction, { id: webhookId }, 'slow'))) return undefined;
+      if (!(await this.webhooks.spill(transaction, webhookId, 'slow'))) return undefined;
       const revision = await this.parked.addInFlight(transaction, delivery, leaseMs);
       await this.backlogs.wake(transaction, webhookId);
       return revision;
@@ -194,13 +194,13 @@ export class PostgresDeliveryStore extends DeliveryStore {
 
   async spill(webhookId: WebhookId): Promise<void> {
     await this.database.transaction(async (transaction) => {
-      if (await this.webhooks.spill(transaction, { id: webhookId }, 'slow')) await this.backlogs.wake(transaction, webhookId);
+      if (await this.webhooks.spill(transaction, webhookId, 'slow')) await this.backlogs.wake(transaction, webhookId);
     });
   }
 
   openBreaker(receiver: Attempted, probeInMs: number): Promise<boolean> {
     return this.database.transaction(async (transaction) => {
-      if (!(await this.webhooks.spill(transaction, receiver, 'failing'))) return false;
+      if (!(await this.webhooks.spill(transaction, receiver.id, 'failing', receiver.url))) return false;
       await this.backlogs.openBreaker(transaction, receiver.id, probeInMs);
       return true;
     });

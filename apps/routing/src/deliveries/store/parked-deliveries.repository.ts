@@ -59,7 +59,7 @@ const IS_KEPT = "(parked_delivery.body <> '')";
 const DUE_NOW =
   'due_at = CASE WHEN fresh AND due_at IS NOT NULL THEN due_at ELSE now() END, scheduled_at = CASE WHEN fresh OR due_at IS NULL THEN NULL ELSE coalesce(scheduled_at, due_at) END, failed_at = NULL, tries = CASE WHEN due_at IS NULL THEN 0 ELSE tries END, parked_at = now()';
 /**
- * Of a settlement `f`: a user has requested the delivery since its attempt began. `parked_at` alone does not show it: the settlement of a first attempt sets it, too,
+ * Of a settlement `f`: a user has requested the delivery since it was taken. `parked_at` alone does not show it: the settlement of a first attempt sets it, too,
  * and is repeated if its response is lost.
  */
 const IS_REQUESTED_SINCE = '(parked_at <> f.revision AND (fresh OR due_at = parked_at))';
@@ -557,13 +557,14 @@ export class ParkedDeliveriesRepository {
   }
 
   /**
-   * Makes retries due that wait for longer than `longestMs`, or that were parked in the future: the clock of the database was ahead then. Those of a webhook
-   * are found in the index of their times. Returns how many there were.
+   * Makes deliveries due that were parked in the future, and retries that wait for longer than `longestMs`: the clock of the database was ahead then. The retries
+   * of a webhook are found in the index of their times. Returns how many there were.
    */
-  async correctRetries(longestMs: number): Promise<number> {
+  async correctDeliveries(longestMs: number): Promise<number> {
     const { rows } = await this.database.query<{ count: number }>(
       `WITH distant AS (
-         (SELECT webhook_id, ms, seq FROM parked_delivery WHERE NOT fresh AND due_at IS NOT NULL AND parked_at > now() + interval '2 minutes' LIMIT $2)
+         (SELECT webhook_id, ms, seq FROM parked_delivery
+          WHERE due_at IS NOT NULL AND parked_at > now() + interval '2 minutes' AND (NOT fresh OR due_at > now() + interval '2 minutes') LIMIT $2)
          UNION
          (SELECT parked.* FROM backlog CROSS JOIN LATERAL (
             SELECT webhook_id, ms, seq FROM parked_delivery
@@ -571,9 +572,12 @@ export class ParkedDeliveriesRepository {
           ) AS parked LIMIT $2)
        ), batch AS MATERIALIZED (
          SELECT webhook_id, ms, seq FROM parked_delivery
-         WHERE (webhook_id, ms, seq) IN (SELECT * FROM distant) AND NOT fresh AND due_at IS NOT NULL FOR UPDATE SKIP LOCKED
+         WHERE (webhook_id, ms, seq) IN (SELECT * FROM distant) AND due_at IS NOT NULL FOR UPDATE SKIP LOCKED
        ), due AS (
-         UPDATE parked_delivery SET due_at = now(), scheduled_at = NULL, parked_at = least(parked_at, now()) FROM batch WHERE ${IS_IN_BATCH}
+         UPDATE parked_delivery SET due_at = now(), scheduled_at = NULL,
+           -- not the same time: that would be a request of a user. A change of a fresh one would be one, too
+           parked_at = CASE WHEN fresh THEN parked_at ELSE least(parked_at, now() - interval '1 ms') END
+         FROM batch WHERE ${IS_IN_BATCH}
          RETURNING parked_delivery.webhook_id
        ), woken AS (
          UPDATE backlog SET next_due = now() WHERE webhook_id IN (SELECT webhook_id FROM due) AND failed_probes IS NULL AND next_due > now()
