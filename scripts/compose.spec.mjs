@@ -49,11 +49,17 @@ describe('docker-compose.yml', () => {
   });
 
   it('keeps users’ calls from its services, and from the port of Kafka on the machine, beside what the operator adds', () => {
+    const names = APPS.flatMap((app) => [app, `${app}.stores`]);
     for (const app of ['catalog', 'routing', 'runtime']) {
       expect(compose.services[app].environment.SLUICE_PROTECTED_HOSTS).toBe(
-        `${APPS.join(',')},kafka,postgres,host.docker.internal:\${SLUICE_KAFKA_PORT:-9092},\${SLUICE_PROTECTED_HOSTS:-}`,
+        `${names.join(',')},kafka,postgres,host.docker.internal:\${SLUICE_KAFKA_PORT:-9092},\${SLUICE_PROTECTED_HOSTS:-}`,
       );
     }
+  });
+
+  it.each(APPS)('gives %s a separate name in the network of the stores, because its ordinary name leads to one address only', (app) => {
+    const { default: _, ...others } = compose.services[app].networks;
+    expect(others).toEqual({ stores: { aliases: [`${app}.stores`] } });
   });
 
   it('publishes the API, the endpoints and Kafka on an address that the operator must open explicitly', () => {

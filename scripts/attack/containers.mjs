@@ -96,7 +96,7 @@ async function attackInstance(settings, jail) {
       ...{ projectFile: '/app/package.json', unixSocket: '/var/run/docker.sock', abstractSocket: 'none' },
       ...{ port: 3001, storePort: 19_092, publicStorePort: 5432, httpPort: 3001, greeterPort: 3001 },
       instance: {
-        servers: ['kafka:19092', 'kafka:9092', 'postgres:5432', 'gateway:3000', 'runtime:3001', ...SERVICES.map((name) => `${name}:8080`)],
+        servers: await serversOf(settings),
         pids: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
         files: ['/secrets', '/secrets/postgres-password', '/secrets/api-key', '/secrets/secrets-key', '/data', '/app', '/proc/1/environ'],
       },
@@ -107,7 +107,30 @@ async function attackInstance(settings, jail) {
   return report(result);
 }
 
-const SERVICES = ['gateway', 'catalog', 'routing', 'event-store', 'runtime'];
+/** @type {Record<string, number[]>} */
+const PORTS = {
+  kafka: [19_092, 9092],
+  postgres: [5432],
+  gateway: [3000, 8080],
+  catalog: [8080],
+  routing: [8080],
+  'event-store': [8080],
+  runtime: [3001, 8080],
+};
+
+/**
+ * The ports of the containers under the names of their services, and on the address in each of their networks: a name leads to one of them only.
+ * @param {import('../stories/compose.mjs').ComposeSettings} settings
+ */
+async function serversOf(settings) {
+  const ids = (await compose(settings, ['ps', '--quiet'])).trim().split('\n');
+  const format = '{{index .Config.Labels "com.docker.compose.service"}}{{range .NetworkSettings.Networks}} {{.IPAddress}}{{end}}';
+  const containers = (await docker(['inspect', '--format', format, ...ids])).trim().split('\n');
+  return containers.flatMap((line) => {
+    const [service = '', ...addresses] = line.split(' ');
+    return [service, ...addresses].flatMap((host) => (PORTS[service] ?? []).map((port) => `${host}:${port}`));
+  });
+}
 
 /**
  * The containers with their process ids and health, and the topics of the broker.
