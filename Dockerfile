@@ -10,7 +10,8 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/aux-cache \
   && groupadd --gid 1000 sluice \
   && useradd --uid 1000 --gid 1000 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sluice \
-  # Owners that named volumes take over: data of the runtime, and secrets, which the group of PostgreSQL's image may read (see docker-compose.yml).
+  # Owners that named volumes take over: data of the runtime, the first API key, and secrets. The group of PostgreSQL's image may read its password
+  # (see docker-compose.yml).
   && install -d -o 1000 -g 1000 /data \
   && install -d -o 1000 -g 999 -m 0750 /secrets
 
@@ -40,6 +41,8 @@ RUN node scripts/build.mjs \
 # The root directory of the jail. It consists of Node and of packages, which are linked, not copied: all of /image becomes one layer of the image.
 FROM base AS jail
 COPY --from=node /usr/local/bin/node /image/usr/local/bin/node
+# Node's licence, where its image has it
+COPY --from=node /usr/local/LICENSE* /image/usr/local/share/doc/node/
 COPY --from=dependencies /app/node_modules /image/app/node_modules
 COPY --from=dependencies /app/component-packages /image/app/component-packages
 COPY package.json scripts/build-jail-root.mjs /build/
@@ -51,10 +54,13 @@ RUN cd /build && mkdir scripts && mv build-jail-root.mjs scripts && mv /build /i
 FROM base
 COPY --from=jail /image /
 WORKDIR /app
-COPY package.json ./
+COPY package.json LICENSE ./
 COPY components components
 COPY docs/openapi.yaml docs/
-COPY scripts scripts
+# The programs of docker/sluice.sh and of the Jobs in k8s/, and what they import
+COPY scripts/dead-letters.mjs scripts/init-secrets.mjs scripts/k8s-secrets.mjs scripts/kafka-acls.mjs scripts/rotate-secrets.mjs scripts/
+COPY scripts/setup/bundles.mjs scripts/setup/node24.mjs scripts/setup/
+COPY scripts/shell scripts/shell
 COPY --from=build /app/dist dist
 COPY --chmod=0755 docker/sluice.sh /usr/local/bin/sluice
 COPY --chmod=0755 docker/healthcheck.sh /usr/local/bin/sluice-healthcheck

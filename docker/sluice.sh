@@ -20,6 +20,7 @@ Commands that end:
   dead-letters       count and list the records that could not be handled
   secrets init DIR   create the password, the first API key and the key that encrypts secrets in DIR, unless they exist
   secrets rotate     encrypt all secrets under the first key of SLUICE_SECRETS_KEY
+  version            print the version of Sluice
 
 Add --help to account, key, registry or component for their options.
 EOF
@@ -65,6 +66,7 @@ case "${1-}" in
       *) misused "secrets ${2-}" ;;
     esac
     ;;
+  version | --version) run --print "require('$root/package.json').version" ;;
   help | --help | -h) usage ;;
   *) misused "${1-}" ;;
 esac
