@@ -143,9 +143,13 @@ async function start() {
   const migrated = isPrepared ? respond.then(() => migrateUnless(ready, env)) : undefined;
   const account = async () => {
     await migrated;
-    return ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: settings.apiKey });
+    return ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: givenKey });
   };
-  const keptKey = settings.apiKey ? null : readKeptKey(folder.apiKey);
+  // SLUICE_API_KEY is also a variable of the command line, and may belong to another installation: it must not replace the key of this one
+  const keptKey = readKeptKey(folder.apiKey);
+  const givenKey = keptKey ? undefined : settings.apiKey;
+  if (keptKey && settings.apiKey && settings.apiKey !== keptKey)
+    say(`SLUICE_API_KEY is ignored, because it only sets the first key of a new installation; the key of this one is in ${folder.apiKey}`);
   // While the apps start. If an earlier start has stored a key, an account most likely exists.
   let [apiKey] = await Promise.all([keptKey ?? account(), ready, migrated]);
   await goOn();
@@ -153,9 +157,7 @@ async function start() {
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
   writeSecret(folder.lastStart, hash);
   announce(folder, stores, { url: apiUrl(settings), kafka: publicBrokers(settings) });
-  print(
-    banner({ settings, apiKey, keyFile: folder.apiKey, showsKey: process.stdout.isTTY || ![keptKey, settings.apiKey].includes(apiKey) }),
-  );
+  print(banner({ settings, apiKey, keyFile: folder.apiKey, showsKey: process.stdout.isTTY || ![keptKey, givenKey].includes(apiKey) }));
   const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
   freeMemoryWhenIdle();
 }

@@ -62,7 +62,9 @@ export class FirstAccountConfig extends Config({
   apiKey: optional(
     variable('SLUICE_API_KEY', {
       secret: true,
-      description: 'API key of the first account, 8 to 128 visible ASCII characters; generated at the first start where it is absent.',
+      description:
+        'API key of the first account, 8 to 128 visible ASCII characters; generated at the first start where it is absent. `npm start` and Compose ignore it ' +
+        'later.',
       parse: (key) => {
         if (!/^[\x21-\x7e]{8,128}$/.test(key)) throw new BadValue('must be 8 to 128 visible ASCII characters');
         if (isMistypedKey(key)) throw new BadValue(MISTYPED);
