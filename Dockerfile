@@ -13,6 +13,7 @@ RUN apt-get update \
   # Owners that named volumes take over: data of the runtime, the first API key, and secrets. The group of PostgreSQL's image may read its password
   # (see docker-compose.yml).
   && install -d -o 1000 -g 1000 /data \
+  && install -d -o 1000 -g 1000 -m 0700 /first-account \
   && install -d -o 1000 -g 999 -m 0750 /secrets
 
 FROM node AS dependencies

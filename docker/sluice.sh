@@ -18,7 +18,8 @@ Commands that end:
   component …        check components in files
   kafka acls         print the Kafka ACLs that each service needs
   dead-letters       count and list the records that could not be handled
-  secrets init DIR   create the password, the first API key and the key that encrypts secrets in DIR, unless they exist
+  secrets init DIR   create the password, the first API key and the key that encrypts secrets in DIR, unless they exist; followed by
+                     postgres-password, api-key or secrets-key: only these
   secrets rotate     encrypt all secrets under the first key of SLUICE_SECRETS_KEY
   version            print the version of Sluice
 

@@ -94,6 +94,19 @@ describe('docker-compose.yml', () => {
     expect(passed).toEqual(expect.arrayContaining(given.map((secret) => `${secret}_FILE`)));
   });
 
+  it('mounts the first API key only where it is created and where the operator reads it', () => {
+    const mounts = services.filter(([, { volumes = [] }]) =>
+      volumes.some((/** @type {string} */ volume) => volume.startsWith('first-account:')),
+    );
+    expect(mounts.map(([name]) => name)).toEqual(['bootstrap', 'gateway']);
+  });
+
+  it('restarts nothing for SLUICE_API_KEY, which an operator’s shell may have for the command line', () => {
+    const given = services.filter(([, { environment = {} }]) => 'SLUICE_API_KEY' in environment);
+    expect(given.map(([name]) => name)).toEqual(['bootstrap']);
+    for (const [, { depends_on = {} }] of services) expect(depends_on.bootstrap ?? {}).not.toHaveProperty('restart');
+  });
+
   it('contains no password', () => {
     expect(file).not.toMatch(/(PASSWORD|KEY): *[^ \n$/]/);
     expect(file).not.toMatch(/:\/\/\w+:\w+@/);

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { inRoot } from '../scripts/shell/paths.mjs';
 import { readPidFile } from '../scripts/processes/pid-file.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
@@ -95,28 +95,64 @@ needing('processes').describe('a start that is refused', () => {
 });
 
 needing('processes').describe('sluice secrets init', () => {
-  const dir = mkdtempSync(join(tmpdir(), 'sluice-secrets-'));
-  afterAll(() => rmSync(dir, { recursive: true }));
-  const init = (key = '') =>
-    spawnSync(process.execPath, [inRoot('scripts', 'init-secrets.mjs'), dir], {
-      env: { ...userEnvironment(), SLUICE_SECRETS_KEY: key },
+  let dir: string;
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'sluice-secrets-'));
+  });
+  afterEach(() => rmSync(dir, { recursive: true }));
+  const init = (variables: Record<string, string> = {}, ...names: string[]) =>
+    spawnSync(process.execPath, [inRoot('scripts', 'init-secrets.mjs'), dir, ...names], {
+      env: { ...userEnvironment(), ...variables },
       encoding: 'utf8',
     });
-  const kept = (): string => readFileSync(join(dir, 'secrets-key'), 'utf8').trim();
+  const kept = (name: string): string => readFileSync(join(dir, name), 'utf8').trim();
+
+  it('creates the secrets that are named, and shows only the password of PostgreSQL to the group', () => {
+    expect(init({}, 'secrets-key').status).toBe(0);
+    expect(readdirSync(dir)).toEqual(['secrets-key']);
+    expect(init().status).toBe(0);
+    const modes = readdirSync(dir).map((name) => [name, statSync(join(dir, name)).mode & 0o777]);
+    expect(Object.fromEntries(modes)).toEqual({ 'postgres-password': 0o440, 'api-key': 0o400, 'secrets-key': 0o400 });
+    expect(init({}, 'passwords').status).toBe(2);
+  });
 
   it('replaces the key that encrypts secrets only by a list that contains it', () => {
     expect(init().status).toBe(0);
-    const [first, other] = [kept(), 'b'.repeat(64)];
+    const [first, other] = [kept('secrets-key'), 'b'.repeat(64)];
     for (const [key, sentence] of [
       ['typo', 'SLUICE_SECRETS_KEY must be 32 bytes'],
       [other, `SLUICE_SECRETS_KEY lacks the key in ${join(dir, 'secrets-key')}`],
     ] as const) {
-      const { status, stderr } = init(key);
-      expect({ status, stderr, kept: kept() }).toEqual({ status: 1, stderr: expect.stringContaining(sentence), kept: first });
+      const { status, stderr } = init({ SLUICE_SECRETS_KEY: key });
+      expect({ status, stderr, kept: kept('secrets-key') }).toEqual({ status: 1, stderr: expect.stringContaining(sentence), kept: first });
     }
     for (const key of [`${first},${other}`, `${other},${first}`, other]) {
-      expect(init(key).status).toBe(0);
-      expect(kept()).toBe(key);
+      expect(init({ SLUICE_SECRETS_KEY: key }).status).toBe(0);
+      expect(kept('secrets-key')).toBe(key);
+    }
+  });
+
+  it('writes nothing if a variable has a bad value', () => {
+    const { status, stderr } = init({ SLUICE_API_KEY: 'short', POSTGRES_PASSWORD: 'given' });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('SLUICE_API_KEY must be 8 to 128 visible ASCII') });
+    expect(init({ SLUICE_SECRETS_KEY: 'typo' }).status).toBe(1);
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('takes SLUICE_API_KEY for a new installation, and never replaces the key of another one by it', () => {
+    expect(init({ SLUICE_API_KEY: 'chosen-by-the-operator' }).status).toBe(0);
+    const { stdout, status } = init({ SLUICE_API_KEY: 'key-of-another-installation' });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('SLUICE_API_KEY is ignored') });
+    expect(kept('api-key')).toBe('chosen-by-the-operator');
+  });
+
+  it('keeps the generated password beside one that replaces it', () => {
+    init();
+    const generated = kept('postgres-password');
+    for (const password of ['given', 'given-later']) {
+      expect(init({ POSTGRES_PASSWORD: password }).status).toBe(0);
+      expect(kept('postgres-password')).toBe(password);
+      expect(kept('postgres-password.first')).toBe(generated);
     }
   });
 });

@@ -98,7 +98,7 @@ async function attackInstance(settings, jail) {
       instance: {
         servers: await serversOf(settings),
         pids: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
-        files: ['/secrets', '/secrets/postgres-password', '/secrets/api-key', '/secrets/secrets-key', '/data', '/app', '/proc/1/environ'],
+        files: ['/secrets', '/secrets/postgres-password', '/secrets/secrets-key', '/first-account', '/data', '/app', '/proc/1/environ'],
       },
     },
   });

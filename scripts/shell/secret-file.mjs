@@ -1,18 +1,21 @@
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import { writeWhole } from './whole-file.mjs';
 
 /**
  * Makes sure that a file contains a secret, also after a power failure: data that depends on it may be written next. A given value takes precedence;
  * otherwise the file keeps its value, and a new value is generated only once.
  *
- * @param {string} file readable by its owner and group only
- * @param {{ given: string | undefined, generate: () => string }} options an empty `given` counts as none
+ * @param {string} file
+ * @param {{ given: string | undefined, generate: () => string, mode: number }} options an empty `given` counts as none; an existing file gets the mode, too
  * @returns {'created' | 'replaced' | 'kept'}
  */
-export function keepSecret(file, { given, generate }) {
-  const kept = read(file);
-  if (kept !== undefined && (!given || given === kept)) return 'kept';
-  writeWhole(file, `${given || generate()}\n`, { mode: 0o440, durable: true });
+export function keepSecret(file, { given, generate, mode }) {
+  const kept = readSecret(file);
+  if (kept !== undefined && (!given || given === kept)) {
+    chmodSync(file, mode);
+    return 'kept';
+  }
+  writeWhole(file, `${given || generate()}\n`, { mode, durable: true });
   return kept === undefined ? 'created' : 'replaced';
 }
 
@@ -20,7 +23,7 @@ export function keepSecret(file, { given, generate }) {
  * @param {string} file
  * @returns {string | undefined} undefined if the file contains no secret
  */
-function read(file) {
+export function readSecret(file) {
   try {
     return readFileSync(file, 'utf8').replace(/\n$/, '') || undefined;
   } catch (error) {

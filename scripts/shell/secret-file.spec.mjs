@@ -13,29 +13,39 @@ describe('a file with a secret', () => {
 
   const generate = () => 'generated';
 
-  it('is created with a generated value, for the owner and the group only', () => {
-    expect(keepSecret(file, { given: undefined, generate })).toBe('created');
+  const mode = 0o400;
+
+  it('is created with a generated value, for the owner only or for the group, too', () => {
+    expect(keepSecret(file, { given: undefined, generate, mode })).toBe('created');
     expect(readFileSync(file, 'utf8')).toBe('generated\n');
+    expect(statSync(file).mode & 0o777).toBe(0o400);
+    expect(keepSecret(file, { given: 'given', generate, mode: 0o440 })).toBe('replaced');
     expect(statSync(file).mode & 0o777).toBe(0o440);
     expect(readdirSync(dir)).toEqual(['secret']);
   });
 
   it('keeps its value', () => {
-    keepSecret(file, { given: undefined, generate });
-    expect(keepSecret(file, { given: '', generate: () => 'another' })).toBe('kept');
+    keepSecret(file, { given: undefined, generate, mode });
+    expect(keepSecret(file, { given: '', generate: () => 'another', mode })).toBe('kept');
     expect(readFileSync(file, 'utf8')).toBe('generated\n');
   });
 
+  it('is closed to others if an earlier version has created it open', () => {
+    keepSecret(file, { given: undefined, generate, mode: 0o440 });
+    expect(keepSecret(file, { given: undefined, generate, mode })).toBe('kept');
+    expect(statSync(file).mode & 0o777).toBe(0o400);
+  });
+
   it('stores a given value, for a new and for an existing file', () => {
-    expect(keepSecret(file, { given: 'given', generate })).toBe('created');
-    expect(keepSecret(file, { given: 'given', generate })).toBe('kept');
-    expect(keepSecret(file, { given: 'other', generate })).toBe('replaced');
+    expect(keepSecret(file, { given: 'given', generate, mode })).toBe('created');
+    expect(keepSecret(file, { given: 'given', generate, mode })).toBe('kept');
+    expect(keepSecret(file, { given: 'other', generate, mode })).toBe('replaced');
     expect(readFileSync(file, 'utf8')).toBe('other\n');
   });
 
   it('is created again if it is empty', () => {
     writeFileSync(file, '');
-    expect(keepSecret(file, { given: undefined, generate })).toBe('created');
+    expect(keepSecret(file, { given: undefined, generate, mode })).toBe('created');
     expect(readFileSync(file, 'utf8')).toBe('generated\n');
   });
 
@@ -50,7 +60,7 @@ describe('a file with a secret', () => {
     expect(readFileSync(file, 'utf8')).toBe('second\n');
   });
 
-  it.each(["keepSecret(file, { given: 'text', generate: () => '' })", "writeSecret(file, 'text')"])(
+  it.each(["keepSecret(file, { given: 'text', generate: () => '', mode: 0o400 })", "writeSecret(file, 'text')"])(
     'is on the disk before it gets its name, and its name before the data that depends on it: %s',
     (write) => {
       const program = `

@@ -77,7 +77,11 @@ const CERTIFICATE = /certificate|Hostname\/IP|SSL|TLS/i;
  */
 export function explainDatabaseError(error: unknown): string | undefined {
   const { code = '', message = '', syscall } = error as { code?: string; message?: string; syscall?: string };
-  if (['28P01', '28000'].includes(code)) return `PostgreSQL refuses the login: ${message}. Check DATABASE_URL and DATABASE_PASSWORD.`;
+  if (['28P01', '28000'].includes(code))
+    return (
+      `PostgreSQL refuses the login: ${message}. Check DATABASE_URL and DATABASE_PASSWORD; with Compose POSTGRES_PASSWORD, which does not change ` +
+      'the password of an existing database: see docs/operations/compose.md.'
+    );
   if (code === '42501') return `PostgreSQL denies access: ${message}. The user of DATABASE_URL lacks a permission.`;
   if (code === '42P07')
     return `PostgreSQL has tables that no migration of this version made: ${message}. \`sluice migrate\` needs an empty database, or its own.`;
