@@ -89,7 +89,7 @@ export async function lockDataFolder(
         rmSync(folder.running, { force: true });
         writePidFile(folder.lock, process.pid);
         deleteOldClaims(folder);
-        keepTouching(folder.lock);
+        keepTouching(folder);
         return;
       }
       removePidFile(ownClaim(folder));
@@ -178,18 +178,24 @@ class ForeignProcesses {
 
 /**
  * Shows processes of other PID namespaces that this one is running.
- * @param {string} lock
+ * @param {DataFolder} folder
  */
-function keepTouching(lock) {
+function keepTouching(folder) {
   clearInterval(touching);
   touching = setInterval(() => {
     try {
-      utimesSync(lock, new Date(), new Date());
+      if (hasLock(folder)) utimesSync(folder.lock, new Date(), new Date());
     } catch {
-      // the folder was removed
+      // the folder was removed, or can only be read
     }
   }, TOUCH_EVERY_MS).unref();
 }
+
+/**
+ * Whether this process still has the folder: if it was suspended for long, such as with its container, a process of another PID namespace may have it.
+ * @param {DataFolder} folder
+ */
+const hasLock = (folder) => readPidFile(folder.lock)?.pid === process.pid;
 
 /** Unique also among processes of several PID namespaces. */
 const CLAIM = `${process.pid}-${randomBytes(4).toString('hex')}`;
@@ -219,13 +225,15 @@ function deleteOldClaims(folder) {
  * The instance is about to stop: commands no longer find it, and the next start waits for it.
  * @param {DataFolder} folder
  */
-export const withdraw = (folder) => rmSync(folder.running, { force: true });
+export function withdraw(folder) {
+  if (hasLock(folder)) rmSync(folder.running, { force: true });
+}
 
 /** @param {DataFolder} folder */
 export function unlockDataFolder(folder) {
   clearInterval(touching);
   withdraw(folder);
-  removePidFile(folder.lock);
+  if (hasLock(folder)) removePidFile(folder.lock);
   removePidFile(ownClaim(folder));
 }
 

@@ -213,7 +213,7 @@ describe('a data folder that another process has locked', () => {
   });
 
   test('is locked as soon as the other instance has stopped, and the wait is announced once', async () => {
-    withdraw(folder);
+    rmSync(folder.running);
     /** @type {string[]} */
     const said = [];
     const say = (/** @type {string} */ line) => {
@@ -236,7 +236,7 @@ describe('a data folder that another process has locked', () => {
   });
 
   test('is refused when the other instance does not stop in the time that its services have', async () => {
-    withdraw(folder);
+    rmSync(folder.running);
     await expect(lockDataFolder(folder, { graceMs: 50 })).rejects.toThrow('Sluice is already running');
   });
 });
@@ -244,25 +244,21 @@ describe('a data folder that another process has locked', () => {
 describe('a data folder that a process of another container has locked', () => {
   // the same number as this process has
   const other = JSON.stringify({ pid: process.pid, identity: 'boot/1', namespace: 'pid:[1]' });
-  /** @type {NodeJS.Timeout | undefined} */
-  let touching;
   beforeEach(() => {
     mkdirSync(folder.claims);
     for (const file of [folder.lock, join(folder.claims, `${process.pid}-1234`)]) writeFileSync(file, other);
     announce(folder, {}, ADDRESSES);
   });
-  afterEach(() => clearInterval(touching));
-  const touchEvery = (/** @type {number} */ ms) => {
-    // its clock may be wrong
-    let seconds = 1_000_000;
-    touching = setInterval(() => utimesSync(folder.lock, ++seconds, seconds), ms);
-  };
 
   test('is refused while that process runs, and not changed', async () => {
-    touchEvery(100);
     /** @type {string[]} */
     const said = [];
-    await expect(lockDataFolder(folder, { say: (line) => said.push(line), silentMs: 60_000 })).rejects.toThrow(
+    const say = (/** @type {string} */ line) => {
+      said.push(line);
+      // its clock may be wrong
+      utimesSync(folder.lock, 1_000_000, 1_000_000);
+    };
+    await expect(lockDataFolder(folder, { say, silentMs: 60_000 })).rejects.toThrow(
       `Sluice is already running on ${folder.dir} (process ${process.pid} of another container, or outside this one): stop it first`,
     );
     expect(said).toEqual([expect.stringContaining('waiting until it shows that, at most 60 s')]);
@@ -288,10 +284,32 @@ describe('a data folder that a process of another container has locked', () => {
   });
 
   test('is locked as soon as that process has stopped', async () => {
-    setTimeout(() => unlockDataFolder(folder), 200);
     rmSync(join(folder.claims, `${process.pid}-1234`));
-    await lockDataFolder(folder);
+    const say = jest.fn(() => rmSync(folder.lock));
+    await lockDataFolder(folder, { say });
+    expect(say).toHaveBeenCalledTimes(1);
     expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+  });
+
+  test('is not changed by a process that had it before it was suspended', async () => {
+    jest.useFakeTimers();
+    try {
+      rmSync(folder.claims, { recursive: true });
+      rmSync(folder.lock);
+      await lockDataFolder(folder);
+      writeFileSync(folder.lock, other);
+      announce(folder, {}, ADDRESSES);
+      utimesSync(folder.lock, 1, 1);
+      jest.advanceTimersByTime(10_000);
+      expect(statSync(folder.lock).mtimeMs).toBe(1000);
+      withdraw(folder);
+      unlockDataFolder(folder);
+      expect(readFileSync(folder.lock, 'utf8')).toBe(other);
+      expect(statSync(folder.running).isFile()).toBe(true);
+      expect(readdirSync(folder.claims)).toEqual([]);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });
 
