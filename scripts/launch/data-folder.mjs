@@ -203,8 +203,14 @@ const CLAIM = `${process.pid}-${randomBytes(4).toString('hex')}`;
 /** @param {DataFolder} folder */
 const ownClaim = (folder) => join(folder.claims, CLAIM);
 
-/** @param {DataFolder} folder */
-const claims = (folder) => readdirSync(folder.claims).map((name) => join(folder.claims, name));
+/**
+ * Without their drafts, which a start that is killed at this moment leaves behind.
+ * @param {DataFolder} folder
+ */
+const claims = (folder) =>
+  readdirSync(folder.claims)
+    .filter((name) => /^\d+(-\w+)?$/.test(name))
+    .map((name) => join(folder.claims, name));
 
 /** @param {DataFolder} folder @param {ForeignProcesses} foreign */
 const otherClaimant = (folder, foreign) =>
@@ -218,7 +224,7 @@ const otherClaimant = (folder, foreign) =>
  * @param {DataFolder} folder locked
  */
 function deleteOldClaims(folder) {
-  for (const claim of claims(folder)) if (/\/\d+(-\w+)?$/.test(claim) && !readPidFile(claim)) removePidFile(claim);
+  for (const claim of claims(folder)) if (!readPidFile(claim)) removePidFile(claim);
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
@@ -288,6 +289,16 @@ describe('a data folder that a process of another container has locked', () => {
     const say = jest.fn(() => rmSync(folder.lock));
     await lockDataFolder(folder, { say });
     expect(say).toHaveBeenCalledTimes(1);
+    expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
+  });
+
+  test('is locked at once if only the draft of the claim of that process is left', async () => {
+    rmSync(folder.lock);
+    renameSync(join(folder.claims, `${process.pid}-1234`), join(folder.claims, `${process.pid}-1234.${process.pid}`));
+    const say = (/** @type {string} */ line) => {
+      throw new Error(line);
+    };
+    await lockDataFolder(folder, { say });
     expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
   });
 
