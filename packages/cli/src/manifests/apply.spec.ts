@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SluiceError } from '@sluice/client';
 import { exitCodeOf } from '../session/errors.js';
 import type { Session } from '../session/session.js';
@@ -87,20 +87,46 @@ it.each<[string, string, { auto?: string; autoSubscriptions?: object[] }]>([
   expect(/^delete {5}subscription/m.test(shown())).toBe(verb === 'deletes');
 });
 
-it('prune is refused while a subfolder contains manifests, and without it they are a remark', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-apply-'));
-  writeFileSync(join(folder, 'inbox.yaml'), manifest);
-  mkdirSync(join(folder, 'team'));
-  writeFileSync(join(folder, 'team', 'old.yaml'), manifestOf('old', 'old', 'http://in.box/'));
-  const { session, shown, deleted } = terminal({ webhooks });
-  const message = `${join(folder, 'team', 'old.yaml')} is not read, because it is in a subfolder`;
-  await expect(apply(session, { file: folder, set: 'shop', prune: true })).rejects.toMatchObject({
-    code: 2,
-    message: expect.stringContaining(message),
+describe('a folder with manifests in a subfolder', () => {
+  let folder = '';
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'sluice-apply-'));
+    mkdirSync(join(folder, 'team'));
+    writeFileSync(join(folder, 'inbox.yaml'), manifest);
   });
-  await apply(session, { file: folder, set: 'shop' });
-  expect([shown(), deleted]).toEqual([`${message}unchanged  webhook inbox\n`, []]);
-  rmSync(folder, { recursive: true });
+  afterEach(() => rmSync(folder, { recursive: true }));
+  const remark = () => `${join(folder, 'team', 'other.yaml')} is not read, because it is in a subfolder`;
+
+  it('is a set, and prune deletes what no manifest describes', async () => {
+    writeFileSync(join(folder, 'team', 'other.yaml'), manifestOf('other', 'old', 'http://in.box/'));
+    const { session, shown, deleted } = terminal({ webhooks, isInteractive: false });
+    await apply(session, { file: folder, set: 'shop', prune: true });
+    expect(shown()).toBe(`${remark()}unchanged  webhook inbox\ndeleted    webhook old\n`);
+    expect(deleted).toEqual(['wh_old']);
+  });
+
+  const source = { id: 'dc_1', name: 'One', name_slug: 'one-1', active: true, component_id: 'sc_1', configured_props: {} };
+  const account = {
+    webhooks,
+    sources: [{ ...source, external_id: 'sluice.dev/shop/one' }],
+    subscriptions: [{ id: 'sub_1', emitter_id: 'dc_1', listener_id: 'wh_inbox', event_name: '' }],
+  };
+  it.each([
+    ['webhook old', 'kind: Webhook\nmetadata: {name: old}\nspec: {url: http://new.test/}'],
+    ['source one-1', 'kind: Source\nmetadata: {name: one}\nspec: {component: {id: sc_1}}'],
+    ...['source/one', 'source/one-1', 'dc_1'].map((emitter) => [
+      'subscription source/one → webhook/inbox',
+      `kind: Subscription\nspec: {emitter: ${emitter}, listener: webhook/inbox, event_name: default}`,
+    ]),
+  ])('is refused if prune would delete the %s, which a file there describes', async (what, text) => {
+    const file = join(folder, 'team', 'other.yaml');
+    writeFileSync(file, `apiVersion: sluice.dev/v1\n${text}`);
+    const { session, deleted } = terminal(account);
+    const message = `--prune would delete ${what}, which is in ${file}, document 1: move that file to ${folder}, or elsewhere`;
+    await expect(apply(session, { file: folder, set: 'shop', prune: true })).rejects.toMatchObject({ code: 2, message });
+    expect(deleted).toEqual([]);
+    await apply(session, { file: folder, set: 'shop' });
+  });
 });
 
 it('asks on a terminal before it deletes, and lists what it would delete', async () => {

@@ -1,9 +1,10 @@
 import { SluiceError } from '@sluice/client';
 import { showWarnings } from '../code/warnings.js';
 import { CliError, EXIT, exitCodeOf, explain, usageError } from '../session/errors.js';
+import { readText } from '../session/files.js';
 import { printable, styled } from '../session/output.js';
 import type { Session } from '../session/session.js';
-import { readManifests, unreadManifests } from './manifest.js';
+import { parseManifests, readManifests, unreadManifests } from './manifest.js';
 import { DEFAULT_SET } from './owner.js';
 import { Plan, type Step } from './plan.js';
 
@@ -21,13 +22,26 @@ const STYLE = { create: 'green', update: 'yellow', delete: 'red', none: 'dim' } 
 async function planned(session: Session, { file, set, prune }: ApplyOptions): Promise<Step[]> {
   if (set !== undefined && !/^[\w.-]{1,40}$/.test(set)) throw usageError('--set must have 1 to 40 letters, digits and characters of ._-');
   const manifests = await readManifests(file, () => session.stdin());
-  const [unread] = unreadManifests(file);
-  if (unread !== undefined) {
-    const message = `${unread} is not read, because it is in a subfolder`;
-    if (prune) throw usageError(`${message}, and --prune would delete what was moved there: move it to ${file}, or elsewhere`);
-    session.warn(message);
-  }
-  return Plan.of(session.sluice, manifests, { set, prune, env: session.env, onCode: (id, placeOf) => showWarnings(session, id, placeOf) });
+  const unread = unreadManifests(file);
+  if (unread.length > 0) session.warn(`${unread[0]} is not read, because it is in a subfolder`);
+  const steps = await Plan.of(session.sluice, manifests, {
+    ...{ set, prune, env: session.env },
+    onCode: (id, placeOf) => showWarnings(session, id, placeOf),
+  });
+  refuseMoved(steps, unread, file);
+  return steps;
+}
+
+/** Throws a usage error if `--prune` would delete what a file in a subfolder describes: it was moved there. */
+function refuseMoved(steps: Step[], unread: string[], folder: string): void {
+  const deletions = steps.filter(({ action }) => action === 'delete');
+  if (deletions.length === 0) return;
+  for (const file of unread)
+    for (const manifest of parseManifests(readText(file), file, folder)) {
+      const moved = deletions.find((step) => step.isOf?.(manifest));
+      if (moved)
+        throw usageError(`--prune would delete ${moved.what}, which is in ${manifest.origin}: move that file to ${folder}, or elsewhere`);
+    }
 }
 
 /** `sluice apply -f DIR`: makes the account what the manifests say; does not touch what is right already. */

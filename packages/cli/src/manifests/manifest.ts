@@ -67,7 +67,7 @@ export async function readManifests(path: string, stdin: () => Promise<string>):
 /** Whether a file of this name is read. The lock that Emacs makes while a file is edited is a link to nothing. */
 const hasManifests = (name: string): boolean => /\.(ya?ml|json)$/i.test(name) && !name.startsWith('.#');
 
-/** The files with manifests in the subfolders of a folder, which are not read: `--prune` would delete what was moved there. */
+/** The files with manifests in the subfolders of a folder, which are not read. */
 export function unreadManifests(path: string): string[] {
   if (path === '-' || !isFolder(path)) return [];
   const folders = entriesOf(path).filter((entry) => entry.isDirectory() && !/^(\.|node_modules$)/.test(entry.name));

@@ -31,6 +31,8 @@ export interface Step {
   changes: string[];
   /** The fields that only Sluice can compare: secrets, which are never returned, and code at a URL. */
   uncertain: string[];
+  /** Of a deletion: whether the manifest describes the resource. */
+  isOf?(manifest: Manifest): boolean;
   /** Carries it out. Resolves with false if nothing has changed. */
   run(): Promise<unknown>;
 }
@@ -480,23 +482,47 @@ export class Plan {
   private pruned(): Step[] {
     const { accountId, sources, webhooks, subscriptions } = this.state;
     const end = (id: string): string => endNamed(id, accountId, this.exportedNames);
-    const ours = new Set([...sources, ...webhooks].filter((item) => ownerOf(item)?.set === this.set).map(({ id }) => id));
+    const ours = new Map([...sources, ...webhooks].filter((item) => ownerOf(item)?.set === this.set).map((item) => [item.id, item]));
     const isGone = ({ id }: { id: string }): boolean => ours.has(id) && !this.kept.has(id);
-    const deletion = (what: string, run: () => Promise<unknown>): Step => ({ action: 'delete', what, changes: [], uncertain: [], run });
+    const kindOf = (item: Source | Webhook): 'Source' | 'Webhook' => ('name_slug' in item ? 'Source' : 'Webhook');
+    const isMadeFrom = ({ kind, name }: Manifest, item: Source | Webhook): boolean => kind === kindOf(item) && name === ownerOf(item)?.name;
+    /** Whether a manifest may name the source or webhook like this, as an end of a subscription. */
+    const isEnd = (text: unknown, id: string): boolean => {
+      const item = ours.get(id)!;
+      const names = [ownerOf(item)?.name, item.name, ...('name_slug' in item ? [item.name_slug] : [])];
+      return text === id || names.some((name) => text === `${kindOf(item).toLowerCase()}/${name}`);
+    };
+    const deletion = (what: string, isOf: Step['isOf'], run: Step['run']): Step => ({
+      ...{ action: 'delete', what, changes: [], uncertain: [], isOf, run },
+    });
     return [
       ...subscriptions
         .filter(({ id, emitter_id, listener_id }) => ours.has(listener_id) && ours.has(emitter_id) && !this.kept.has(id))
         .map(({ emitter_id, listener_id, event_name }) =>
-          deletion(subscriptionText(end(emitter_id), end(listener_id), streamOf(event_name)), () =>
-            this.sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name } }),
+          deletion(
+            subscriptionText(end(emitter_id), end(listener_id), streamOf(event_name)),
+            ({ kind, spec: { emitter, listener, event_name: stream = '' } }) =>
+              kind === 'Subscription' &&
+              isEnd(emitter, emitter_id) &&
+              isEnd(listener, listener_id) &&
+              streamOf(stream as string) === streamOf(event_name),
+            () => this.sluice.deleteSubscription({ query: { emitter_id, listener_id, event_name } }),
           ),
         ),
-      ...sources
-        .filter(isGone)
-        .map(({ id, name_slug }) => deletion(`source ${name_slug}`, () => this.sluice.deleteSource({ path: { id } }))),
-      ...webhooks
-        .filter(isGone)
-        .map(({ id, name }) => deletion(`webhook ${name ?? id}`, () => this.sluice.deleteWebhook({ path: { id } }))),
+      ...sources.filter(isGone).map((source) =>
+        deletion(
+          `source ${source.name_slug}`,
+          (manifest) => isMadeFrom(manifest, source),
+          () => this.sluice.deleteSource({ path: { id: source.id } }),
+        ),
+      ),
+      ...webhooks.filter(isGone).map((webhook) =>
+        deletion(
+          `webhook ${webhook.name ?? webhook.id}`,
+          (manifest) => isMadeFrom(manifest, webhook),
+          () => this.sluice.deleteWebhook({ path: { id: webhook.id } }),
+        ),
+      ),
     ];
   }
 }
