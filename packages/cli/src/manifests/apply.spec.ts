@@ -245,6 +245,8 @@ describe('a dry run refuses what apply would find in the middle', () => {
     [subscription('orders'), 'orders is not an end of a subscription: write source/NAME, webhook/NAME, account or an id'],
     [subscription('Source/orders'), 'Source/orders is not an end of a subscription'],
     [subscription("'dc_*'", 'inbox'), 'inbox is not an end of a subscription'],
+    [subscription('dc_nosuch'), 'there is no source dc_nosuch in the account'],
+    [subscription("'dc_*'", 'wh_nosuch'), 'there is no webhook wh_nosuch in the account'],
     [ofSource('{key: nope}'), 'the registry has no component nope; sluice list components lists them'],
     [ofSource('{file: nope.mjs}'), 'there is no file nope.mjs'],
   ])('%s', async (document, message) => {
@@ -309,7 +311,8 @@ it.each([
   const input = `apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {emitter: ${emitter}, listener: wh_1, event_name: '${wanted}'}`;
   const { session, shown } = terminal({
     input,
-    webhooks: [],
+    webhooks: [webhook('1')],
+    sources: [{ id: 'dc_1', name: 'one', name_slug: 'one' }],
     subscriptions: [{ id: 'sub_1', emitter_id, listener_id: 'wh_1', event_name }],
   });
   await diff(session, { file: '-' });

@@ -456,6 +456,9 @@ export class Plan {
     if (kind === undefined) {
       if (!/^(dc|p|wh|u)_./.test(text))
         throw usageError(`${manifest.origin}: ${text} is not an end of a subscription: write source/NAME, webhook/NAME, account or an id`);
+      const { sources, webhooks } = this.state;
+      if (/^(dc|wh)_\w+$/.test(text) && ![...sources, ...webhooks].some(({ id }) => id === text))
+        throw usageError(`${manifest.origin}: there is no ${text.startsWith('dc_') ? 'source' : 'webhook'} ${text} in the account`);
       return text;
     }
     return this.idOf(manifest, `${kind === 'source' ? 'Source' : 'Webhook'} ${name}`);
