@@ -31,8 +31,9 @@ ${health && `    health, metrics      ${localUrl(settings.healthHost, settings.h
 
 ${variable}    npx sluice deploy http-request --name orders -p bodyOnly=true
                                                         a source that emits the body of each request to its endpoint
-    node examples/support/receiver.mjs 4000 &           prints each event that it receives
-    npx sluice subscribe orders http://localhost:4000/ -n inbox
+    export PORT=4000                                    any free port
+    node examples/support/receiver.mjs $PORT &          prints each event that it receives
+    npx sluice subscribe orders http://localhost:$PORT/ -n inbox
                                                         a webhook that delivers the events of the source to it
     npx sluice trigger orders --data '{"order": 17}'    sends it a request
     npx sluice events orders                            shows the event, which is stored
