@@ -120,14 +120,16 @@ export class Supervisor {
     let pauseMs = FIRST_PAUSE_MS;
     for (let tries = 1; this.#wanted; tries++) {
       const startedAt = performance.now();
-      const trouble = await this.#runOnce(() => {
+      const { trouble, isFinal } = await this.#runOnce(() => {
         if (wasReady) this.#say(`${this.#name} is running again`);
         wasReady = true;
       });
       if (!this.#wanted) return;
-      if (!wasReady && (trouble instanceof Error || tries >= TRIES_BEFORE_FIRST_READY)) {
+      if (!wasReady && (isFinal || tries >= TRIES_BEFORE_FIRST_READY)) {
         this.#wanted = false;
-        return fail(trouble instanceof Error ? trouble : this.#notStarted(trouble));
+        return fail(
+          trouble instanceof Error ? trouble : new ExplainedError(`${this.#name} did not start (${trouble}); its output is above.`),
+        );
       }
       if (performance.now() - startedAt > HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
       // of several lines, the last one is the reason
@@ -141,7 +143,7 @@ export class Supervisor {
   /**
    * From one launch to the death of the launched process.
    * @param {() => void} onReady
-   * @returns {Promise<string | Error>} what went wrong
+   * @returns {Promise<{ trouble: string | Error, isFinal: boolean }>} the reason of its end, and whether a first start ends with it
    */
   async #runOnce(onReady) {
     try {
@@ -155,19 +157,13 @@ export class Supervisor {
         this.#waitingForReady.clear();
       }
       const exit = await service.exited;
-      const trouble = describeExit(exit);
-      return exit.code === WRONG_CONFIGURATION ? this.#notStarted(trouble) : trouble;
+      return { trouble: describeExit(exit), isFinal: exit.code === WRONG_CONFIGURATION };
     } catch (error) {
-      return /** @type {Error} */ (error);
+      return { trouble: /** @type {Error} */ (error), isFinal: true };
     } finally {
       this.#current = null;
       this.#ready = null;
     }
-  }
-
-  /** @param {string} trouble */
-  #notStarted(trouble) {
-    return new ExplainedError(`${this.#name} did not start (${trouble}); its output is above.`);
   }
 
   /** @param {number} ms */

@@ -123,6 +123,13 @@ describe('a supervised service', () => {
     expect(said.at(-1)).toBe('fake has died (fake did not start: the disk is full); restarting it in 0.2 s');
   });
 
+  test('is restarted if it was ready before it died of a wrong configuration', async () => {
+    await startUp();
+    latest().die({ code: 78, signal: null });
+    await jest.advanceTimersByTimeAsync(100);
+    expect([said, launched.length]).toEqual([['fake has died (exit code 78); restarting it in 0.1 s'], 2]);
+  });
+
   test('is restarted at once if it had been healthy for long', async () => {
     await startUp();
     latest().signal('SIGKILL');
