@@ -19,7 +19,7 @@ import { commandOf } from './setup/bundles.mjs';
 import { node24 } from './setup/node24.mjs';
 import { printer, standardOutput } from './shell/output.mjs';
 import { inRoot, ROOT } from './shell/paths.mjs';
-import { misspeltVariables } from './launch/misspelt-variables.mjs';
+import { canCompareNames, misspeltVariables } from './launch/misspelt-variables.mjs';
 import { hasCluster, postgresEnvironment, postgresLog, startPostgres } from './stores/postgres.mjs';
 import { run, stopCommands } from './shell/run.mjs';
 import { checkPorts, checkServices } from './launch/refusals.mjs';
@@ -60,6 +60,9 @@ try {
 
 async function start() {
   loadDotEnv();
+  // First: one of them may be the reason why this start is refused. The first start has yet to build the comparison.
+  const isBuilt = canCompareNames();
+  if (isBuilt) await reportMisspeltVariables();
   const settings = readSettings(process.env);
   const folder = dataFolder(settings.dataDir);
   // A start that is refused must not leave a new folder behind. In one that exists, an earlier start may have left processes, which use the ports.
@@ -71,7 +74,7 @@ async function start() {
     ensureDependencies({ say: print }).then(() => ensureBuild({ say: print })),
   ]);
   await goOn();
-  for (const line of await misspeltVariables(process.env)) say(line);
+  if (!isBuilt) await reportMisspeltVariables();
   await checkKeptFiles(folder, settings, process.env);
   const isFirst = !started.folder;
   const hash = startHash(build, process.env);
@@ -160,6 +163,10 @@ async function start() {
   print(banner({ settings, apiKey, keyFile: folder.apiKey, showsKey: process.stdout.isTTY || ![keptKey, givenKey].includes(apiKey) }));
   const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
   freeMemoryWhenIdle();
+}
+
+async function reportMisspeltVariables() {
+  for (const line of await misspeltVariables(process.env)) say(line);
 }
 
 /**

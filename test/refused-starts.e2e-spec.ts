@@ -54,6 +54,11 @@ needing('processes').describe('a start that is refused', () => {
     expect(readdirSync(base)).toEqual([]);
   });
 
+  it('names a misspelt variable that may be the reason', async () => {
+    const { output } = await start({ SLUICE_HTTP_PORT: takenPort, SLUICE_HTTP_PROT: '3005' });
+    expect(output).toMatch(/did you mean SLUICE_HTTP_PORT\?[^]*set another one in SLUICE_HTTP_PORT/);
+  });
+
   it('keeps a data folder that existed', async () => {
     const dir = join(base, 'existing');
     mkdirSync(dir);

@@ -1,16 +1,19 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { inRoot } from '../shell/paths.mjs';
 
+const COMPARISON = inRoot('dist', 'libs', 'contracts', 'src', 'unknown-field.js');
 const NAME = /\b(SLUICE|RUNNER)_[A-Z0-9_]+/g;
+
+/** Whether the services have been built, so that `misspeltVariables` works. */
+export const canCompareNames = () => existsSync(COMPARISON);
 
 /**
  * Variables that nothing reads because their names are almost right. Other unknown names may belong to scripts of the operator.
- * Only once the services have been built.
  * @param {Record<string, string | undefined>} env
  * @returns {Promise<string[]>} a line for each
  */
 export async function misspeltVariables(env) {
-  const { meantBy } = await import(inRoot('dist', 'libs', 'contracts', 'src', 'unknown-field.js'));
+  const { meantBy } = await import(COMPARISON);
   const known = new Set(readFileSync(inRoot('.env.example'), 'utf8').match(NAME));
   return Object.keys(env).flatMap((name) => {
     const [, prefix] = /^((?:SLUICE|RUNNER)_)/.exec(name) ?? [];
