@@ -11,8 +11,13 @@ const oneSource = {
   listSources: async () => ({ data: [{ id: 'dc_1', name: 'orders', name_slug: 'orders' }] }),
 };
 
-/** An account with the source `orders`, whose only event nobody receives. */
-function terminal({ stored = [{ id: '1-0', metadata: { emit_id: 'em_1' } }] as object[] } = {}) {
+/** An account with the source `orders`, whose events nobody receives. */
+function terminal({
+  stored = [
+    { id: '1-0', metadata: { emit_id: 'em_1' } },
+    { id: '2-0', metadata: { emit_id: 'del_7' } },
+  ] as object[],
+} = {}) {
   const notes: string[] = [];
   const asked: string[] = [];
   const listed: object[] = [];
@@ -39,10 +44,10 @@ it('deliveries of a source need an event, which has an id or an emit id; no list
   await expect(deliveries(session, 'none', undefined, {})).rejects.toThrow('no webhook is called none');
   await deliveries(session, 'orders', '7-0', {});
   await deliveries(session, 'orders', 'em_1', {});
-  expect([asked, notes]).toEqual([
-    ['7-0', '1-0'],
-    ['no listener was subscribed', 'no listener was subscribed'],
-  ]);
+  // in the form of a delivery id
+  await deliveries(session, 'orders', 'del_7', {});
+  expect([asked, notes]).toEqual([['7-0', '1-0', '2-0'], Array(3).fill('no listener was subscribed')]);
+  await expect(deliveries(session, 'none', 'del_7', {})).rejects.toThrow('no webhook is called none');
   await expect(deliveries(session, 'orders', 'em_2', {})).rejects.toThrow('none of the last 100 events has the id or emit id em_2');
 });
 
@@ -77,14 +82,14 @@ describe('deliveries of a webhook', () => {
     });
   });
 
-  it('says if the webhook is off, because no attempt is made then', async () => {
+  it('reports that the webhook is off, because no attempt is made then', async () => {
     const [on, off] = [given(true), given(false)];
     for (const { session } of [on, off]) await deliveries(session, 'inbox', undefined, {});
     expect([on.notes, off.notes]).toEqual([[], ['inbox is off: sluice on inbox lets its deliveries continue']]);
   });
 });
 
-it('names the listeners of an event on a terminal', async () => {
+it('names the listeners of an event in a table', async () => {
   const { session } = terminal();
   let text = '';
   Object.assign(session, { list: (...[items, columns]: Parameters<Session['list']>) => (text = listText(items, columns, 'table')) });

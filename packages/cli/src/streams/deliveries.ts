@@ -21,24 +21,16 @@ export async function deliveries(
   deliveryOrEvent: string | undefined,
   { number = '20' }: { number?: string },
 ): Promise<void> {
-  if (deliveryOrEvent?.startsWith('del_')) return showDelivery(session, text, deliveryOrEvent);
-  if (deliveryOrEvent !== undefined) {
-    const id = await findEmitter(session.sluice, text);
-    const request = { path: { id, eventId: await eventIdOf(session, id, deliveryOrEvent) } };
-    const { data } = await (id.startsWith('p_')
-      ? session.sluice.listWorkflowEventDeliveries(request)
-      : session.sluice.listSourceEventDeliveries(request));
-    if (data.length === 0) session.note('no listener was subscribed');
-    const nameOf = session.format === 'table' ? await namesOfEnds(session.sluice) : String;
-    return session.list<EventListener>(data, [
-      ['LISTENER', ({ listener_id }) => nameOf(listener_id)],
-      ['STATUS', ({ status }) => status],
-      ['ID', ({ delivery_id, run_id }) => delivery_id ?? run_id],
-      ['ATTEMPTS', ({ attempts }) => (attempts.length > 0 ? attempts.length : '')],
-      ['LAST', lastStatus],
-    ]);
-  }
-  const { id, active } = await webhookOrExplain(session, text);
+  // an emit id may have the form of a delivery id
+  const mayBeDelivery = deliveryOrEvent?.startsWith('del_') ?? true;
+  const webhook = mayBeDelivery ? await webhookUnlessEmitter(session, text) : undefined;
+  if (deliveryOrEvent !== undefined)
+    return webhook ? showDelivery(session, webhook, text, deliveryOrEvent) : listListeners(session, text, deliveryOrEvent);
+  if (!webhook)
+    throw usageError(
+      `${text} is a source or workflow: give the id of an event, too: sluice deliveries ${text} EVENT_ID (sluice events ${text} lists them)`,
+    );
+  const { id, active } = webhook;
   const limit = numberOption('-n', number, 1, 100);
   const { data } = await session.sluice.listDeliveries({ path: { id }, query: { limit } });
   session.list(data, [
@@ -53,9 +45,26 @@ export async function deliveries(
   if (!active) session.note(isOff(text));
 }
 
+/** The listeners of one event, with what became of it. */
+async function listListeners(session: Session, text: string, event: string): Promise<void> {
+  const id = await findEmitter(session.sluice, text);
+  const request = { path: { id, eventId: await eventIdOf(session, id, event) } };
+  const { data } = await (id.startsWith('p_')
+    ? session.sluice.listWorkflowEventDeliveries(request)
+    : session.sluice.listSourceEventDeliveries(request));
+  if (data.length === 0) session.note('no listener was subscribed');
+  const nameOf = session.format === 'table' ? await namesOfEnds(session.sluice) : String;
+  session.list<EventListener>(data, [
+    ['LISTENER', ({ listener_id }) => nameOf(listener_id)],
+    ['STATUS', ({ status }) => status],
+    ['ID', ({ delivery_id, run_id }) => delivery_id ?? run_id],
+    ['ATTEMPTS', ({ attempts }) => (attempts.length > 0 ? attempts.length : '')],
+    ['LAST', lastStatus],
+  ]);
+}
+
 /** Everything about one delivery, also the response to each attempt. */
-async function showDelivery(session: Session, text: string, deliveryId: string): Promise<void> {
-  const { id } = await findWebhook(session.sluice, text);
+async function showDelivery(session: Session, { id }: Webhook, text: string, deliveryId: string): Promise<void> {
   const delivery = await finder(session, id, deliveryId)();
   if (!delivery) throw unknownDelivery(text, deliveryId);
   session.item(delivery);
@@ -72,8 +81,8 @@ async function eventIdOf(session: Session, emitter: string, text: string): Promi
   return found.id;
 }
 
-/** Throws a usage error if the text is the name of a source. */
-async function webhookOrExplain(session: Session, text: string): Promise<Webhook> {
+/** Undefined if the text is the name of an emitter. Throws if it is the name of neither. */
+async function webhookUnlessEmitter(session: Session, text: string): Promise<Webhook | undefined> {
   try {
     return await findWebhook(session.sluice, text);
   } catch (error) {
@@ -81,9 +90,7 @@ async function webhookOrExplain(session: Session, text: string): Promise<Webhook
     await findEmitter(session.sluice, text).catch(() => {
       throw error;
     });
-    throw usageError(
-      `${text} is a source or workflow: give the id of an event, too: sluice deliveries ${text} EVENT_ID (sluice events ${text} lists them)`,
-    );
+    return undefined;
   }
 }
 
