@@ -62,7 +62,7 @@ export function program(): Command {
     const { completion } = await import('./tools/completion.js');
     return (session: Session, shell: string) => session.print(completion(root, shell));
   });
-  root.commands.forEach(requireValues);
+  [root, ...root.commands].forEach(requireValues);
   addAdmin(root);
   return root.addHelpText(
     'after',
@@ -290,7 +290,7 @@ function addAdmin(root: Command): void {
             'component commands need a clone of the repository: go there, and give the path of the file; or docker compose exec runtime sluice component …',
           );
         throw usageError(
-          'operator commands run where Sluice is installed: npx sluice admin … in the repository, docker compose exec gateway sluice … with Compose',
+          'operator commands run where Sluice is installed: npx sluice admin … in the repository, docker compose exec gateway sluice … with Compose; options come after the command',
         );
       });
 }
