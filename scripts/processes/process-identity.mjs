@@ -15,7 +15,14 @@ export function processIdentity(pid) {
 }
 
 /** The system whose process ids this process sees: a container has other ones than its host, so that neither finds the processes of the other by their ids. */
-export const pidNamespace = () => (process.platform === 'linux' ? readlinkSync('/proc/self/ns/pid') : process.platform);
+export function pidNamespace() {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // macOS, and some sandboxes, have no such links
+    return process.platform;
+  }
+}
 
 /**
  * @param {number} pid
