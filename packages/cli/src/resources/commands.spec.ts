@@ -230,7 +230,7 @@ describe('a beginning of a name', () => {
 
   it('suggests none of the names if many have it', async () => {
     const all = ['orders-a', 'orders-b', 'orders-c', 'orders-d'].map((name) => ({ ...other, id: `dc_${name}`, name, name_slug: name }));
-    await expect(switchOff(terminal(all).session, ['orders'])).rejects.toThrow('; 4 names begin so: give a whole one');
+    await expect(switchOff(terminal(all).session, ['orders'])).rejects.toThrow('; 4 names begin with it: give the whole name');
     await expect(switchOff(terminal(all.slice(1)).session, ['orders'])).rejects.toThrow(
       '; if you mean orders-b or orders-c or orders-d, give',
     );
@@ -315,7 +315,7 @@ describe('a source that is called like a component of the registry', () => {
   });
 });
 
-it('list subscriptions names their ends on a terminal, and gives programs the ids', async () => {
+it('list subscriptions names their ends in a table, and gives programs the ids', async () => {
   const subscriptions = [
     { id: 'sub_2', emitter_id: 'dc_1', listener_id: 'wh_1', event_name: '$errors' },
     { id: 'sub_1', emitter_id: 'dc_*', listener_id: 'p_1', event_name: '' },

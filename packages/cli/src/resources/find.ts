@@ -97,7 +97,7 @@ export async function findAmong<T extends { id: string }>(
     names.length === 0
       ? where
       : names.length > MOST_SUGGESTED
-        ? `${names.length} names begin so: give a whole one`
+        ? `${names.length} names begin with it: give the whole name`
         : `if you mean ${names.join(' or ')}, give its whole name`;
   if (!first) throw new CliError(`no ${kindNames} is called ${text}; ${remedy}`, EXIT.notFound);
   if (matches.length > 1)

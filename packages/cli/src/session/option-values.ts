@@ -36,7 +36,7 @@ export function numberOption(option: string, text: string, least: number, most: 
 
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** The value of an option that is a time for the API: `30m`, `24h` and `7d` are so long ago. A date without hyphens would be Unix seconds in 1970. */
+/** The value of an option that is a time for the API: `30m`, `24h` and `7d` mean that long ago. A date without hyphens would be Unix seconds in 1970. */
 export function timeOption(option: string, text: string, now = Date.now()): string {
   const [, count, unit = ''] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
   if (count !== undefined) return new Date(now - Number(count) * UNIT_MS[unit]!).toISOString();
