@@ -8,7 +8,8 @@ import { inRoot } from './shell/paths.mjs';
 const SECRET = 'whsec_c2x1aWNlLWV4YW1wbGUtc2VjcmV0';
 
 /** @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} [env] */
-const start = (program, args, env) => spawn('node', [inRoot('examples', 'support', program), ...args], { env: { ...process.env, ...env } });
+const start = (program, args, env) =>
+  spawn(process.execPath, [inRoot('examples', 'support', program), ...args], { env: { ...process.env, ...env } });
 
 describe('a server of the examples whose port is in use', () => {
   const other = createServer();

@@ -235,21 +235,21 @@ it('prune names the ends and the stream of a subscription as manifests do', asyn
   );
 });
 
-describe('a dry run refuses what apply would find in the middle', () => {
+describe('a dry run', () => {
   const subscription = (emitter: string, listener = 'webhook/inbox'): string =>
     `apiVersion: sluice.dev/v1\nkind: Subscription\nspec: {emitter: ${emitter}, listener: ${listener}}`;
   const ofSource = (component: string): string =>
     `apiVersion: sluice.dev/v1\nkind: Source\nmetadata: {name: a}\nspec: {component: ${component}}`;
 
   it.each([
-    [subscription('orders'), 'orders is not an end of a subscription: write source/NAME, webhook/NAME, account or an id'],
-    [subscription('Source/orders'), 'Source/orders is not an end of a subscription'],
-    [subscription("'dc_*'", 'inbox'), 'inbox is not an end of a subscription'],
-    [subscription('dc_nosuch'), 'there is no source dc_nosuch in the account'],
-    [subscription("'dc_*'", 'wh_nosuch'), 'there is no webhook wh_nosuch in the account'],
-    [ofSource('{key: nope}'), 'the registry has no component nope; sluice list components lists them'],
-    [ofSource('{file: nope.mjs}'), 'there is no file nope.mjs'],
-  ])('%s', async (document, message) => {
+    ['orders is not an end of a subscription: write source/NAME, webhook/NAME, account or an id', subscription('orders')],
+    ['Source/orders is not an end of a subscription', subscription('Source/orders')],
+    ['inbox is not an end of a subscription', subscription("'dc_*'", 'inbox')],
+    ['there is no source dc_nosuch in the account', subscription('dc_nosuch')],
+    ['there is no webhook wh_nosuch in the account', subscription("'dc_*'", 'wh_nosuch')],
+    ['the registry has no component nope; sluice list components lists them', ofSource('{key: nope}')],
+    ['there is no file nope.mjs', ofSource('{file: nope.mjs}')],
+  ])('refuses what apply would find only in the middle: %s', async (message, document) => {
     const { session } = terminal({ webhooks: [], input: [manifest, document].join('\n---\n') });
     Object.assign(session.sluice, { getRegisteredComponent: () => Promise.reject(new SluiceError(404, {})) });
     await expect(apply(session, { file: '-', dryRun: true })).rejects.toMatchObject({
@@ -258,7 +258,7 @@ describe('a dry run refuses what apply would find in the middle', () => {
     });
   });
 
-  it('and finds a source of the account by its slug, or else by its name if only one has it', async () => {
+  it('finds a source of the account by its slug, or else by its name if only one has it', async () => {
     const orders = { id: 'dc_1', name: 'Orders', name_slug: 'orders-1', active: true };
     const planned = async (sources: object[]): Promise<string> => {
       const { session, shown } = terminal({ webhooks, sources, input: subscription('source/Orders', 'webhook/inbox') });
@@ -448,7 +448,7 @@ it('reports that a component was created whose key is not the name of its manife
   );
 });
 
-it('says what to do if another apply has created the same at the same time', async () => {
+it('reports what to do if another apply has created the same at the same time', async () => {
   const { session } = terminal({ webhooks: [] });
   const detail = 'another of your webhooks has this external_id';
   Object.assign(session.sluice, { createWebhook: () => Promise.reject(new SluiceError(409, { detail })) });
