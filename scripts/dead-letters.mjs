@@ -157,9 +157,12 @@ function printTable(counts, newest, since) {
  */
 function timeOf(text) {
   const [, number, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  if (unit !== undefined) return Date.now() - Number(number) * MINUTES[/** @type {'m' | 'h' | 'd'} */ (unit)] * 60_000;
+  // Kafka refuses times before 1970
+  if (unit !== undefined) return Math.max(0, Date.now() - Number(number) * MINUTES[/** @type {'m' | 'h' | 'd'} */ (unit)] * 60_000);
   const time = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(time) ? program.error('--since must be how long ago (30m, 24h, 7d), or a time in UTC (2026-01-31T12:00:00Z)') : time;
+  return Number.isNaN(time)
+    ? program.error('--since must be how long ago (30m, 24h, 7d), or a time in UTC (2026-01-31T12:00:00Z)')
+    : Math.max(0, time);
 }
 
 /** @param {string} text */
