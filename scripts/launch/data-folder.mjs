@@ -61,8 +61,10 @@ let touching;
  * A process of another PID namespace, such as that of a container, counts as running until its file has not changed for as long as its services and stores may
  * take to stop.
  * @param {DataFolder} folder
- * @param {{ say?: (line: string) => void, graceMs?: number, withinMs?: number, silentMs?: number }} [options] graceMs: how long a service may take to stop. The gateway stops before
- *   the others, so a stop usually takes less than twice as long, also with runs that use all of the time that they have to end. silentMs: when a process of another PID namespace that shows no life counts as dead.
+ * @param {{ say?: (line: string) => void, graceMs?: number, withinMs?: number, silentMs?: number }} [options]
+ *   graceMs: how long a service may take to stop. The gateway stops before the others, so a stop usually takes less than twice as long, also with runs that use
+ *   all of the time that they have to end.
+ *   silentMs: after which a process of another PID namespace whose file does not change counts as ended.
  * @throws {ExplainedError} if another instance is running, or still has the lock after `withinMs`; if the folder cannot be used
  */
 export async function lockDataFolder(
@@ -102,7 +104,7 @@ export async function lockDataFolder(
       }
       sayOnce(
         isUnknown
-          ? `Sluice may be running on ${folder.dir} (${who}): waiting until it shows that, at most ${silentMs / 1000} s`
+          ? `Sluice may be running on ${folder.dir} (${who}): waiting for up to ${silentMs / 1000} s for a sign that it is running`
           : `Sluice is starting or stopping on ${folder.dir} (${who}): waiting until it has stopped, at most ${withinMs / 1000} s`,
       );
       // not all at the same time

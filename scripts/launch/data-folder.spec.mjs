@@ -262,14 +262,14 @@ describe('a data folder that a process of another container has locked', () => {
     await expect(lockDataFolder(folder, { say, silentMs: 60_000 })).rejects.toThrow(
       `Sluice is already running on ${folder.dir} (process ${process.pid} of another container, or outside this one): stop it first`,
     );
-    expect(said).toEqual([expect.stringContaining('waiting until it shows that, at most 60 s')]);
+    expect(said).toEqual([expect.stringContaining('waiting for up to 60 s for a sign that it is running')]);
     expect(readFileSync(folder.lock, 'utf8')).toBe(other);
     expect(localInstance(folder)).toEqual(stopped());
     expect(readdirSync(folder.claims)).toEqual([`${process.pid}-1234`]);
     expect(statSync(folder.running).isFile()).toBe(true);
   });
 
-  test('is locked when that process has shown no life for as long as its services and stores may take to stop', async () => {
+  test('is locked when the files of that process have not changed for as long as its services and stores may take to stop', async () => {
     let now = 0;
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => now);
     const locking = lockDataFolder(folder, { withinMs: 100, silentMs: 1000 });
