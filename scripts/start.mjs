@@ -174,7 +174,7 @@ async function reportMisspeltVariables() {
  * @param {import('./launch/settings.mjs').Settings} settings
  */
 async function takeOver(folder, { graceMs }) {
-  await lockDataFolder(folder, { say, graceMs });
+  await lockDataFolder(folder, { say, graceMs, lost });
   started.folder = folder;
   if (await stopLeftovers(folder, { graceMs })) say('stopped processes of an earlier start');
 }
@@ -253,6 +253,13 @@ async function stopAll() {
   await started.apps?.stopAll();
   await Promise.all(started.stores.map((store) => store.stop()));
   if (started.folder) unlockDataFolder(started.folder);
+}
+
+/** Another instance has taken the data folder, because this one was suspended: both must not write to it. */
+async function lost() {
+  say('another instance has taken the data folder while this one was suspended: this one is killed');
+  await killAll();
+  process.exit(1);
 }
 
 async function killAll() {

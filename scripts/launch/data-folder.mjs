@@ -61,15 +61,16 @@ let touching;
  * A process of another PID namespace, such as that of a container, counts as running until its file has not changed for as long as its services and stores may
  * take to stop.
  * @param {DataFolder} folder
- * @param {{ say?: (line: string) => void, graceMs?: number, withinMs?: number, silentMs?: number }} [options]
+ * @param {{ say?: (line: string) => void, graceMs?: number, withinMs?: number, silentMs?: number, lost?: () => void }} [options]
  *   graceMs: how long a service may take to stop. The gateway stops before the others, so a stop usually takes less than twice as long, also with runs that use
  *   all of the time that they have to end.
  *   silentMs: after which a process of another PID namespace whose file does not change counts as ended.
+ *   lost: called if such a process has taken the folder, because this one was suspended for that long.
  * @throws {ExplainedError} if another instance is running, or still has the lock after `withinMs`; if the folder cannot be used
  */
 export async function lockDataFolder(
   folder,
-  { say = () => {}, graceMs = 10_000, withinMs = 2 * graceMs, silentMs = graceMs + STORES_STOP_MS } = {},
+  { say = () => {}, graceMs = 10_000, withinMs = 2 * graceMs, silentMs = graceMs + STORES_STOP_MS, lost = () => {} } = {},
 ) {
   const deadline = performance.now() + withinMs;
   const foreign = new ForeignProcesses(silentMs);
@@ -91,7 +92,7 @@ export async function lockDataFolder(
         rmSync(folder.running, { force: true });
         writePidFile(folder.lock, process.pid);
         deleteOldClaims(folder);
-        keepTouching(folder);
+        keepTouching(folder, lost);
         return;
       }
       removePidFile(ownClaim(folder));
@@ -179,14 +180,19 @@ class ForeignProcesses {
 }
 
 /**
- * Shows processes of other PID namespaces that this one is running.
+ * Shows processes of other PID namespaces that this one is running. Calls `lost` if one of them has the folder.
  * @param {DataFolder} folder
+ * @param {() => void} lost
  */
-function keepTouching(folder) {
+function keepTouching(folder, lost) {
   clearInterval(touching);
   touching = setInterval(() => {
     try {
       if (hasLock(folder)) utimesSync(folder.lock, new Date(), new Date());
+      else if (readForeignPidFile(folder.lock)) {
+        clearInterval(touching);
+        lost();
+      }
     } catch {
       // the folder was removed, or can only be read
     }

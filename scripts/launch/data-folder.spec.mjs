@@ -302,17 +302,22 @@ describe('a data folder that a process of another container has locked', () => {
     expect(readPidFile(folder.lock)?.pid).toBe(process.pid);
   });
 
-  test('is not changed by a process that had it before it was suspended', async () => {
+  test('is not changed by a process that had it before it was suspended, which is notified', async () => {
     jest.useFakeTimers();
     try {
       rmSync(folder.claims, { recursive: true });
       rmSync(folder.lock);
-      await lockDataFolder(folder);
+      const lost = jest.fn();
+      await lockDataFolder(folder, { lost });
+      jest.advanceTimersByTime(60_000);
+      expect(lost).not.toHaveBeenCalled();
       writeFileSync(folder.lock, other);
       announce(folder, {}, ADDRESSES);
       utimesSync(folder.lock, 1, 1);
       jest.advanceTimersByTime(10_000);
       expect(statSync(folder.lock).mtimeMs).toBe(1000);
+      jest.advanceTimersByTime(60_000);
+      expect(lost).toHaveBeenCalledTimes(1);
       withdraw(folder);
       unlockDataFolder(folder);
       expect(readFileSync(folder.lock, 'utf8')).toBe(other);
