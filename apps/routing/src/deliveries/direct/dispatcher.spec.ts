@@ -4,6 +4,7 @@ import { LaneIntake } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../../routing.config.js';
+import type { TargetRow } from '../../webhooks/webhooks.repository.js';
 import { RunningClock } from '../attempt/running-clock.js';
 import { ReceiverStates } from '../receivers/receiver-states.js';
 import { Targets } from '../receivers/targets.js';
@@ -368,7 +369,7 @@ describe('a dispatcher', () => {
   describe.each([
     ['parks those that have waited for three seconds for a slow receiver', 300, false, 3300, true],
     ['parks none that waits for a slow receiver for a shorter time', 300, false, 2700, false],
-    ['parks none that waits for a fast receiver, however long', 10, false, 6000, false],
+    ['parks none whose queue will take less than a second, however long they have waited', 60, false, 6000, false],
     ['under memory pressure, parks none that waits for a receiver no slower than others', 200, true, 6000, false],
   ] as const)('beside attempts that end in time', (name, durationMs, isPressed, afterMs, areParked) => {
     it(name, async () => {
@@ -390,6 +391,28 @@ describe('a dispatcher', () => {
       // their tasks have ended: the committed position does not wait for them
       expect(done === tasks.length).toBe(areParked);
     });
+  });
+
+  it('parks none of a short queue that has waited because the database did not respond', async () => {
+    const outcome = { ...GONE, verdict: 'delivered', attempt: { ...GONE.attempt, duration_ms: 300 } };
+    const make = jest.fn(async (): Promise<object> => outcome);
+    const { store, dispatcher } = dispatching({ make });
+    store.addWebhook('wh_2', OWNER);
+    const [first, ...others] = [1, 2, 3].map((seq) => dispatcher.firstAttempt({ ...deliveryOf(seq), emitterId: `dc_${seq}` }, 1, OWNER));
+    await first!.run(() => {});
+    make.mockReturnValueOnce(new Promise(() => {}));
+    void dispatcher.firstAttempt({ ...deliveryOf(1), webhookId: 'wh_2' }, 1, OWNER).run(() => {});
+    await jest.advanceTimersByTimeAsync(100);
+    const stalled = Promise.withResolvers<TargetRow[]>();
+    jest.spyOn(store, 'findTargets').mockReturnValueOnce(stalled.promise);
+    // the webhook has changed, so it is read again
+    others.push(dispatcher.firstAttempt({ ...deliveryOf(4), emitterId: 'dc_4' }, 2, OWNER));
+    const runs = others.map((task) => task.run(() => {}));
+    await jest.advanceTimersByTimeAsync(10_000);
+    stalled.resolve(await store.findTargets([WEBHOOK]));
+    await Promise.all(runs);
+    expect(store.hooks.get(WEBHOOK)).toMatchObject({ spilled: false });
+    expect(make).toHaveBeenCalledTimes(5);
   });
 
   it('does not count the time in which this process stood still as the duration of an attempt', async () => {

@@ -27,10 +27,10 @@ const parkedUnattempted = counter(
 const SLOW_MS = { least: 1000, most: 3000 };
 const SLOW_FACTOR = 10;
 /**
- * A delivery that waits for longer is parked as well, for the same reason, if the attempts to its receiver take this long: the queue of a faster one will soon
- * be over. Not under memory pressure, when the machine may be what is slow.
+ * A delivery that waits for longer is parked as well, for the same reason, if its queue will take this much longer: a shorter one will soon be over, and may have
+ * waited for the database. Not under memory pressure, when the machine may be what is slow.
  */
-const LATE = { waitedMs: SLOW_MS.most, durationMs: 20 };
+const LATE = { waitedMs: SLOW_MS.most, queueMs: 1000 };
 /** An attempt in flight belongs to this process for this long after its time limit. */
 const IN_FLIGHT_MARGIN_MS = 5000;
 /** While a webhook is closing. */
@@ -376,8 +376,8 @@ export class Dispatcher implements OnApplicationShutdown {
 
   private lateReceivers(maySpill: (receiver: ReceiverState) => boolean): ReceiverState[] {
     const late = this.clock.now() - LATE.waitedMs;
-    const isLate = ({ waiting: [oldest], duration }: ReceiverState) =>
-      duration >= LATE.durationMs && oldest !== undefined && oldest.since <= late && oldest.isOwn();
+    const isLate = ({ waiting: [oldest], queueMs }: ReceiverState) =>
+      queueMs >= LATE.queueMs && oldest !== undefined && oldest.since <= late && oldest.isOwn();
     return [...this.receivers].filter((receiver) => isLate(receiver) && maySpill(receiver)).slice(0, SPILLED_AT_ONCE);
   }
 
