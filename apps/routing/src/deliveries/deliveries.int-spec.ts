@@ -14,7 +14,7 @@ import { deliveryIdOf } from './delivery-id.js';
 import { messageId } from './attempt/delivery-headers.js';
 import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
 import { UNSHARED } from './store/delivery-store-in-memory-for-tests.js';
-import type { PostgresDeliveryStore } from './store/delivery-store.js';
+import type { PostgresDeliveryStore, ReportOf } from './store/delivery-store.js';
 import { postgresDeliveryStore } from './store/postgres-delivery-store-for-tests.js';
 import { disabledReports, failureReportOf, OwnerNotices } from './notices.js';
 import { Targets } from './receivers/targets.js';
@@ -841,9 +841,10 @@ describe('the owner', () => {
     return found;
   };
   const givingUp = (each: Delivery) => ({ delivery: each, delivered: false as const, attempts: [ATTEMPT], tries: 1, pauseMs: null });
-  const giveUp = async (each: Delivery, statement: 'settle' | 'parkFailed' = 'settle') => {
+  const giveUp = async (each: Delivery, statement: 'settle' | 'parkFailed' = 'parkFailed') => {
     const failed = givingUp(each);
-    const report = failureReportOf(await target(), [failed]);
+    const found = await target();
+    const report: ReportOf = (failures) => failureReportOf(found, failures);
     if (statement === 'settle') await store.settle(webhook, [failed], { report });
     else await store.parkFailed(failed, report);
   };
@@ -872,6 +873,19 @@ describe('the owner', () => {
         },
       },
     ]);
+  });
+
+  it('gets no such event about a delivery that stays due, because a user has requested it during its last attempt', async () => {
+    await outbox();
+    const each = delivery();
+    const revision = await store.parkInFlight(each, LONG);
+    await parked.retry(owner, webhook, each.place);
+    const found = await target();
+    await store.settle(webhook, [{ ...givingUp(each), revision }], { report: (failures) => failureReportOf(found, failures) });
+    expect([await outbox(), await givenUp()]).toEqual([[], []]);
+    // not counted as a report
+    await giveUp(delivery());
+    expect(await outbox()).toHaveLength(1);
   });
 
   it('gets such an event although the last one was stored while the clock of the database was ahead', async () => {
@@ -916,7 +930,7 @@ describe('the owner', () => {
     await outbox();
     const each = delivery();
     const report = failureReportOf(await target(), [givingUp(each)])!;
-    await store.parkFailed(givingUp(each), { ...report, headers: { text: '\0' } });
+    await store.parkFailed(givingUp(each), () => ({ ...report, headers: { text: '\0' } }));
     expect([await outbox(), await givenUp()]).toEqual([[], [each.place.seq]]);
     // not counted as a report
     await giveUp(delivery());

@@ -9,7 +9,7 @@ import { WEBHOOK_DISABLED } from '../error-records.js';
 import type { Target } from './receivers/targets.js';
 import { WebhooksRepository } from '../webhooks/webhooks.repository.js';
 import type { Attempt, Delivery } from './delivery.js';
-import type { Settlement } from './store/delivery-store.js';
+import type { Failed } from './store/delivery-store.js';
 
 /** Why a webhook was disabled: its receiver has returned 410, or has failed for days. */
 export type DisabledWhy = 'gone' | 'failing';
@@ -85,11 +85,10 @@ function failureReport({ ownerId }: Target, delivery: Delivery, last: Attempt | 
   return deliveryReport(delivery, ownerId, CODE, message);
 }
 
-/** The report about the first of these deliveries that is given up and has one, to be stored with their outcomes. */
-export function failureReportOf(target: Target, settlements: Settlement[]): AccountRecord | undefined {
-  for (const settlement of settlements) {
-    if (settlement.delivered || settlement.pauseMs !== null) continue;
-    const report = failureReport(target, settlement.delivery, settlement.attempts.at(-1));
+/** The report about the first of these deliveries, which are given up, that has one, to be stored with their outcomes. */
+export function failureReportOf(target: Target, givenUp: Failed[]): AccountRecord | undefined {
+  for (const { delivery, attempts } of givenUp) {
+    const report = failureReport(target, delivery, attempts.at(-1));
     if (report) return report;
   }
   return undefined;

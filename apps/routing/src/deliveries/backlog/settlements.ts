@@ -6,7 +6,7 @@ import { disableGone } from '../gone-receivers.js';
 import type { DeliveredLog } from '../history/delivered.repository.js';
 import { disabledReports, failureReportOf, type Notices } from '../notices.js';
 import type { Target, Targets } from '../receivers/targets.js';
-import type { Claim, DeliveryStore, Parked, Settlement } from '../store/delivery-store.js';
+import type { Claim, DeliveryStore, Parked, ReportOf, Settlement } from '../store/delivery-store.js';
 
 /** The outcome of an attempt, and the webhook as it was attempted. */
 export interface Ended {
@@ -30,15 +30,16 @@ export class Settlements {
   }
 
   /** At least one, all of one backlog. */
-  settle({ webhookId, leaseId }: Claim, ended: Ended[]): Promise<void> {
+  async settle({ webhookId, leaseId }: Claim, ended: Ended[]): Promise<void> {
+    const { target } = ended[0]!;
     const settlements = ended.map(({ settlement }) => settlement);
-    return this.store.settle(webhookId, settlements, { leaseId, report: failureReportOf(ended[0]!.target, settlements) });
+    const report: ReportOf = (failures) => failureReportOf(target, failures);
+    const givenUp = await this.store.settle(webhookId, settlements, { leaseId, report });
+    for (const { delivery } of givenUp) this.notices.gaveUp(target, delivery);
   }
 
   /** These outcomes are stored. Returns whether the webhook was disabled, because its receiver has been failing for too long. */
   async settled(ended: Ended[]): Promise<boolean> {
-    for (const { target, settlement } of ended)
-      if (!settlement.delivered && settlement.pauseMs === null) this.notices.gaveUp(target, settlement.delivery);
     const failed = ended.findLast(({ settlement }) => !settlement.delivered);
     if (!failed) return false;
     const { target, settlement } = failed;

@@ -185,17 +185,23 @@ describe('a dispatcher', () => {
     },
   );
 
-  it('leaves a delivery due that a user has requested during its first attempt, which was parked in flight and fails', async () => {
-    const ended = Promise.withResolvers<object>();
-    const { store, dispatcher } = dispatching({ make: () => ended.promise });
-    const run = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});
-    await jest.advanceTimersByTimeAsync(1500);
-    store.retry(WEBHOOK, deliveryOf(1).place);
-    ended.resolve({ ...GONE, verdict: 'failed', pauseMs: 60_000 });
-    await run;
-    await dispatcher.idle();
-    expect((await store.take(WEBHOOK, 10)).parked).toMatchObject([{ fresh: false, attempts: [GONE.attempt], tries: 0 }]);
-  });
+  it.each([60_000, null])(
+    'leaves a delivery due that a user has requested during its first attempt, which was parked in flight and fails: pause %s',
+    async (pauseMs) => {
+      const ended = Promise.withResolvers<object>();
+      const gaveUp = jest.fn();
+      const { store, dispatcher } = dispatching({ make: () => ended.promise }, { gaveUp });
+      const run = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});
+      await jest.advanceTimersByTimeAsync(1500);
+      store.retry(WEBHOOK, deliveryOf(1).place);
+      ended.resolve({ ...GONE, verdict: 'failed', pauseMs });
+      await run;
+      await dispatcher.idle();
+      expect((await store.take(WEBHOOK, 10)).parked).toMatchObject([{ fresh: false, attempts: [GONE.attempt], tries: 0 }]);
+      expect(gaveUp).not.toHaveBeenCalled();
+      expect(store.published).toEqual([]);
+    },
+  );
 
   it('keeps a webhook direct that has another URL when the failures of the former receiver would open its breaker', async () => {
     const [former, make] = [Promise.withResolvers<object>(), jest.fn<() => Promise<object>>()];

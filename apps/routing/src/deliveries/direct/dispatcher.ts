@@ -307,8 +307,8 @@ export class Dispatcher implements OnApplicationShutdown {
     const { target, delivery, revision } = ended;
     const { attempt, tries, pauseMs } = await this.judge(ended);
     const failed = { delivery, delivered: false as const, attempts: [attempt], tries, pauseMs, revision };
-    await park(failed, failureReportOf(target, [failed]));
-    if (pauseMs === null) this.notices.gaveUp(target, delivery);
+    const givenUp = await park(failed, (failures) => failureReportOf(target, failures));
+    if (givenUp.length > 0) this.notices.gaveUp(target, delivery);
   }
 
   /** Applies what a failure means for the receiver. Returns the outcome to store. */

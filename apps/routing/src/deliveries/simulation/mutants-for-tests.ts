@@ -27,7 +27,7 @@ export const MUTANTS: Mutant[] = [
     name: 'what has failed is not parked',
     detectedBy: 1,
     store: (store) => {
-      store.parkFailed = async () => {};
+      store.parkFailed = async () => [];
     },
   },
   {
@@ -179,7 +179,7 @@ export const MUTANTS: Mutant[] = [
       const settle = store.settle.bind(store);
       store.settle = async (id, settlements: Settlement[], options) => {
         for (const { delivery, delivered } of settlements) if (!delivered) choked.add(`${delivery.place.ms}-${delivery.place.seq}`);
-        await settle(id, settlements, options);
+        return settle(id, settlements, options);
       };
       store.takeProbe = async (id) => {
         const rows = [...(store.parked.get(id)?.values() ?? [])];

@@ -5,9 +5,11 @@ import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import {
   type Claim,
   DeliveryStore,
+  type Failed,
   type NextLook,
   type Parked,
   type Renewed,
+  type ReportOf,
   type SettleOptions,
   type Settlement,
   type Shares,
@@ -123,14 +125,16 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return row && revisionOf(row);
   }
 
-  async parkFailed({ delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }, report?: AccountRecord): Promise<void> {
-    if (!this.hooks.has(delivery.webhookId)) return;
-    this.publish(delivery.webhookId, report);
+  async parkFailed(failed: Failed, report?: ReportOf): Promise<Failed[]> {
+    const { delivery, attempts, tries, pauseMs } = failed;
+    if (!this.hooks.has(delivery.webhookId)) return [];
     const dueAt = pauseMs === null ? null : Date.now() + pauseMs;
-    if (!this.add(delivery, { fresh: false, attempts, tries, dueAt, inFlightUntil: 0 }) || dueAt === null) return;
+    if (!this.add(delivery, { fresh: false, attempts, tries, dueAt, inFlightUntil: 0 })) return [];
+    if (dueAt === null) return this.reported(delivery.webhookId, [failed], report);
     const backlog = this.backlogs.get(delivery.webhookId);
     if (!backlog) this.backlogs.set(delivery.webhookId, newBacklog(dueAt));
     else if (backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, dueAt);
+    return [];
   }
 
   async spill(webhookId: WebhookId): Promise<void> {
@@ -146,8 +150,8 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     return true;
   }
 
-  async settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<void> {
-    this.publish(webhookId, report);
+  async settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<Failed[]> {
+    const givenUp: Failed[] = [];
     const counts = ({ fresh }: Row) => (leaseId === undefined ? fresh : this.leased({ webhookId, leaseId }) !== undefined);
     const rows = this.parked.get(webhookId);
     for (const settlement of settlements) {
@@ -165,10 +169,12 @@ export class DeliveryStoreInMemory extends DeliveryStore {
           if (fresh) row.parkedAt = Date.now();
           Object.assign(row, { tries, scheduledAt: undefined, dueAt: dueAt === null || pauseMs === null ? null : Date.now() + pauseMs });
         }
+        if (pauseMs === null && row.dueAt === null) givenUp.push(settlement);
       }
     }
     const backlog = this.backlogs.get(webhookId);
     if (backlog && backlog.failedProbes === null) backlog.nextDue = Math.min(backlog.nextDue, Date.now());
+    return this.reported(webhookId, givenUp, report);
   }
 
   async markFailing({ id, url }: Attempted, pauseMs: number): Promise<void> {
@@ -335,11 +341,14 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     if (next.when === 'probe') backlog.failedProbes = next.failedProbes;
   }
 
-  private publish(webhookId: WebhookId, report: AccountRecord | undefined): void {
+  private reported(webhookId: WebhookId, givenUp: Failed[], report: ReportOf | undefined): Failed[] {
     const hook = this.hooks.get(webhookId);
-    if (!report || !hook || Date.now() - hook.reportedAt < REPORT_EVERY_MS) return;
-    hook.reportedAt = Date.now();
-    this.published.push(report);
+    const record = report?.(givenUp);
+    if (record && hook && Date.now() - hook.reportedAt >= REPORT_EVERY_MS) {
+      hook.reportedAt = Date.now();
+      this.published.push(record);
+    }
+    return givenUp;
   }
 
   private rows(webhookId: WebhookId): Row[] {

@@ -3,7 +3,7 @@ import { type EmitterId, newId, type UserId, type WebhookId } from '#contracts';
 import type { EventPlace } from '#events';
 import type { Attempt, Delivery } from '../delivery.js';
 import { UNSHARED } from './delivery-store-in-memory-for-tests.js';
-import type { Claim, DeliveryStore } from './delivery-store.js';
+import type { Claim, DeliveryStore, Failed, ReportOf } from './delivery-store.js';
 
 export interface StoreUnderTest {
   store: DeliveryStore;
@@ -325,6 +325,25 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
         expect(await taken(id)).toEqual([]);
       },
     );
+
+    it('reports and returns the failures after which deliveries are given up, and no others', async () => {
+      const id = await webhook();
+      const [requested, givenUp, late, first] = [delivery(id), delivery(id), delivery(id), delivery(id)];
+      const reported: Failed[][] = [];
+      const report: ReportOf = (failures) => void reported.push(failures);
+      for (const each of [requested, givenUp, late]) await store.parkFailed(failed(each, 0), report);
+      const own = await claimed(id);
+      const { revision } = (await store.take(id, 1)).parked[0]!;
+      await under.retry(id, owner, requested.place);
+      const settlements = [{ ...failed(requested, null), revision }, failed(givenUp, null)];
+      expect(await store.settle(id, settlements, { ...own, report })).toEqual([settlements[1]]);
+      // without the lease, and of a delivery that is parked already
+      expect(await store.settle(id, [failed(late, null)], { report })).toEqual([]);
+      expect(await store.parkFailed(failed(late, null), report)).toEqual([]);
+      expect(await store.parkFailed(failed(first, null), report)).toEqual([failed(first, null)]);
+      expect(reported.filter((failures) => failures.length > 0)).toEqual([[settlements[1]], [failed(first, null)]]);
+      expect(await taken(id)).toEqual([requested, late].map(({ place }) => place.seq));
+    });
 
     it('keeps a delivery due that a user requests during its first attempt, in flight elsewhere or from the backlog', async () => {
       const id = await webhook();

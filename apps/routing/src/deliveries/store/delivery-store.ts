@@ -48,9 +48,14 @@ export type Settlement =
   | { delivery: Delivery; delivered: true; attempts: Attempt[] }
   | { delivery: Delivery; delivered: false; attempts: Attempt[]; tries: number; pauseMs: number | null; revision?: string };
 
+export type Failed = Settlement & { delivered: false };
+
+/** Returns the report about deliveries that are given up, if there is one. It is published, unless one about the webhook was published within the last hour. */
+export type ReportOf = (givenUp: Failed[]) => AccountRecord | undefined;
+
 export interface SettleOptions {
   leaseId?: string;
-  report?: AccountRecord;
+  report?: ReportOf;
 }
 
 /** A lease of a webhook's backlog. */
@@ -95,8 +100,8 @@ export abstract class DeliveryStore {
   abstract parkFresh(webhookId: WebhookId, deliveries: Delivery[]): Promise<Mode | 'gone'>;
   /** Parks a delivery whose first attempt is in flight and takes long, and spills its webhook. Returns its revision, unless it was parked before. */
   abstract parkInFlight(delivery: Delivery, leaseMs: number): Promise<string | undefined>;
-  /** Parks a delivery whose first attempt has failed. A delivery that is already parked is not changed. `report`: as for `settle`. */
-  abstract parkFailed(failed: Settlement & { delivered: false }, report?: AccountRecord): Promise<void>;
+  /** Parks a delivery whose first attempt has failed. A delivery that is already parked is not changed. Returns the failure if the delivery is given up. */
+  abstract parkFailed(failed: Failed, report?: ReportOf): Promise<Failed[]>;
   /** From now on new deliveries to the webhook are parked. */
   abstract spill(webhookId: WebhookId): Promise<void>;
   /** The same for a receiver that is failing: the next attempt is a probe. False, and nothing happens, if its webhook has another URL by now. */
@@ -105,11 +110,9 @@ export abstract class DeliveryStore {
    * Stores the outcomes of parked deliveries to one webhook. Deleted deliveries are skipped; those that were given up meanwhile stay so. Failures count
    * only while the lease of the backlog holds: otherwise another replica may have scheduled the deliveries. Without a lease, only those of first attempts
    * count, unless another replica has made the attempt meanwhile. A failure of a delivery that a user has requested since it was taken is only listed:
-   * the delivery stays due, with the retry schedule that the request has given it.
-   *
-   * @param options.report about one that is given up: published, unless such a report about the webhook was published within the last hour
+   * the delivery stays due, with the retry schedule that the request has given it. Returns the failures after which the delivery is given up.
    */
-  abstract settle(webhookId: WebhookId, settlements: Settlement[], options?: SettleOptions): Promise<void>;
+  abstract settle(webhookId: WebhookId, settlements: Settlement[], options?: SettleOptions): Promise<Failed[]>;
   /** The receiver has failed: it begins to fail unless it did so within `pauseMs` before. Nothing happens if its webhook has another URL by now. */
   abstract markFailing(receiver: Attempted, pauseMs: number): Promise<void>;
   /**
@@ -188,8 +191,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     });
   }
 
-  parkFailed(failed: Settlement & { delivered: false }, report?: AccountRecord): Promise<void> {
-    return this.reporting(failed.delivery.webhookId, report, (session) => this.parked.parkFailed(session, failed));
+  parkFailed(failed: Failed, report?: ReportOf): Promise<Failed[]> {
+    return this.reporting(failed.delivery.webhookId, [failed], report, (session) => this.parked.parkFailed(session, failed));
   }
 
   async spill(webhookId: WebhookId): Promise<void> {
@@ -206,8 +209,8 @@ export class PostgresDeliveryStore extends DeliveryStore {
     });
   }
 
-  settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<void> {
-    return this.reporting(webhookId, report, (session) => this.parked.settle(session, webhookId, settlements, leaseId));
+  settle(webhookId: WebhookId, settlements: Settlement[], { leaseId, report }: SettleOptions = {}): Promise<Failed[]> {
+    return this.reporting(webhookId, settlements, report, (session) => this.parked.settle(session, webhookId, settlements, leaseId));
   }
 
   markFailing(receiver: Attempted, pauseMs: number): Promise<void> {
@@ -283,17 +286,22 @@ export class PostgresDeliveryStore extends DeliveryStore {
     await this.database.transaction((transaction) => this.backlogs.releaseUntilDue(transaction, claim, restMs));
   }
 
-  /** Runs `store` in one transaction with the report, if there is one. */
+  /** Runs `store`, which returns the failures after which deliveries are given up, in one transaction with the report about them. */
   private async reporting(
     webhookId: WebhookId,
-    report: AccountRecord | undefined,
-    store: (session: Session) => Promise<void>,
-  ): Promise<void> {
-    if (!report) return store(this.database);
-    await this.database.transaction(async (transaction) => {
-      // first, because the webhook is locked before its deliveries
-      await this.report(transaction, webhookId, report);
-      await store(transaction);
+    settlements: Settlement[],
+    report: ReportOf | undefined,
+    store: (session: Session) => Promise<Failed[]>,
+  ): Promise<Failed[]> {
+    const mayGiveUp = settlements.some((each) => !each.delivered && each.pauseMs === null);
+    if (!report || !mayGiveUp) return store(this.database);
+    return this.database.transaction(async (transaction) => {
+      // the report locks it, too, but a webhook is locked before its deliveries
+      await this.webhooks.lock(transaction, webhookId);
+      const givenUp = await store(transaction);
+      const record = report(givenUp);
+      if (record) await this.report(transaction, webhookId, record);
+      return givenUp;
     });
   }
 

@@ -7,7 +7,7 @@ import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { coversStreamOf, DELETED, deletedValues, hasDeletedPlace } from './deleted-ranges.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { DeletedWebhook, IS_IN_FLIGHT } from './parked-delivery.entity.js';
-import type { Parked, Settlement, Taken, TakeOptions } from './delivery-store.js';
+import type { Failed, Parked, Settlement, Taken, TakeOptions } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
 const givenUp = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
@@ -215,9 +215,10 @@ export class ParkedDeliveriesRepository {
     return rows[0]?.revision;
   }
 
-  async parkFailed(session: Session, { delivery, attempts, tries, pauseMs }: Settlement & { delivered: false }): Promise<void> {
+  async parkFailed(session: Session, failed: Failed): Promise<Failed[]> {
+    const { delivery, attempts, tries, pauseMs } = failed;
     const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
-    await session.query({
+    const { rowCount: parked } = await session.query({
       name: 'delivery-park-failed',
       text: `
         WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE id = $1 FOR SHARE), parked AS (
@@ -225,21 +226,25 @@ export class ParkedDeliveriesRepository {
           SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, false, $10, $11, now() + $12 * ${MS}, CASE WHEN $12::float8 IS NULL THEN now() END FROM hook
           ON CONFLICT (webhook_id, ms, seq) DO NOTHING
           RETURNING webhook_id, due_at
+        ), woken AS (
+          ${wakeBacklogs('SELECT webhook_id, due_at FROM parked WHERE due_at IS NOT NULL')}
         )
-        ${wakeBacklogs('SELECT webhook_id, due_at FROM parked WHERE due_at IS NOT NULL')}`,
+        SELECT FROM parked`,
       values: [
         ...[webhookId, place.ms, place.seq, emitterId, stream, emitId],
         ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), tries, pauseMs],
       ],
     });
-    if (pauseMs === null) givenUp.inc();
-    else this.backlogs.scheduled(session, pauseMs);
+    if (pauseMs !== null) this.backlogs.scheduled(session, pauseMs);
+    if (pauseMs !== null || !parked) return [];
+    givenUp.inc();
+    return [failed];
   }
 
-  async settle(session: Session, webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<void> {
+  async settle(session: Session, webhookId: WebhookId, settlements: Settlement[], leaseId?: string): Promise<Failed[]> {
     const delivered = settlements.filter((settlement) => settlement.delivered);
     const failed = settlements.filter((settlement) => !settlement.delivered);
-    const { rowCount: woken } = await session.query({
+    const { rows } = await session.query<{ woken: boolean; given_up: number[] }>({
       name: 'delivery-settle',
       text: `
         WITH delivered AS (
@@ -254,12 +259,17 @@ export class ParkedDeliveriesRepository {
               -- one that was given up meanwhile, stays so
               due_at = CASE WHEN due_at IS NULL THEN NULL WHEN ${IS_REQUESTED_SINCE} THEN parked_at ELSE now() + f.pause * ${MS} END,
               failed_at = CASE WHEN due_at IS NULL THEN coalesce(failed_at, now()) WHEN ${IS_REQUESTED_SINCE} THEN NULL WHEN f.pause IS NULL THEN now() END
-          FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::integer[], $8::float8[], $10::timestamptz[]) AS f (ms, seq, attempts, tries, pause, revision)
+          FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::integer[], $8::float8[], $10::timestamptz[]) WITH ORDINALITY
+            AS f (ms, seq, attempts, tries, pause, revision, nth)
           WHERE webhook_id = $1 AND parked_delivery.ms = f.ms AND parked_delivery.seq = f.seq AND ${IS_KEPT}
             AND CASE WHEN $9::text IS NULL THEN fresh ELSE EXISTS (SELECT FROM backlog WHERE webhook_id = $1 AND lease_id = $9) END
+          RETURNING f.nth, f.pause, due_at
+        ), woken AS (
+          -- the backlog may be waiting for the end of an attempt that was in flight
+          ${WAKE_BACKLOG} RETURNING 1
         )
-        -- the backlog may be waiting for the end of an attempt that was in flight
-        ${WAKE_BACKLOG}`,
+        SELECT EXISTS (SELECT FROM woken) AS woken,
+          ARRAY(SELECT nth::integer FROM failed WHERE pause IS NULL AND due_at IS NULL ORDER BY nth) AS given_up`,
       values: [
         webhookId,
         delivered.map(({ delivery }) => delivery.place.ms),
@@ -273,8 +283,10 @@ export class ParkedDeliveriesRepository {
         failed.map(({ revision }) => revision),
       ],
     });
-    givenUp.inc(failed.filter(({ pauseMs }) => pauseMs === null).length);
+    const { woken, given_up } = rows[0]!;
+    givenUp.inc(given_up.length);
     if (woken) this.backlogs.scheduled(session);
+    return given_up.map((nth) => failed[nth - 1]!);
   }
 
   async take(webhookId: WebhookId, limit: number, { bytes = Infinity, except }: TakeOptions = {}): Promise<Taken> {
