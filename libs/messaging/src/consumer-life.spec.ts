@@ -197,6 +197,21 @@ describe('a consumer that has crashed', () => {
     await stop();
   });
 
+  it('joins its group before it leaves it, if it stops while it is restarted', async () => {
+    const joined = Promise.withResolvers<void>();
+    const { crashes, run, stop, disconnect } = await watched();
+    run.mockReturnValue(joined.promise);
+    crashes(down);
+    await jest.advanceTimersByTimeAsync(1000);
+    expect(run).toHaveBeenCalledTimes(2);
+    const stopped = stop();
+    await jest.advanceTimersByTimeAsync(0);
+    expect(disconnect).not.toHaveBeenCalled();
+    joined.resolve();
+    await stopped;
+    expect(disconnect).toHaveBeenCalled();
+  });
+
   it('is not restarted after it was stopped', async () => {
     const { crashes, run, stop } = await watched();
     crashes(down);

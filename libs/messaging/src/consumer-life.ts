@@ -83,7 +83,7 @@ export class WatchedConsumer {
   private readonly onInterruption: () => void;
   private readonly lags = new Map<string, number>();
   private stopping = false;
-  /** The start in progress. */
+  /** The start or restart in progress. */
   private joining: Promise<void> = Promise.resolve();
   /** When each broker last responded to a fetch, in ms. */
   private readonly fetches = new Map<number, number>();
@@ -145,11 +145,16 @@ export class WatchedConsumer {
       await consumer.subscribe({ topics, fromBeginning });
       await consumer.run(run);
     };
-    const begin = () => (this.joining = join());
+    const joined = this.begin(join);
     // brokers that are down again just now are awaited
-    if (state.vital) return begin().catch((error: Error) => (isBrokerFailure(error) ? this.restart(error, begin) : Promise.reject(error)));
+    if (state.vital) return joined.catch((error: Error) => (isBrokerFailure(error) ? this.restart(error, join) : Promise.reject(error)));
     // nothing waits for it: after a crash, the group first waits for the dead member
-    void begin().catch((error: Error) => this.restart(error, begin));
+    void joined.catch((error: Error) => this.restart(error, join));
+  }
+
+  /** Runs `join`; a stop waits for its end. */
+  private begin(join: () => Promise<void>): Promise<void> {
+    return (this.joining = join());
   }
 
   /** Fetches the partition from this offset next. While the consumer is not running, it does nothing: its positions are read again when it joins. */
@@ -205,11 +210,11 @@ export class WatchedConsumer {
     if (state.vital && (explanation !== undefined || !isBrokerFailure(error))) return this.kafka.onFatal(error, `consumer group ${group}`);
     await this.restart(error, async () => {
       await this.consumer.connect();
-      await this.consumer.run(run);
+      if (!this.stopping) await this.consumer.run(run);
     });
   }
 
-  private async restart(error: Error, begin: () => Promise<void>): Promise<void> {
+  private async restart(error: Error, join: () => Promise<void>): Promise<void> {
     const { group, name, log, state } = this;
     for (let pause = FIRST_PAUSE_MS; !this.stopping && !state.running; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       log[state.vital ? 'warn' : 'error']({ group, err: error, reason: explainKafkaError(error), pause_ms: pause }, 'consumer.failed');
@@ -217,7 +222,7 @@ export class WatchedConsumer {
       if (this.stopping) return;
       restarts.inc({ group: name });
       try {
-        return await begin();
+        return await this.begin(join);
       } catch (again) {
         error = again as Error;
       }
