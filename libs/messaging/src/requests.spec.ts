@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import kafkajs from 'kafkajs';
 import { Invalid } from '#contracts';
 import { createLog, type Log } from '#observability';
@@ -9,6 +9,8 @@ import type { OutgoingRecord, SendOptions } from './publisher.js';
 import { Requests } from './requests.js';
 import type { TransportOptions } from './transport.js';
 import { errorFromWire, HEADER } from './wire.js';
+
+afterEach(() => void jest.useRealTimers());
 
 const recordWith = (headers: Record<string, string>): LogRecord =>
   new LogRecord('requests', 0, { key: null, value: Buffer.from('{}'), timestamp: '0', offset: '0', attributes: 0, headers }, 0);
@@ -59,7 +61,6 @@ it('warns of requests that expired while it read requests, but not of those from
   const later = { ...headers, [HEADER.deadline]: String(Date.now() + 1) };
   jest.advanceTimersByTime(10);
   await requests.handle(recordWith(later));
-  jest.useRealTimers();
   expect(levels).toEqual(['debug', 'debug', 'warn']);
 });
 
