@@ -47,7 +47,7 @@ const NOT_PARKED_PAUSE_MS = 500;
 /** While the database refuses the outcome of an attempt. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
-/** The receivers that are spilled in one tick although their attempts may take no longer than those of others. */
+/** At most this many receivers whose attempts may be no slower than others are spilled in one tick. */
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
 

@@ -109,7 +109,7 @@ export class ReceiverState {
    */
   count(url: string, { place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): boolean {
     const { breaker } = this;
-    // another receiver
+    // failures of the former URL say nothing about the new one
     if (url !== this.url) breaker.reset();
     this.url = url;
     if (verdict === 'delivered') breaker.reset();
