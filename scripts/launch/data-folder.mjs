@@ -85,6 +85,7 @@ export async function lockDataFolder(
     for (;;) {
       writePidFile(ownClaim(folder), process.pid);
       const holder = readPidFile(folder.lock) ?? foreign.find(folder.lock);
+      // also while there is a holder: a process of another PID namespace is observed from the beginning
       const claimant = otherClaimant(folder, foreign);
       const other = holder ?? claimant;
       if (!other) {

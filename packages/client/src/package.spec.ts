@@ -39,7 +39,7 @@ describe('the package that npm pack makes', () => {
     expect(existsSync(join(installed(), manifest.exports['.'].types))).toBe(true);
   });
 
-  it('contains the file with its licence', () => {
+  it('the installed package contains the licence of Sluice', () => {
     expect(readFileSync(join(installed(), 'LICENSE'), 'utf8')).toBe(licence);
   });
 

@@ -53,7 +53,7 @@ it('completes already when zsh loads the function', () => {
   expect(completion(root, 'zsh')).toContain('if [ "$funcstack[1]" = _sluice ]; then _sluice "$@"');
 });
 
-it('completes kinds and aliases in fish', () => {
+it('the completion of fish contains kinds and aliases', () => {
   const text = completion(root, 'fish');
   expect(text).toContain('-n "__fish_seen_subcommand_from list ls" -f -a "sources webhooks');
   expect(text).toContain('-n __fish_use_subcommand -f -a rm ');
