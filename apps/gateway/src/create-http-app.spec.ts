@@ -86,7 +86,7 @@ describe('the HTTP side of the gateway', () => {
       await http.send('POST', '/v1/sources', { headers: { 'content-length': '1000000000000' } });
       expect(http.turns).toEqual([
         [ME, 1],
-        [ME, 1 + 65_536 / BYTES_PER_UNIT],
+        [ME, 3 + 65_536 / BYTES_PER_UNIT],
       ]);
     });
 

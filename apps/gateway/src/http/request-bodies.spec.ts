@@ -151,7 +151,7 @@ describe('a body in chunks', () => {
   it('a body in chunks of single bytes is read as one in large chunks, and costs more', async () => {
     expect(await responseTo(`${chunks('{"component_code":"x"}', 1)}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 200/);
     expect(http.messages.requests[0]?.payload).toMatchObject({ component_code: 'x' });
-    expect(http.turns).toEqual([[ME, 1 + (22 * 128) / BYTES_PER_UNIT]]);
+    expect(http.turns).toEqual([[ME, 3 + (22 * 128) / BYTES_PER_UNIT]]);
   });
 
   it('is refused with 413 when there are too many of them', async () => {

@@ -1,14 +1,23 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { LargePageRequest } from '#contracts';
 import { type AccountPace, BYTES_PER_UNIT, REQUEST_UNITS } from '#fairness';
 import type { Messages } from '#messaging';
+import { isQueued } from './request-queues.js';
+
+/** The cost of a request that changes something, beside that of its body: other services store the change, announce it to each other and follow it. */
+const CHANGE_UNITS = 3;
 
 /** While the machine is saturated, the requests of the accounts that use more than their share wait for their turns, after their bodies were received. */
 export function takeTurns(fastify: FastifyInstance, pace: AccountPace): void {
-  fastify.addHook('preParsing', async ({ caller, received }) => {
-    if (caller) await pace.delayRequest(caller.account.id, REQUEST_UNITS + (received?.cost ?? 0) / BYTES_PER_UNIT);
+  fastify.addHook('preParsing', async (request) => {
+    const { caller, received } = request;
+    if (caller) await pace.delayRequest(caller.account.id, unitsOf(request) + (received?.cost ?? 0) / BYTES_PER_UNIT);
   });
 }
+
+/** Publishing, which is not queued, is charged for each event. */
+const unitsOf = (request: FastifyRequest): number =>
+  ['GET', 'HEAD'].includes(request.method) || !isQueued(request) ? REQUEST_UNITS : CHANGE_UNITS;
 
 /** Bytes of a list with large items that cost a unit: both services parse them, and the catalog decrypts some. */
 const LISTED_BYTES_PER_UNIT = BYTES_PER_UNIT / 8;
