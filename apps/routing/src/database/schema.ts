@@ -40,6 +40,7 @@ import { NoteTimesOfDelivered1798905600001 } from './migrations/0023-note-times-
 import { TimeRunsOfReplays1799078400041 } from './migrations/0024-time-runs-of-replays.js';
 import { StoreUnknownEvents1799078400042 } from './migrations/0025-store-unknown-events.js';
 import { KeepTimesOfSchedules1799078400043 } from './migrations/0026-keep-times-of-schedules.js';
+import { IndexFreshDeliveriesOfEmitters1799164800003 } from './migrations/0027-index-fresh-deliveries-of-emitters.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -89,5 +90,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     TimeRunsOfReplays1799078400041,
     StoreUnknownEvents1799078400042,
     KeepTimesOfSchedules1799078400043,
+    IndexFreshDeliveriesOfEmitters1799164800003,
   ],
 });

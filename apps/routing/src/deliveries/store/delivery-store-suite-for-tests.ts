@@ -634,6 +634,24 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(await seqs(10, ['dc_1'])).toEqual([other, triedOf1].map(({ place }) => place.seq));
     });
 
+    it('takes deliveries of other emitters behind thousands of one that is held up, in order', async () => {
+      const id = await webhook();
+      await store.spill(id);
+      const of = (emitterId: EmitterId): Delivery => ({ ...delivery(id), emitterId });
+      const slow = Array.from({ length: 2001 }, () => of('dc_1'));
+      // the emitters are looked at in the order of their ids: the last one is beyond the limit
+      const [first, other, second] = [of('dc_z'), of('dc_20000'), of('dc_z')];
+      const others = Array.from({ length: 2000 }, (_, n) => of(`dc_${20_001 + n}`));
+      await store.parkFresh(id, [...slow, first, other, second, ...others]);
+      const { parked } = await store.take(id, 200, { except: { places: [slow[0]!.place], emitters: ['dc_1'] } });
+      const taken = parked.map((each) => each.delivery);
+      expect(taken).toHaveLength(200);
+      expect(taken).toContainEqual(other);
+      const inOrder = [first, second];
+      const ofLast = taken.filter(({ emitterId }) => emitterId === 'dc_z');
+      expect(ofLast).toEqual(inOrder.slice(0, ofLast.length));
+    });
+
     it('does not make a delivery due that was given up while it was attempted', async () => {
       const id = await webhook();
       const [slow, tried] = [delivery(id), delivery(id)];

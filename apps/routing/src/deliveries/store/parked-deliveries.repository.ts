@@ -40,8 +40,9 @@ const REVISION = 'parked_at::text AS revision';
 const TAKEN_COLUMNS = `${COLUMNS}, ${REVISION}, CASE WHEN fresh THEN 0 ELSE extract(epoch FROM now() - parked_at)::float8 * 1000 END AS since_first_ms,
   extract(epoch FROM coalesce(scheduled_at, due_at) - now())::float8 * 1000 AS due_in_ms`;
 const MS = "interval '1 ms'";
-/** The number of fresh deliveries that are looked at: there may be many of emitters that are held up. */
+/** The number of fresh deliveries, and of their emitters, that are looked at: there may be many of emitters that are held up. */
 const LOOKED_AT = 2000;
+const IS_FRESH = 'fresh AND due_at IS NOT NULL';
 /** `$4` and `$5`: the places of deliveries in progress. A subquery, because with a join all deliveries of the backlog might be read and sorted. */
 const IS_NOT_EXCEPTED = '(ms, seq) NOT IN (SELECT * FROM unnest($4::bigint[], $5::bigint[]))';
 /** The number of deliveries that take turns as probes while none is due. */
@@ -80,7 +81,14 @@ const IS_IN_BATCH = '(parked_delivery.webhook_id, parked_delivery.ms, parked_del
 
 /** The emitters whose first attempts are in flight elsewhere: a delivery whose attempt is in flight is parked before later ones of its emitter. */
 const EMITTERS_IN_FLIGHT = `SELECT emitter_id FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT}`;
-const FIRST_FRESH = `SELECT * FROM parked_delivery WHERE webhook_id = $1 AND fresh AND due_at IS NOT NULL ORDER BY ms, seq LIMIT ${LOOKED_AT}`;
+const FIRST_FRESH = `SELECT * FROM parked_delivery WHERE webhook_id = $1 AND ${IS_FRESH} ORDER BY ms, seq LIMIT ${LOOKED_AT}`;
+
+/** SQL for `WITH RECURSIVE emitter`: the emitters of a webhook's fresh deliveries, and null. A look into the index for each, however many deliveries it has. */
+const emittersOf = (webhook: string, condition = 'true'): string => {
+  const first = (where: string) =>
+    `(SELECT emitter_id FROM parked_delivery WHERE webhook_id = ${webhook} AND ${IS_FRESH} AND ${where} ORDER BY emitter_id, ms, seq LIMIT 1)`;
+  return `${first(condition)} UNION ALL SELECT ${first('emitter_id > emitter.emitter_id')} FROM emitter WHERE emitter_id IS NOT NULL`;
+};
 
 /** A parked delivery as its webhook's owner sees it. */
 export interface ListedDelivery {
@@ -294,15 +302,36 @@ export class ParkedDeliveriesRepository {
     const { rows } = await this.database.query<ParkedRow>({
       name: 'delivery-take',
       text: `
-        WITH held_up AS MATERIALIZED (
+        WITH RECURSIVE held_up AS MATERIALIZED (
           SELECT unnest($6::text[]) AS emitter_id
           UNION
           ${EMITTERS_IN_FLIGHT}
+        ), first AS MATERIALIZED (
+          -- no fresh one may be left out before a later one
+          SELECT ms, seq, max(due_at) OVER (ORDER BY ms, seq) AS due_at, ${BYTES} AS bytes FROM (${FIRST_FRESH}) AS parked_delivery
+          WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) AND ${IS_NOT_EXCEPTED} ORDER BY ms, seq LIMIT $2
+        ), emitter AS (
+          -- those behind the first ones, if all of these must be left out
+          ${emittersOf('$1', 'NOT EXISTS (SELECT FROM first)')}
+        ), other AS MATERIALIZED (
+          SELECT emitter_id, ms, seq FROM (
+            SELECT emitter_id FROM emitter WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) LIMIT ${LOOKED_AT}
+          ) AS emitter CROSS JOIN LATERAL (
+            SELECT ms, seq FROM parked_delivery
+            WHERE webhook_id = $1 AND emitter_id = emitter.emitter_id AND ${IS_FRESH} AND ${IS_NOT_EXCEPTED} ORDER BY emitter_id, ms, seq LIMIT 1
+          ) AS next
+        ), later AS (
+          SELECT parked_delivery.* FROM (SELECT ms, seq FROM other ORDER BY ms, seq LIMIT 1) AS start CROSS JOIN LATERAL (
+            SELECT * FROM parked_delivery
+            WHERE webhook_id = $1 AND ${IS_FRESH} AND (ms, seq) >= (start.ms, start.seq) ORDER BY ms, seq LIMIT ${LOOKED_AT}
+          ) AS parked_delivery
         ), wanted AS MATERIALIZED (
           SELECT * FROM (
-            -- no fresh one may be left out before a later one
-            (SELECT ms, seq, max(due_at) OVER (ORDER BY ms, seq) AS due_at, ${BYTES} AS bytes FROM (${FIRST_FRESH}) AS parked_delivery
-             WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) AND ${IS_NOT_EXCEPTED} ORDER BY ms, seq LIMIT $2)
+            TABLE first
+            UNION ALL
+            (SELECT ms, seq, max(due_at) OVER (ORDER BY ms, seq), ${BYTES} FROM later AS parked_delivery
+             WHERE emitter_id NOT IN (SELECT emitter_id FROM held_up) AND emitter_id <= (SELECT max(emitter_id) FROM other) AND ${IS_NOT_EXCEPTED}
+             ORDER BY ms, seq LIMIT $2)
             UNION ALL
             (SELECT ms, seq, due_at, ${BYTES} FROM parked_delivery
              WHERE webhook_id = $1 AND NOT fresh AND due_at <= now() AND ${IS_NOT_EXCEPTED} ORDER BY due_at LIMIT $2)

@@ -5,6 +5,7 @@ import { BYTEWISE_TEXT, CREATED_AT } from '#database';
 /** A delivery that could not be made at once, with everything needed to make it later. */
 @Entity('parked_delivery')
 @Index('parked_delivery_fresh', ['webhook_id', 'ms', 'seq'], { where: 'fresh AND due_at IS NOT NULL' })
+@Index('parked_delivery_fresh_of_emitter', ['webhook_id', 'emitter_id', 'ms', 'seq'], { where: 'fresh AND due_at IS NOT NULL' })
 @Index('parked_delivery_due', ['webhook_id', 'due_at'], { where: 'NOT fresh AND due_at IS NOT NULL' })
 @Index('parked_delivery_in_flight', ['webhook_id'], { where: 'in_flight_until IS NOT NULL' })
 @Index('parked_delivery_of_emitter', ['emitter_id', 'ms', 'seq', 'webhook_id'], { where: "body <> ''" })
