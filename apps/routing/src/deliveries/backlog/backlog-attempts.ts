@@ -1,12 +1,13 @@
 import type { EmitterId } from '#contracts';
-import { type EventPlace, eventIdOf } from '#events';
+import { eventIdOf } from '#events';
 import type { Lanes } from '#messaging';
 import type { Log } from '#observability';
 import type { Attempts } from '../attempt/attempts.js';
 import type { Outcome } from '../delivery.js';
 import type { ReceiverState } from '../receivers/receiver-states.js';
 import type { Target, Targets } from '../receivers/targets.js';
-import type { Claim, Parked } from '../store/delivery-store.js';
+import type { Claim, Except, Parked } from '../store/delivery-store.js';
+import type { BacklogLooks } from './backlog-looks.js';
 import { SettlementBatch } from './settlement-batch.js';
 import { type Ended, type Settlements, settlementOf, stepOf } from './settlements.js';
 
@@ -19,8 +20,6 @@ const WAIT_MS = 1000;
  * place of others.
  */
 const HELD_UP = { leastMs: 200, mostMs: WAIT_MS, factor: 4 };
-/** When to look for deliveries that have become due while attempts take long and nothing else is left. Many backlogs together look fifty times per second. */
-const LOOK_MS = { first: 200, longest: 1000, perDrain: 20 };
 
 export interface Parts {
   log: Log;
@@ -28,8 +27,7 @@ export interface Parts {
   lanes: Lanes;
   /** The attempts in flight to one webhook. */
   concurrency: number;
-  /** The number of backlogs that are being drained. */
-  drains: () => number;
+  looks: BacklogLooks;
   targets: Targets;
   attempts: Attempts;
   settlements: Settlements;
@@ -76,7 +74,6 @@ export class BacklogAttempts {
   /** The longest pauses that receivers have requested, by URL, in ms. */
   private readonly retryAfterMs = new Map<string, number>();
   private failure: unknown;
-  private lookMs = LOOK_MS.first;
   private checkProgress = () => {};
   /** The number of attempts that have begun. */
   attempted = 0;
@@ -111,7 +108,7 @@ export class BacklogAttempts {
   }
 
   /** The deliveries that must not be taken, and the emitters whose later ones would wait here. */
-  get except(): { places: EventPlace[]; emitters: EmitterId[] } {
+  get except(): Except {
     const places = Array.from(this.begun.values(), ({ delivery }) => delivery.place);
     return { places, emitters: this.heldUp };
   }
@@ -133,7 +130,6 @@ export class BacklogAttempts {
     const before = this.attempted;
     const end = performance.now() + WAIT_MS;
     for (const [lane, deliveries] of Map.groupBy(parked, laneOf)) this.waiting.set(lane, deliveries);
-    this.lookMs = LOOK_MS.first;
     this.requestTurns();
     const isDone = () => this.waiting.size === 0 || this.isOver;
     const isTooLong = () => performance.now() >= end;
@@ -147,15 +143,21 @@ export class BacklogAttempts {
 
   /**
    * Resolves when all attempts have ended and their outcomes are stored, or could not be. If some take long, it resolves earlier: when one that has held up others
-   * ends, or when it is time to look for further deliveries.
+   * ends, or when further deliveries can be taken.
    */
   async progress(): Promise<void> {
     const { freed } = this;
-    await this.until(
-      () => this.running === 0 || this.freed > freed || this.isOver,
-      Math.max(this.lookMs, LOOK_MS.perDrain * this.parts.drains()),
-    );
-    this.lookMs = Math.min(LOOK_MS.longest, 2 * this.lookMs);
+    let isTakeable = false;
+    const endLooks = this.parts.looks.add({
+      webhookId: this.backlog.claim.webhookId,
+      except: () => this.except,
+      looked: (found) => {
+        isTakeable = found;
+        this.checkProgress();
+      },
+    });
+    await this.until(() => this.running === 0 || this.freed > freed || isTakeable || this.isOver);
+    endLooks();
     if (this.running === 0) await this.batch.flush();
   }
 

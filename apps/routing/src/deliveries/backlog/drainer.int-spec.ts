@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import type { EmitterId, UserId, WebhookId } from '#contracts';
 import { createLog } from '#observability';
 import { RoutingFixture } from '../../routing-fixture-for-tests.js';
@@ -78,6 +78,25 @@ async function whileDraining(ids: WebhookId[], work: (poster: SlowPoster) => Pro
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+it('needs few statements for many backlogs that wait for slow attempts, and finds what is parked meanwhile', async () => {
+  const ids: WebhookId[] = [];
+  for (let n = 0; n < 60; n++) ids.push(await backlog(100));
+  const parkedAt = ids[30]!;
+  await whileDraining(ids, async (poster) => {
+    while (poster.posted.length < ids.length) await pause(50);
+    await pause(2000);
+    const query = jest.spyOn(routing.database, 'query');
+    await pause(2000);
+    const statements = query.mock.calls.map(([statement]) => (typeof statement === 'string' ? statement : statement.name));
+    query.mockRestore();
+    // each lease is renewed every ten seconds
+    expect(statements.filter((name) => name !== 'backlog-renew').length).toBeLessThan(10);
+    expect(statements.length).toBeLessThan(10 + ids.length);
+    await park(parkedAt, 1);
+    while (!poster.posted.includes('2-1')) await pause(50);
+  });
+}, 30_000);
 
 it('attempts the deliveries of another emitter, in order, behind many of one whose attempt is slow', async () => {
   const id = await backlog(5000);

@@ -10,6 +10,7 @@ import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states
 import { Notices } from '../notices.js';
 import { type FailedProbes, probePause, RANDOM, type Random } from '../attempt/retry-schedule.js';
 import { BacklogAttempts, type Parts } from './backlog-attempts.js';
+import { BacklogLooks } from './backlog-looks.js';
 import { DeliveryMemory, type Reservation } from './delivery-memory.js';
 import { Lease } from './lease.js';
 import { Settlements, settlementOfProbe, stepOfProbe } from './settlements.js';
@@ -54,8 +55,6 @@ export class Drainer {
   private readonly memory: DeliveryMemory;
   private readonly settlements: Settlements;
   private stopping = false;
-  /** The number of backlogs that are being drained. */
-  private drains = 0;
 
   constructor(
     @Inject(LOG) private readonly log: Log,
@@ -77,8 +76,8 @@ export class Drainer {
       groupConcurrency: config.webhookConcurrency,
       onFailure: (err, lane) => failures.warn({ lane, err }),
     });
-    const drains = () => this.drains;
-    this.parts = { log, lanes, concurrency: config.webhookConcurrency, drains, targets, attempts, settlements: this.settlements };
+    const looks = new BacklogLooks(store);
+    this.parts = { log, lanes, concurrency: config.webhookConcurrency, looks, targets, attempts, settlements: this.settlements };
   }
 
   /** Begins no further attempts. */
@@ -94,7 +93,6 @@ export class Drainer {
     const isTurnOver = () => performance.now() - begun >= TURN_MS && othersWait();
     const receiver = this.receivers.of(claimed.webhookId);
     receiver.held += 1;
-    this.drains += 1;
     const lease = new Lease(this.store, claimed);
     const attempts: BacklogAttempts = new BacklogAttempts(this.parts, {
       claim: claimed,
@@ -146,7 +144,6 @@ export class Drainer {
       await attempts.end().catch(() => undefined);
       lease.end();
       receiver.held -= 1;
-      this.drains -= 1;
       this.receivers.deleteIfIdle(receiver);
     }
   }

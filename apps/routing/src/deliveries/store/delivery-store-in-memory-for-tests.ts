@@ -5,6 +5,7 @@ import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import {
   type Claim,
   DeliveryStore,
+  type Except,
   type Failed,
   type NextLook,
   type Parked,
@@ -285,6 +286,12 @@ export class DeliveryStoreInMemory extends DeliveryStore {
     let left = bytes;
     const fitting = longest.slice(0, limit).filter((row, nth) => (left -= bytesOf(row)) >= 0 || nth === 0);
     return { parked: fitting.sort(byPlace).map(parkedOf), inFlight: fitting.length < limit && inFlight.length > 0 };
+  }
+
+  async findTakeable(backlogs: { webhookId: WebhookId; except: Except }[]): Promise<ReadonlySet<WebhookId>> {
+    const found = new Set<WebhookId>();
+    for (const { webhookId, except } of backlogs) if ((await this.take(webhookId, 1, { except })).parked.length > 0) found.add(webhookId);
+    return found;
   }
 
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {

@@ -652,6 +652,30 @@ export function describeDeliveryStore(name: string, open: () => Promise<StoreUnd
       expect(ofLast).toEqual(inOrder.slice(0, ofLast.length));
     });
 
+    it('finds the webhooks whose deliveries it would take', async () => {
+      const [none, held, other, tried] = [await webhook(), await webhook(), await webhook(), await webhook()];
+      const ids = [none, held, other, tried];
+      for (const id of ids) await store.spill(id);
+      const begun = ids.map(delivery);
+      await store.parkFresh(held, [begun[1]!, delivery(held)]);
+      await store.parkFresh(other, [begun[2]!, { ...delivery(other), emitterId: 'dc_2' }]);
+      await store.parkFailed(failed(begun[3]!, 0));
+      const find = async (places: EventPlace[], emitters: EmitterId[]) => {
+        const found = await store.findTakeable(ids.map((webhookId) => ({ webhookId, except: { places, emitters } })));
+        return ids.filter((id) => found.has(id));
+      };
+      const places = begun.map(({ place }) => place);
+      expect(await find([], [])).toEqual([held, other, tried]);
+      expect(await find(places, [])).toEqual([held, other]);
+      expect(await find(places, ['dc_1'])).toEqual([other]);
+      expect(await find(places, ['dc_1', 'dc_2'])).toEqual([]);
+      await store.parkInFlight({ ...delivery(other), emitterId: 'dc_3' }, LONG);
+      await store.parkFresh(other, [{ ...delivery(other), emitterId: 'dc_3' }]);
+      expect(await find(places, ['dc_1', 'dc_2'])).toEqual([]);
+      await store.parkFailed(failed(delivery(held), 0));
+      expect(await find(places, ['dc_1', 'dc_2'])).toEqual([held]);
+    });
+
     it('does not make a delivery due that was given up while it was attempted', async () => {
       const id = await webhook();
       const [slow, tried] = [delivery(id), delivery(id)];

@@ -35,12 +35,17 @@ export interface Taken {
   inFlight: boolean;
 }
 
+/** Deliveries not to take: those at these places, and fresh ones of these emitters. */
+export interface Except {
+  places: EventPlace[];
+  emitters: EmitterId[];
+}
+
 /** Which deliveries to take. */
 export interface TakeOptions {
   /** At most this number of bytes in memory, but at least one delivery. */
   bytes?: number;
-  /** Not those at these places, and no fresh ones of these emitters. */
-  except?: { places: EventPlace[]; emitters: EmitterId[] };
+  except?: Except;
 }
 
 /** The outcome of an attempt, as it is stored. `pauseMs` null: the delivery is given up. `revision`: that of the parked delivery when it was taken. */
@@ -136,6 +141,8 @@ export abstract class DeliveryStore {
    * attempt is in progress elsewhere wait for its end.
    */
   abstract take(webhookId: WebhookId, limit: number, options?: TakeOptions): Promise<Taken>;
+  /** Those of the webhooks from which `take` would take deliveries now. */
+  abstract findTakeable(backlogs: { webhookId: WebhookId; except: Except }[]): Promise<ReadonlySet<WebhookId>>;
   /**
    * One delivery with which to probe a failing receiver: one whose retry a user has requested, or else a fresh one, or else one that is due, or else a
    * different one each time, because an event that the receiver rejects must not be the only probe. Returns at most one. A fresh one waits for attempts in progress elsewhere, as in `take`.
@@ -250,6 +257,10 @@ export class PostgresDeliveryStore extends DeliveryStore {
 
   take(webhookId: WebhookId, limit: number, options?: TakeOptions): Promise<Taken> {
     return this.parked.take(webhookId, limit, options);
+  }
+
+  findTakeable(backlogs: { webhookId: WebhookId; except: Except }[]): Promise<ReadonlySet<WebhookId>> {
+    return this.parked.findTakeable(backlogs);
   }
 
   takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {

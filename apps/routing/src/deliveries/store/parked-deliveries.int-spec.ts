@@ -33,6 +33,11 @@ afterAll(() => routing?.close());
 
 const take = async (webhookId: WebhookId, emitters: EmitterId[]) =>
   (await parked.take(webhookId, 10, { except: { places: [FIRST], emitters } })).parked;
+const find = async (webhookIds: WebhookId[], emitters: EmitterId[]) => [
+  ...(await parked.findTakeable(webhookIds.map((webhookId) => ({ webhookId, except: { places: [FIRST], emitters } })))),
+];
+const inactive = Array.from({ length: 100 }, (_, n): WebhookId => `wh_inactive${n + 1}`);
+
 describe.each([['before'], ['after']])('the pages that are read %s the table is analyzed', (when) => {
   beforeAll(async () => {
     if (when === 'after') await routing.database.query('ANALYZE parked_delivery');
@@ -43,6 +48,9 @@ describe.each([['before'], ['after']])('the pages that are read %s the table is 
     ['taken from a backlog with an emitter that is held up', { found: 10, most: 80, work: () => take('wh_usual1', ['dc_1']) }],
     ['taken from a large backlog', { found: 10, most: 80, work: () => take('wh_large1', []) }],
     ['taken from behind those of an emitter that is held up', { found: 10, most: 300, work: () => take('wh_large1', ['dc_slow']) }],
+    ['found for a large backlog', { found: 1, most: 30, work: () => find(['wh_large1'], ['dc_slow']) }],
+    ['found for many backlogs, of which none has any', { found: 0, most: 1500, work: () => find(inactive, ['dc_slow']) }],
+    ['found for many backlogs, each of which has some', { found: 100, most: 1500, work: () => find(inactive, []) }],
   ])('are few when deliveries are %s', async (_, { found, most, work }) => {
     let rows: unknown[] = [];
     const pages = await pagesRead(routing.database, async () => (rows = await work()));

@@ -7,7 +7,7 @@ import { type Attempt, type Delivery, OVERHEAD_BYTES } from '../delivery.js';
 import { coversStreamOf, DELETED, deletedValues, hasDeletedPlace } from './deleted-ranges.js';
 import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
 import { DeletedWebhook, IS_IN_FLIGHT } from './parked-delivery.entity.js';
-import type { Failed, Parked, Settlement, Taken, TakeOptions } from './delivery-store.js';
+import type { Except, Failed, Parked, Settlement, Taken, TakeOptions } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
 
 const givenUp = counter('deliveries_given_up_total', 'Deliveries that failed for good.');
@@ -45,6 +45,8 @@ const LOOKED_AT = 2000;
 const IS_FRESH = 'fresh AND due_at IS NOT NULL';
 /** `$4` and `$5`: the places of deliveries in progress. A subquery, because with a join all deliveries of the backlog might be read and sorted. */
 const IS_NOT_EXCEPTED = '(ms, seq) NOT IN (SELECT * FROM unnest($4::bigint[], $5::bigint[]))';
+/** The same for several webhooks, whose places have their ids in `$2`. */
+const IS_NOT_EXCEPTED_ANYWHERE = '(webhook_id, ms, seq) NOT IN (SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[]))';
 /** The number of deliveries that take turns as probes while none is due. */
 const PROBED = 20;
 
@@ -345,6 +347,41 @@ export class ParkedDeliveriesRepository {
     });
     const parked = rows.map((row) => parkedOf(webhookId, row));
     return { parked, inFlight: parked.length < limit && (await this.hasInFlight(webhookId)) };
+  }
+
+  async findTakeable(backlogs: { webhookId: WebhookId; except: Except }[]): Promise<ReadonlySet<WebhookId>> {
+    const places = backlogs.flatMap(({ webhookId, except }) => except.places.map((place) => ({ webhookId, ...place })));
+    const emitters = backlogs.flatMap(({ webhookId, except }) => except.emitters.map((emitterId) => ({ webhookId, emitterId })));
+    const { rows } = await this.database.query<{ webhook_id: WebhookId }>({
+      name: 'delivery-find-takeable',
+      text: `
+        WITH held_up AS MATERIALIZED (
+          SELECT * FROM unnest($5::text[], $6::text[]) AS held_up (webhook_id, emitter_id)
+          UNION
+          SELECT webhook_id, emitter_id FROM parked_delivery WHERE webhook_id = ANY ($1) AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT}
+        )
+        SELECT webhook_id FROM unnest($1::text[]) AS backlog (webhook_id) WHERE EXISTS (
+          SELECT FROM parked_delivery
+          WHERE webhook_id = backlog.webhook_id AND NOT fresh AND due_at <= now() AND ${IS_NOT_EXCEPTED_ANYWHERE} ORDER BY due_at OFFSET 0
+        ) OR EXISTS (
+          WITH RECURSIVE emitter AS (${emittersOf('backlog.webhook_id')})
+          SELECT FROM emitter CROSS JOIN LATERAL (
+            SELECT FROM parked_delivery
+            WHERE webhook_id = backlog.webhook_id AND emitter_id = emitter.emitter_id AND ${IS_FRESH} AND ${IS_NOT_EXCEPTED_ANYWHERE}
+            ORDER BY emitter_id, ms, seq LIMIT 1
+          ) AS next
+          WHERE (backlog.webhook_id, emitter.emitter_id) NOT IN (SELECT webhook_id, emitter_id FROM held_up)
+        )`,
+      values: [
+        backlogs.map(({ webhookId }) => webhookId),
+        places.map(({ webhookId }) => webhookId),
+        places.map(({ ms }) => ms),
+        places.map(({ seq }) => seq),
+        emitters.map(({ webhookId }) => webhookId),
+        emitters.map(({ emitterId }) => emitterId),
+      ],
+    });
+    return new Set(rows.map(({ webhook_id }) => webhook_id));
   }
 
   async takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {
