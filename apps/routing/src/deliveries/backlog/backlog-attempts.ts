@@ -113,6 +113,11 @@ export class BacklogAttempts {
     return { places, emitters: this.heldUp };
   }
 
+  /** Whether no further attempt could begin. */
+  private get isFull(): boolean {
+    return this.running >= this.parts.concurrency;
+  }
+
   private get heldUp(): EmitterId[] {
     const { leastMs, mostMs, factor } = HELD_UP;
     const since = performance.now() - Math.min(mostMs, Math.max(leastMs, factor * this.backlog.receiver.duration));
@@ -136,7 +141,10 @@ export class BacklogAttempts {
     while (!isDone() && !isTooLong() && !this.isHeldUp) await this.until(isDone, HELD_UP.leastMs);
     if (this.waiting.size > 0) this.size = Math.max(this.parts.concurrency, this.attempted - before);
     else this.size = Math.min(TAKEN, 2 * this.size);
+    const isStuck = this.waiting.size > 0 && this.isFull;
     this.leaveWaiting();
+    // none of those that were left could begin
+    while (isStuck && this.isFull && !this.isOver) await this.until(() => !this.isFull, WAIT_MS);
     // if the store is slower than the receiver
     await this.until(() => this.begun.size <= TAKEN || this.isOver, WAIT_MS);
   }
@@ -152,7 +160,7 @@ export class BacklogAttempts {
       webhookId: this.backlog.claim.webhookId,
       except: () => this.except,
       looked: (found) => {
-        isTakeable = found;
+        isTakeable = found && !this.isFull;
         this.checkProgress();
       },
     });

@@ -449,6 +449,32 @@ describe('a drainer', () => {
     expect(new Set(posted).size).toBe(posted.length);
   });
 
+  it('takes no deliveries while slow attempts have all places of the webhook, and the next one as soon as one ends', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1', { spilled: true });
+    await store.parkFresh(
+      WEBHOOK,
+      Array.from({ length: 40 }, (_, n) => deliveryOf(n, `dc_${n}`)),
+    );
+    const { poster, drain } = await draining(store, () => OK);
+    const hanging = Promise.withResolvers<PostResult>();
+    poster.post = async () => {
+      poster.posts += 1;
+      return poster.posts <= 4 ? hanging.promise : OK;
+    };
+    const drained = drain();
+    for (let turn = 0; turn < 60; turn++) await jest.advanceTimersByTimeAsync(50);
+    const take = jest.spyOn(store, 'take');
+    for (let turn = 0; turn < 100; turn++) await jest.advanceTimersByTimeAsync(50);
+    expect([poster.posts, take.mock.calls.length]).toEqual([4, 0]);
+    hanging.resolve(OK);
+    await jest.advanceTimersByTimeAsync(100);
+    expect(poster.posts).toBeGreaterThan(4);
+    await jest.advanceTimersByTimeAsync(2000);
+    await drained;
+    expect(poster.posts).toBe(40);
+  });
+
   it('keeps no memory for deliveries that wait for long, so that other accounts get some', async () => {
     const store = new DeliveryStoreInMemory();
     const json = Buffer.alloc(40_000, '1');
