@@ -12,10 +12,10 @@ const PART = 1 / 8;
 /** The context and the attempts of almost any delivery. */
 const BESIDE_JSON_BYTES = 64 * 1024;
 
-/** Deliveries with their sizes. */
 /** How often those that wait look whether they still need memory. */
 const LOOK_MS = 200;
 
+/** Deliveries with their sizes. */
 type Sized = Pick<Parked, 'bytes'>[];
 
 const bytesOf = (parked: Sized): number => parked.reduce((sum, { bytes }) => sum + bytes, 0);
