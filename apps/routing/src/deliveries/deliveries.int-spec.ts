@@ -651,6 +651,29 @@ describe('deliveries of a webhook that is deleted', () => {
   });
 });
 
+it.each(['delivered', 'failed'])('the outcome of a delivery that has %s is stored before its backlog is locked', async (outcome) => {
+  const each = delivery();
+  await store.spill(webhook);
+  await store.parkFresh(webhook, [each]);
+  await routing.database.query("UPDATE backlog SET next_due = 'infinity' WHERE webhook_id = $1", [webhook]);
+  let settled: Promise<unknown> | undefined;
+  await routing.database.transaction(async (transaction) => {
+    await transaction.query('SELECT FROM parked_delivery WHERE webhook_id = $1 FOR UPDATE', [webhook]);
+    settled = store.settle(webhook, [
+      outcome === 'delivered'
+        ? { delivery: each, delivered: true, attempts: [SUCCESS] }
+        : { delivery: each, delivered: false, attempts: [ATTEMPT], tries: 1, pauseMs: LONG },
+    ]);
+    await untilLocked(routing);
+    await transaction.query('SELECT FROM backlog WHERE webhook_id = $1 FOR UPDATE NOWAIT', [webhook]);
+  });
+  await settled;
+  const { rows } = await routing.database.query<{ due: boolean }>('SELECT next_due <= now() AS due FROM backlog WHERE webhook_id = $1', [
+    webhook,
+  ]);
+  expect(rows).toEqual([{ due: true }]);
+});
+
 it('a backlog can be leased although it was leased while the clock of the database was an hour ahead', async () => {
   await store.spill(webhook);
   const claimed = async () => (await store.claim(1000, 'own', 3_600_000, UNSHARED)).map(({ webhookId }) => webhookId);

@@ -260,6 +260,7 @@ export class ParkedDeliveriesRepository {
         WITH delivered AS (
           DELETE FROM parked_delivery USING unnest($2::bigint[], $3::bigint[]) AS d (ms, seq)
           WHERE webhook_id = $1 AND parked_delivery.ms = d.ms AND parked_delivery.seq = d.seq
+          RETURNING 1
         ), failed AS (
           UPDATE parked_delivery
           SET fresh = false, in_flight_until = NULL, attempts = f.attempts::jsonb,
@@ -275,8 +276,8 @@ export class ParkedDeliveriesRepository {
             AND CASE WHEN $9::text IS NULL THEN fresh ELSE EXISTS (SELECT FROM backlog WHERE webhook_id = $1 AND lease_id = $9) END
           RETURNING f.nth, f.pause, due_at
         ), woken AS (
-          -- the backlog may be waiting for the end of an attempt that was in flight
-          ${WAKE_BACKLOG} RETURNING 1
+          -- the backlog may be waiting for the end of an attempt that was in flight. It is locked after the deliveries, which are counted for this order
+          ${WAKE_BACKLOG} AND (SELECT count(*) FROM delivered) + (SELECT count(*) FROM failed) >= 0 RETURNING 1
         )
         SELECT EXISTS (SELECT FROM woken) AS woken,
           ARRAY(SELECT nth::integer FROM failed WHERE pause IS NULL AND due_at IS NULL ORDER BY nth) AS given_up`,
