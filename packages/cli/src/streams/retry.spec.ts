@@ -64,6 +64,15 @@ describe('retry', () => {
     expect(printed).toEqual([line]);
   });
 
+  it('waits for the attempt that it has requested, not for one that was in progress', async () => {
+    const began = 1_769_860_795_000;
+    const inProgress = delivery('del_5', 'pending', [attempt(1, 500), { ...attempt(began, 500), duration_ms: 8000 }], 1_769_860_800);
+    const after = delivery('del_5', 'succeeded', [...inProgress.attempts, attempt(began + 8100, 204)]);
+    const { session, printed } = terminal({ lists: [[before], [inProgress], [after]] });
+    await retry(session, 'inbox', 'del_5', { wait: true });
+    expect(printed).toEqual(['succeeded: 204, 7 ms\n']);
+  });
+
   it('says where the deliveries are listed if there is none of that id', async () => {
     const { session } = terminal({ lists: [[]] });
     Object.assign(session.sluice, { retryDelivery: () => Promise.reject(new SluiceError(404, { detail: 'delivery del_5 not found' })) });

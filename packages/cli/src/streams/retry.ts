@@ -53,14 +53,22 @@ const hasSucceeded = (attempt: DeliveryAttempt | undefined): boolean =>
 export const isOff = (text: string): string => `${text} is off: sluice on ${text} lets its deliveries continue`;
 const lastAttempt = ({ attempts }: WebhookDelivery): DeliveryAttempt | undefined => attempts.at(-1);
 
-/** The delivery after its next attempt; undefined if there was none in time. */
+/** Whether the next attempt was due when the last one ended: that one was in progress when the next one was requested. */
+function isDueAgain(delivery: WebhookDelivery): boolean {
+  const last = lastAttempt(delivery);
+  const { next_attempt_at } = delivery;
+  return last !== undefined && next_attempt_at !== null && next_attempt_at <= (last.ts + last.duration_ms) / 1000;
+}
+
+/** The delivery after the attempt that was requested; undefined if there was none in time. */
 async function attempted(session: Session, webhookId: string, due: WebhookDelivery): Promise<WebhookDelivery | undefined> {
   const find = finder(session, webhookId, due.id);
   const begin = Date.now();
   try {
     while (Date.now() < begin + WAIT_MS) {
       const delivery = await find();
-      if (delivery && (delivery.status === 'failed' || lastAttempt(delivery)?.ts !== lastAttempt(due)?.ts)) return delivery;
+      if (delivery && (delivery.status === 'failed' || (lastAttempt(delivery)?.ts !== lastAttempt(due)?.ts && !isDueAgain(delivery))))
+        return delivery;
       session.progress(`waiting for the attempt, ${Math.round((Date.now() - begin) / 1000)} s`);
       await sleep(POLL_MS);
     }
