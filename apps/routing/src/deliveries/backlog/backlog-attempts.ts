@@ -187,7 +187,8 @@ export class BacklogAttempts {
       await this.batch.end();
       const { failing } = this;
       const retryAfterMs = (failing && this.retryAfterMs.get(failing.url)) ?? null;
-      return { disabled: this.disabled || gone.length > 0, failing, retryAfterMs };
+      const isGone = gone.some(({ target }) => target.url === failing?.url);
+      return { disabled: this.disabled || isGone, failing, retryAfterMs };
     } finally {
       this.dropBegun([...this.begun.values()]);
       this.failing = undefined;
@@ -254,12 +255,15 @@ export class BacklogAttempts {
     if (fresh) this.emitters.set(delivery.emitterId, performance.now());
     this.attempted += 1;
     this.running += 1;
+    receiver.begins(target.url);
     this.checkProgress();
     try {
       const outcome = await this.parts.attempts.make(target, delivery, stepOf(parked));
       receiver.addDuration(outcome.attempt.duration_ms);
       const opens = receiver.count(target.url, delivery, outcome, !fresh);
-      if (opens || outcome.verdict === 'gone') this.failing = target;
+      if (opens) this.failing = target;
+      // perhaps a former receiver, when the present one fails already
+      else if (outcome.verdict === 'gone') this.failing ??= target;
       if (outcome.retryAfterMs !== null)
         this.retryAfterMs.set(target.url, Math.max(this.retryAfterMs.get(target.url) ?? 0, outcome.retryAfterMs));
       // that it is gone is stored at the end: the lane would repeat the attempt if the database failed here

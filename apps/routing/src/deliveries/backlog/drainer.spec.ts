@@ -356,6 +356,33 @@ describe('a drainer', () => {
     expect(backlog!.nextDue - NOW).toBeLessThan(MINUTE);
   });
 
+  it('opens the breaker of a receiver that fails although the former one of its webhook returns 410 afterwards', async () => {
+    const store = new DeliveryStoreInMemory();
+    store.addWebhook(WEBHOOK, 'u_1');
+    await store.spill(WEBHOOK);
+    await store.parkFresh(
+      WEBHOOK,
+      Array.from({ length: 16 }, (_, n) => deliveryOf(n, `dc_${n}`)),
+    );
+    const { poster, drain } = await draining(store, () => FAILED);
+    const former = Promise.withResolvers<PostResult>();
+    poster.post = async () => {
+      poster.posts += 1;
+      if (poster.posts > 1) return FAILED;
+      store.hooks.get(WEBHOOK)!.url = 'http://new.test/';
+      standStill(1000);
+      return former.promise;
+    };
+    const drained = drain();
+    for (let turn = 0; turn < 20; turn++) await jest.advanceTimersByTimeAsync(100);
+    former.resolve({ kind: 'response', status: 410, body: '' });
+    await jest.advanceTimersByTimeAsync(2000);
+    await drained;
+    // four at the former one, five that fail at the new one, and two that had begun
+    expect(poster.posts).toBe(11);
+    expect(store.backlogs.get(WEBHOOK)).toMatchObject({ failedProbes: 0 });
+  });
+
   it('stops after a turn while other backlogs wait, and is due behind them', async () => {
     const store = new DeliveryStoreInMemory();
     store.addWebhook(WEBHOOK, 'u_1', { rate_limit: 1, spilled: true });

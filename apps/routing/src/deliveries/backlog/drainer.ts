@@ -238,6 +238,7 @@ export class Drainer {
     // its owner may have changed, disabled or deleted it while this probe waited for memory
     const target = await this.targets.ofBacklog(webhookId);
     if (!target?.active || !lease.holds) return true;
+    receiver.begins(target.url);
     const outcome = await this.attempts.make(target, parked.delivery, stepOfProbe(parked, this.config.retrySchedule));
     receiver.addDuration(outcome.attempt.duration_ms);
     receiver.count(target.url, parked.delivery, outcome, !parked.fresh);

@@ -270,6 +270,7 @@ export class Dispatcher implements OnApplicationShutdown {
         }
       };
       receiver.held += 1;
+      receiver.begins(target.url);
       const since = this.clock.now();
       const attempt: InFlight = { receiver, delivery, since, done: () => resolve(undefined), ended: begin().catch(reject) };
       this.inFlight.add(attempt);

@@ -57,6 +57,7 @@ it('a receiver is forgotten an hour after its last failure if it had no success 
   jest.useFakeTimers({ now: 0 });
   try {
     const states = new ReceiverStates();
+    states.of('wh_1').begins('http://a/');
     const fail = (again: boolean) =>
       states.of('wh_1').count('http://a/', { place: { ms: 1, seq: 1 } } as Delivery, { verdict: 'failed', attempt: {} } as Outcome, again);
     const isKnown = () => {
@@ -75,12 +76,19 @@ it('a receiver is forgotten an hour after its last failure if it had no success 
   }
 });
 
-it('the failures of a receiver do not count at the one that its webhook has next', () => {
+it('the outcomes of a receiver do not count at the one that its webhook has next', () => {
   const state = new ReceiverStates().of('wh_1');
-  const fail = (url: string, seq: number) =>
-    state.count(url, { place: { ms: 1, seq } } as Delivery, { verdict: 'failed', attempt: {} } as Outcome, false);
+  const end = (url: string, seq: number, verdict: Outcome['verdict'] = 'failed') =>
+    state.count(url, { place: { ms: 1, seq } } as Delivery, { verdict, attempt: {} } as Outcome, false);
+  const fail = (url: string, seq: number) => {
+    state.begins(url);
+    return end(url, seq);
+  };
   expect([1, 2, 3, 4].map((seq) => fail('http://former/', seq))).toEqual(Array(4).fill(false));
-  expect([5, 6, 7, 8, 9].map((seq) => fail('http://new/', seq))).toEqual([...Array(4).fill(false), true]);
+  expect([5, 6, 7, 8].map((seq) => fail('http://new/', seq))).toEqual(Array(4).fill(false));
+  // attempts that were in progress when the URL changed
+  expect([end('http://former/', 9), end('http://former/', 10, 'delivered')]).toEqual([false, false]);
+  expect(fail('http://new/', 11)).toBe(true);
 });
 
 it('another account is active for half a minute after its last delivery', () => {

@@ -73,7 +73,7 @@ const SMOOTHING = { own: 0.2, all: 0.01 };
 /** The state of one receiver in this process. */
 export class ReceiverState {
   readonly breaker = new Breaker();
-  /** That of the last outcome. */
+  /** That of the newest attempt. */
   private url: string | undefined;
   /** In the order of arrival. */
   readonly waiting = new Set<Waiting>();
@@ -103,15 +103,19 @@ export class ReceiverState {
     this.all.duration = smoothed(this.all.duration, durationMs, SMOOTHING.all);
   }
 
+  /** An attempt at this URL begins. Failures of a former URL say nothing about it. */
+  begins(url: string): void {
+    if (url !== this.url) this.breaker.reset();
+    this.url = url;
+  }
+
   /**
-   * Counts the outcome of an attempt at a URL. Returns whether it is one failure too many: the receiver is failing, not the events. `again`: the delivery has
+   * Counts the outcome of an attempt at a URL, unless it is a former one. Returns whether it is one failure too many: the receiver is failing, not the events. `again`: the delivery has
    * failed before.
    */
   count(url: string, { place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): boolean {
     const { breaker } = this;
-    // failures of the former URL say nothing about the new one
-    if (url !== this.url) breaker.reset();
-    this.url = url;
+    if (url !== this.url) return false;
     if (verdict === 'delivered') breaker.reset();
     if (verdict !== 'failed') return false;
     breaker.failedWith({ eventId: eventIdOf(place), timeout, again: again && attempt.status_code !== null });
