@@ -12,6 +12,8 @@ import { listenForTarget, needing } from './support/target.js';
 const RUN_MS = 12_000;
 const DELIVERY_MS = 10_000;
 const FETCH_MS = 3_000;
+/** An attempt that takes longer than a second is parked, with the deliveries behind it, although no service is stopping. */
+const SLOW_MS = 800;
 /** Less than a service waits for work that does not end. On Kubernetes, the pod first leaves its Service for five seconds. */
 const STOPPED_WITHIN_MS = 20_000;
 
@@ -89,6 +91,23 @@ describe('a service that is stopping', () => {
 
     await whileStopped('routing', () => producer.emit(source.id, [{ n: 2 }]));
     await eventually(() => expect(requestsAt('/delivered').map(({ body }) => body)).toEqual([{ n: 1 }, { n: 2 }]));
+  });
+
+  it('leaves the deliveries that wait for a slow webhook to the next process, which does not repeat those of the same events to another webhook', async () => {
+    const events = Array.from({ length: 30 }, (_, n) => ({ n }));
+    receiver.respondWith = async ({ path, body }) => {
+      if (path === '/waiting' && body?.n < 3) await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
+      return 200;
+    };
+    const source = await api.source("export default { name: 'waited for' }");
+    for (const path of ['waiting', 'prompt']) await api.subscribe(source.id, await api.webhook(`${receiver.url}${path}`));
+    await producer.emit(source.id, events);
+    await eventually(() => expect([requestsAt('/waiting').length, requestsAt('/prompt').length]).toEqual([2, events.length]));
+
+    await whileStopped('routing', () => producer.emit(source.id, [{ n: events.length }]));
+    const all = [...events, { n: events.length }];
+    await eventually(() => expect(requestsAt('/waiting').map(({ body }) => body)).toEqual(all));
+    await eventually(() => expect(requestsAt('/prompt').map(({ body }) => body)).toEqual(all));
   });
 
   it(`responds to a request of ${FETCH_MS / 1000} s to the REST API`, async () => {

@@ -12,6 +12,7 @@ export class Consumers {
   private readonly followers: Pick<LogConsumer, 'rewind'>[] = [];
   private readonly onDemand = new Map<string, () => LogConsumer>();
   private readonly missed = new Map<string, (missed: MissedRecords) => Task>();
+  private readonly handOvers = new Map<string, () => Promise<void>>();
   private readonly running = new Map<string, LogConsumer>();
   private readonly replacedListeners: ((topic: string) => Promise<void>)[] = [];
 
@@ -49,6 +50,19 @@ export class Consumers {
   /** For the transport: the task for records that retention has deleted before the group read them. */
   missedTask(group: string, missed: MissedRecords): Task | undefined {
     return this.missed.get(group)?.(missed);
+  }
+
+  /**
+   * Calls back before this process leaves the group, so that others get its partitions. Tasks that are settled when the promise resolves are done; it is
+   * awaited for a second.
+   */
+  beforeHandOver(group: string, handOver: () => Promise<void>): void {
+    this.handOvers.set(group, handOver);
+  }
+
+  /** For the transport, before it leaves the group. */
+  async handOver(group: string): Promise<void> {
+    await this.handOvers.get(group)?.();
   }
 
   /**

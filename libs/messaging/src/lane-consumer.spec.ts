@@ -28,9 +28,11 @@ async function consuming({
   partitions = [0],
   restores = NO_RESTORES,
   drainMs = 100,
+  handOver = async () => {},
   beforeFetch = (_: LaneConsumer) => {},
 } = {}) {
   const emitter = new EventEmitter();
+  const committed: string[] = [];
   const group = { refuses: undefined as string | undefined, hangs: undefined as Promise<void> | undefined, commits: 0 };
   const begun: number[] = [];
   const heartbeats = { sent: 0 };
@@ -54,8 +56,9 @@ async function consuming({
     pause: () => void (isPaused = true),
     seek: () => void (isStale = true),
     disconnect: async () => {},
-    commitOffsets: async () => {
+    commitOffsets: async ([progress]: { offset: string }[]) => {
       group.commits += 1;
+      committed.push(progress!.offset);
       await group.hangs;
       if (group.refuses) throw Object.assign(new Error('refused'), { type: group.refuses });
     },
@@ -71,6 +74,7 @@ async function consuming({
     concurrency: 1,
     maxOutstanding,
     restores,
+    handOver,
     plan: async (records) => {
       await planned.with(records.map(({ offset }) => offset));
       return records.slice(0, planned.most).map(({ offset }) => [
@@ -135,6 +139,7 @@ async function consuming({
   return {
     lanes,
     group,
+    committed,
     begun,
     planned,
     heartbeats,
@@ -440,6 +445,25 @@ describe('a lane consumer', () => {
     await fetch(4, 5);
     expect(await fetch(0, 1, 2, 3)).toEqual(['3']);
     await lanes.stop();
+  });
+
+  it('hands over before it stops, begins tasks meanwhile, and commits those that are done', async () => {
+    const handedOver = Promise.withResolvers<void>();
+    const { lanes, committed, begun, end } = await consuming({ handOver: () => handedOver.promise });
+    const stopped = lanes.stop();
+    end();
+    await eventually(() => expect(begun).toEqual([0, 1]));
+    end();
+    handedOver.resolve();
+    await stopped;
+    expect(committed.at(-1)).toBe('2');
+  });
+
+  it('hands over for a second at most before it stops, and begins no task afterwards', async () => {
+    const { lanes, begun, end } = await consuming({ handOver: () => new Promise<void>(() => {}) });
+    setTimeout(end, 1500);
+    await lanes.stop();
+    expect(begun).toEqual([0]);
   });
 
   it('starts no task after the group has removed it, whatever it accepts, until it has joined again', async () => {

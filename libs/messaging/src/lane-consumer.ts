@@ -27,6 +27,8 @@ export interface LaneConsumerOptions extends LaneIntakeOptions, Pick<ConsumerSet
    * in the log before.
    */
   onReplaced?(topic: string): Promise<void>;
+  /** Called before it leaves the group. Tasks that are settled when it resolves, or after a second, are done. */
+  handOver?(): Promise<void>;
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
@@ -39,6 +41,7 @@ const oldest = gauge(
 
 const COMMIT_EVERY_MS = 100;
 const ASSIGN_PAUSE_MS = 500;
+const HAND_OVER_MS = 1000;
 /** How long a stop waits for the end of a rebalance, to commit finished records. */
 const ASSIGNED_IN_MS = 2000;
 /** This many consecutive failed commits are worth a log line. */
@@ -59,6 +62,9 @@ const LOOK_MS = 10;
 /** The back-off of a partition whose records cannot be planned, such as because the database is down. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 3000;
+
+/** Does not keep the process alive. */
+const after = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms).unref());
 
 /**
  * Keyed lanes over a consumer: `plan` turns records into tasks, different lanes run concurrently, and progress is committed
@@ -195,10 +201,12 @@ export class LaneConsumer {
   /** Starts no more tasks, waits for those in progress, commits and leaves the group: another process takes over the rest. */
   async stop(): Promise<void> {
     this.stopping = true;
+    this.pause();
+    const end = after(this.kafka.drainMs);
+    await Promise.race([this.options.handOver?.(), after(HAND_OVER_MS)]);
     this.membership.close();
     this.intake.close();
-    this.pause();
-    await Promise.race([this.intake.lanes.waitUntilBelow(1), new Promise((resolve) => setTimeout(resolve, this.kafka.drainMs).unref())]);
+    await Promise.race([this.intake.lanes.waitUntilBelow(1), end]);
     clearTimeout(this.timer);
     this.stopEachSecond();
     oldest.remove({ group: this.group });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import type { KafkaMessage } from 'kafkajs';
 import { LaneIntake, type Uncommitted } from './lane-intake.js';
@@ -644,6 +644,22 @@ describe('a lane intake that is closed', () => {
     await intake.lanes.waitUntilBelow(1);
     expect(ends).toHaveLength(2);
     expect(dropped).toEqual([2, 3]);
+    expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 2, ended: [] }]);
+  });
+
+  it.each(['close', 'suspend'] as const)('counts the tasks as done that are settled when their turn comes: %s', async (change) => {
+    const settled = new Set<number>();
+    const run = jest.fn(async () => {});
+    const intake = new LaneIntake({
+      ...{ concurrency: 1, maxOutstanding: 100 },
+      plan: (records) => records.map(({ offset }) => [{ lane: `${offset}`, run, isSettled: () => settled.has(offset) }]),
+    });
+    intake.keepOnly([{ topic: TOPIC, partition: 0 }]);
+    intake.assign([{ topic: TOPIC, partition: 0, offset: 0, clock: 0, timestamp: 1, ended: [] }]);
+    for (const offset of [0, 1]) settled.add(offset);
+    intake[change]();
+    await intake.take(TOPIC, 0, log[0]!.slice(0, 3));
+    await settle();
     expect(intake.uncommitted()).toMatchObject([{ partition: 0, offset: 2, ended: [] }]);
   });
 

@@ -157,8 +157,8 @@ export class LaneIntake {
   }
 
   /**
-   * Permanent: starts no task of a record any more. Waiting tasks leave their lanes unfinished, so their records do not count as done and
-   * another process takes them. A failing task is not repeated.
+   * Permanent: starts no task of a record any more. Waiting tasks that are not settled leave their lanes unfinished, so their records do not count as done
+   * and another process takes them. A failing task is not repeated.
    */
   close(): void {
     this.closed = true;
@@ -418,9 +418,10 @@ export class LaneIntake {
     let begun = false;
     let left = false;
     task.isOwn = () => begun || (!this.suspended && !this.closed && assigned.isDue(offset));
+    const isSettled = () => task.isSettled?.() ?? false;
     const run = async (release: () => void) => {
-      while (!begun && this.suspended) await this.suspended.promise;
-      if (this.closed) left = true;
+      while (!begun && this.suspended && !isSettled()) await this.suspended.promise;
+      if (this.closed && !isSettled()) left = true;
       // a task that runs a second time has failed
       if (begun) {
         if (left) return;

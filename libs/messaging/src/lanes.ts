@@ -16,6 +16,8 @@ export interface Task {
   drop?(): void;
   /** Set for the task of a record: whether this process may begin it now, or has begun it. Another process may have done it otherwise. */
   isOwn?(): boolean;
+  /** Whether nothing is left to do, although it has not run. Such a task is done even if this process begins no more. */
+  isSettled?(): boolean;
 }
 
 type Limits = 'groupConcurrency' | 'loneGroupConcurrency' | 'tenantConcurrency' | 'reserve';

@@ -197,6 +197,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
       onMissed: (missed) => consumers.missedTask(group, missed),
       onAssigned,
       onReplaced: (topic) => consumers.replaced(topic),
+      handOver: () => consumers.handOver(group),
       isTransient,
       // the records of a batch come from one topic
       plan: (records) => topics.get(records[0]?.topic ?? '')?.(records) ?? [],

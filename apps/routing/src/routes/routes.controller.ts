@@ -21,6 +21,7 @@ export class RoutesController implements BeforeApplicationShutdown {
     missed: MissedEvents,
   ) {
     consumers.watchMissed(EVENTS_GROUP, (records) => missed.task(records));
+    consumers.beforeHandOver(EVENTS_GROUP, () => dispatcher.handOver());
     dispatcher.watchPressure(() => consumers.load(EVENTS_GROUP) > PRESSED);
   }
 

@@ -421,6 +421,31 @@ describe('a dispatcher', () => {
     expect(make).toHaveBeenCalledTimes(5);
   });
 
+  it('hands over the deliveries behind a slow attempt, in order, and not those that have begun to wait a moment ago', async () => {
+    const { store, dispatcher } = dispatching({ make: () => new Promise(() => {}) });
+    store.addWebhook('wh_2', OWNER);
+    const tasks = [1, 2, 3].map((seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
+    const attempted = tasks[0]!.run(() => {});
+    await jest.advanceTimersByTimeAsync(300);
+    const recent = dispatcher.firstAttempt({ ...deliveryOf(4), webhookId: 'wh_2' }, 1, OWNER);
+    await dispatcher.handOver();
+    // parked in flight
+    await attempted;
+    expect([...store.parked.get(WEBHOOK)!.keys()]).toEqual(['1-1', '1-2', '1-3']);
+    expect(await store.take(WEBHOOK, 10)).toMatchObject({ parked: [], inFlight: true });
+    expect([tasks[1], tasks[2], recent].map((task) => task!.isSettled!())).toEqual([true, true, false]);
+    expect(store.hooks.get('wh_2')).toMatchObject({ spilled: false });
+  });
+
+  it('hands over nothing while the database is down', async () => {
+    const { store, dispatcher } = dispatching();
+    jest.spyOn(store, 'spill').mockRejectedValue(new Error('connection refused'));
+    const task = dispatcher.firstAttempt(deliveryOf(1), 1, OWNER);
+    await jest.advanceTimersByTimeAsync(300);
+    await dispatcher.handOver();
+    expect(task.isSettled!()).toBe(false);
+  });
+
   it('does not count the time in which this process stood still as the duration of an attempt', async () => {
     const { store, dispatcher } = dispatching({ make: () => new Promise(() => {}) });
     void dispatcher.firstAttempt(deliveryOf(1), 1, OWNER).run(() => {});

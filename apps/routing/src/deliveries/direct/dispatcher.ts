@@ -31,6 +31,8 @@ const SLOW_FACTOR = 10;
  * waited for the database. Not under memory pressure, when the machine may be what is slow.
  */
 const LATE = { waitedMs: SLOW_MS.most, queueMs: 1000 };
+/** Before a stop, receivers are spilled if deliveries have waited for this long: the others wait for a moment only. */
+const HANDED_OVER_MS = 200;
 /** An attempt in flight belongs to this process for this long after its time limit. */
 const IN_FLIGHT_MARGIN_MS = 5000;
 /** While a webhook is closing. */
@@ -47,7 +49,7 @@ const NOT_PARKED_PAUSE_MS = 500;
 /** While the database refuses the outcome of an attempt. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
-/** At most this many receivers whose attempts may be no slower than others are spilled in one tick. */
+/** At most this many receivers whose attempts may be no slower than others are spilled in one tick, or before a stop. */
 const SPILLED_AT_ONCE = 50;
 const SPILLED_AGAIN_MS = 2000;
 
@@ -142,8 +144,26 @@ export class Dispatcher implements OnApplicationShutdown {
       tenant: ownerId,
       run: () => this.run(receiver, waiting),
       drop: () => void receiver.waiting.delete(waiting),
+      isSettled: () => waiting.ended,
     };
     return task;
+  }
+
+  /**
+   * Parks the deliveries that wait for slow receivers, because other processes get their partitions: they would hold back the positions of these, and later
+   * deliveries that have been made would be repeated.
+   */
+  async handOver(): Promise<void> {
+    const late = this.clock.now() - HANDED_OVER_MS;
+    const isLate = ({ waiting: [oldest] }: ReceiverState) => oldest !== undefined && oldest.since <= late && oldest.isOwn();
+    const receivers = [...this.receivers].filter(isLate).slice(0, SPILLED_AT_ONCE);
+    await Promise.all(
+      receivers.map((receiver) =>
+        this.parkAll(receiver, 'slow').catch((error: Error) =>
+          this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'),
+        ),
+      ),
+    );
   }
 
   /** Ends the deliveries of deleted events that wait for their attempts. Returns how many there were. */
@@ -192,26 +212,26 @@ export class Dispatcher implements OnApplicationShutdown {
         return target;
       }
       if (target.mode === 'closing') await new Promise((resolve) => setTimeout(resolve, CLOSING_LOOK_MS));
-      else await this.park(receiver, target.mode);
+      else await this.park(receiver, target.mode === 'direct' ? 'inactive' : undefined);
     }
     return undefined;
   }
 
-  /** Parks waiting deliveries. A webhook that is direct is spilled before: later deliveries must not overtake them. */
-  private park(receiver: ReceiverState, mode: 'direct' | 'spilled'): Promise<void> {
+  /** Parks waiting deliveries. A webhook that is direct is spilled before, for the given reason: later deliveries must not overtake them. */
+  private park(receiver: ReceiverState, spilledBecause?: 'slow' | 'inactive'): Promise<void> {
     const parking = async () => {
-      if (mode === 'direct') await this.spill(receiver, 'inactive');
+      if (spilledBecause) await this.spill(receiver, spilledBecause);
       await this.parkWaiting(receiver);
     };
     return (receiver.parking ??= parking().finally(() => (receiver.parking = undefined)));
   }
 
-  /** Parks all waiting deliveries of this process, to a webhook that is about to be disabled: they are given up with those that are parked. */
-  private async parkAll(receiver: ReceiverState): Promise<void> {
-    let mode: 'direct' | 'spilled' = 'direct';
-    for (let before = Infinity; receiver.waiting.size > 0 && receiver.waiting.size < before; mode = 'spilled') {
+  /** Parks all waiting deliveries of this process. */
+  private async parkAll(receiver: ReceiverState, reason: 'slow' | 'inactive'): Promise<void> {
+    let spilledBecause: typeof reason | undefined = reason;
+    for (let before = Infinity; receiver.waiting.size > 0 && receiver.waiting.size < before; spilledBecause = undefined) {
       before = receiver.waiting.size;
-      await this.park(receiver, mode);
+      await this.park(receiver, spilledBecause);
     }
   }
 
@@ -316,7 +336,8 @@ export class Dispatcher implements OnApplicationShutdown {
   private async judge({ receiver, target, delivery, outcome, opens }: EndedAttempt): Promise<Outcome> {
     const { verdict } = outcome;
     if (verdict === 'gone') {
-      await this.parkAll(receiver);
+      // they are given up with those that are parked
+      await this.parkAll(receiver, 'inactive');
       return disableGone({ store: this.store, targets: this.targets, notices: this.notices }, target, delivery, outcome);
     }
     if (verdict === 'failed') await this.store.markFailing(target, longestSilence(this.config.retrySchedule));
