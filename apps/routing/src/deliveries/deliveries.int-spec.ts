@@ -651,7 +651,7 @@ describe('deliveries of a webhook that is deleted', () => {
   });
 });
 
-it.each(['delivered', 'failed'])('the outcome of a delivery that has %s is stored before its backlog is locked', async (outcome) => {
+it.each(['succeeds', 'fails'])('the outcome of a delivery that %s is stored before its backlog is locked', async (outcome) => {
   const each = delivery();
   await store.spill(webhook);
   await store.parkFresh(webhook, [each]);
@@ -660,7 +660,7 @@ it.each(['delivered', 'failed'])('the outcome of a delivery that has %s is store
   await routing.database.transaction(async (transaction) => {
     await transaction.query('SELECT FROM parked_delivery WHERE webhook_id = $1 FOR UPDATE', [webhook]);
     settled = store.settle(webhook, [
-      outcome === 'delivered'
+      outcome === 'succeeds'
         ? { delivery: each, delivered: true, attempts: [SUCCESS] }
         : { delivery: each, delivered: false, attempts: [ATTEMPT], tries: 1, pauseMs: LONG },
     ]);
