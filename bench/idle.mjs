@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { dataFolder } from '../scripts/launch/data-folder.mjs';
 import { APPS } from '../scripts/processes/apps.mjs';
 import { unwatch, watch } from '../scripts/shell/keeper.mjs';
-import { readPidFile } from '../scripts/processes/pid-file.mjs';
+import { readPidFile } from '../scripts/pid-files/pid-file.mjs';
 import { node24 } from '../scripts/setup/node24.mjs';
 import { inRoot } from '../scripts/shell/paths.mjs';
 import { brokerPidFile } from '../scripts/stores/broker.mjs';

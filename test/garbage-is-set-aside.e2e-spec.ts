@@ -29,7 +29,7 @@ import {
 // dead letters are compressed with zstd, for which kafkajs has no codec
 import '../libs/messaging/src/kafka.js';
 import { announce, dataFolder } from '../scripts/launch/data-folder.mjs';
-import { writePidFile } from '../scripts/processes/pid-file.mjs';
+import { writePidFile } from '../scripts/pid-files/pid-file.mjs';
 import { node24 } from '../scripts/setup/node24.mjs';
 import { inRoot } from '../scripts/shell/paths.mjs';
 import { type Api, http } from './support/api.js';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { inRoot } from '../scripts/shell/paths.mjs';
-import { readPidFile } from '../scripts/processes/pid-file.mjs';
+import { readPidFile } from '../scripts/pid-files/pid-file.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import { userEnvironment } from './support/document-shell.js';
 import { eventually } from './support/eventually.js';

@@ -1,4 +1,4 @@
-import { allProcesses, readProcess, withDescendants } from '../../scripts/processes/process-tree.mjs';
+import { allProcesses, readProcess, withDescendants } from '../../scripts/pid-files/process-tree.mjs';
 
 const TICKS_PER_SECOND = 100;
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { withDescendants } from '../../scripts/processes/process-tree.mjs';
+import { withDescendants } from '../../scripts/pid-files/process-tree.mjs';
 
 /**
  * Proportional set size of processes and their descendants, in MB (Linux): a page that several processes share counts for each in part.

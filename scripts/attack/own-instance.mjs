@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { allProcesses, withDescendants } from '../processes/process-tree.mjs';
+import { allProcesses, withDescendants } from '../pid-files/process-tree.mjs';
 import { inRoot, ROOT } from '../shell/paths.mjs';
 import { freePorts, startOwnSystem } from '../temporary/own-system.mjs';
 import { report } from './report.mjs';

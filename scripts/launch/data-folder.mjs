@@ -1,11 +1,11 @@
-import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { APPS } from '../processes/apps.mjs';
 import { stopLeftoverBroker } from '../stores/broker.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
-import { readForeignPidFile, readPidFile, removePidFile, stopLeftover, writePidFile } from '../processes/pid-file.mjs';
+import { claim, deleteOldClaims, otherClaimant, takeBackClaim } from '../pid-files/claims.mjs';
+import { readForeignPidFile, readPidFile, removePidFile, stopLeftover, writePidFile } from '../pid-files/pid-file.mjs';
 import { stopLeftoverPostgres } from '../stores/postgres.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
 
@@ -13,7 +13,7 @@ import { writeSecret } from '../shell/secret-file.mjs';
  * The data folder of an instance:
  *
  *     lock            the process that uses it, which touches it every ten seconds
- *     claims/*        the processes that use it or want to, see `lockDataFolder`
+ *     claims/*        the processes that use it or want to, see `claims.mjs`
  *     running.json    the addresses of the running instance (deleted when it begins to stop)
  *     last-start      the hash of what the last successful start depended on
  *     api-key         of the first account
@@ -55,9 +55,6 @@ let touching;
 /**
  * Locks a data folder for this process. Waits for another instance that is stopping, or starting: one that has no running.json.
  *
- * Each process writes a separate file, its claim, before it looks for the claims of others: of two, the later one sees the earlier one, however long a process
- * pauses between two steps. A process that sees another claim takes back its own; one that sees none has the folder, and keeps its claim until it unlocks it.
- *
  * A process of another PID namespace, such as that of a container, counts as running until its file has not changed for as long as its services and stores may
  * take to stop.
  * @param {DataFolder} folder
@@ -83,20 +80,20 @@ export async function lockDataFolder(
   try {
     openFolder(folder);
     for (;;) {
-      writePidFile(ownClaim(folder), process.pid);
+      claim(folder.claims);
       const holder = readPidFile(folder.lock) ?? foreign.find(folder.lock);
       // also while there is a holder: a process of another PID namespace is observed from the beginning
-      const claimant = otherClaimant(folder, foreign);
+      const claimant = otherClaimant(folder.claims, (file) => readPidFile(file) ?? foreign.find(file));
       const other = holder ?? claimant;
       if (!other) {
         // of an instance that was killed
         rmSync(folder.running, { force: true });
         writePidFile(folder.lock, process.pid);
-        deleteOldClaims(folder);
+        deleteOldClaims(folder.claims);
         keepTouching(folder, lost);
         return;
       }
-      removePidFile(ownClaim(folder));
+      takeBackClaim(folder.claims);
       const isUnknown = 'isAlive' in other && !other.isAlive;
       const who = 'isAlive' in other ? `process ${other.pid} of another container, or outside this one` : `process ${other.pid}`;
       if (!isUnknown && ((holder && existsSync(folder.running)) || performance.now() > deadline)) {
@@ -206,36 +203,6 @@ function keepTouching(folder, lost) {
  */
 const hasLock = (folder) => readPidFile(folder.lock)?.pid === process.pid;
 
-/** Unique also among processes of several PID namespaces. */
-const CLAIM = `${process.pid}-${randomBytes(4).toString('hex')}`;
-
-/** @param {DataFolder} folder */
-const ownClaim = (folder) => join(folder.claims, CLAIM);
-
-/**
- * Without their drafts, which a start that is killed at this moment leaves behind.
- * @param {DataFolder} folder
- */
-const claims = (folder) =>
-  readdirSync(folder.claims)
-    .filter((name) => /^\d+(-\w+)?$/.test(name))
-    .map((name) => join(folder.claims, name));
-
-/** @param {DataFolder} folder @param {ForeignProcesses} foreign */
-const otherClaimant = (folder, foreign) =>
-  claims(folder)
-    .filter((claim) => claim !== ownClaim(folder))
-    .map((claim) => readPidFile(claim) ?? foreign.find(claim))
-    .find((claimant) => claimant !== null);
-
-/**
- * Of processes that were killed.
- * @param {DataFolder} folder locked
- */
-function deleteOldClaims(folder) {
-  for (const claim of claims(folder)) if (!readPidFile(claim)) removePidFile(claim);
-}
-
 /**
  * The instance is about to stop: commands no longer find it, and the next start waits for it.
  * @param {DataFolder} folder
@@ -249,7 +216,7 @@ export function unlockDataFolder(folder) {
   clearInterval(touching);
   withdraw(folder);
   if (hasLock(folder)) removePidFile(folder.lock);
-  removePidFile(ownClaim(folder));
+  takeBackClaim(folder.claims);
 }
 
 /**

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { readPidFile, writePidFile } from '../processes/pid-file.mjs';
+import { readPidFile, writePidFile } from '../pid-files/pid-file.mjs';
 import {
   announce,
   dataFolder,

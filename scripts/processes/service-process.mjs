@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { unwatch, watch } from '../shell/keeper.mjs';
-import { removePidFile, writePidFile } from './pid-file.mjs';
+import { removePidFile, writePidFile } from '../pid-files/pid-file.mjs';
 
 /**
  * @typedef {{ code: number | null, signal: NodeJS.Signals | null, error?: Error }} Exit

@@ -6,6 +6,7 @@ import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot, isRepository, ROOT } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { bundleApps, bundles, compileBundles } from './bundles.mjs';
+import { inTurn } from './in-turn.mjs';
 
 const compiler = inRoot('node_modules', 'typescript-native', 'bin', 'tsc');
 const compilerNotes = inRoot('dist', 'build.tsbuildinfo');
@@ -19,15 +20,17 @@ const stampFile = inRoot('dist', '.build-stamp.json');
  */
 export async function ensureBuild({ say = console.log } = {}) {
   if (!isRepository()) return undefined;
-  const sources = listSources();
-  const state = createHash('sha256').update(JSON.stringify(sources)).digest('hex');
-  const files = sources.map(([file]) => file);
-  const last = readStamp();
-  const gone = last?.files.filter((file) => !files.includes(file)) ?? [];
-  /** @param {string} file */
-  const isCompleteWith = (file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file));
-  const complete = (last?.files.every(isCompleteWith) && bundles().every((file) => existsSync(file))) ?? false;
-  if (complete && last?.state === state) return state;
+  const { state, isBuilt } = inspect();
+  return isBuilt ? state : inTurn(say, () => build(say));
+}
+
+/**
+ * @param {(line: string) => void} say
+ * @returns {Promise<string>} the state of the files that have been built
+ */
+async function build(say) {
+  const { files, gone, state, complete, isBuilt } = inspect();
+  if (isBuilt) return state;
 
   // The compiler trusts its own records: it would not write deleted output again.
   if (!complete) rmSync(compilerNotes, { force: true });
@@ -46,6 +49,19 @@ export async function ensureBuild({ say = console.log } = {}) {
   return state;
 }
 
+/** Compares the sources with those of the last build, and its output with the expected files. */
+function inspect() {
+  const sources = listSources();
+  const state = createHash('sha256').update(JSON.stringify(sources)).digest('hex');
+  const files = sources.map(([file]) => file);
+  const last = readStamp();
+  const gone = last?.files.filter((file) => !files.includes(file)) ?? [];
+  /** @param {string} file */
+  const isCompleteWith = (file) => gone.includes(file) || !isCompiled(file) || existsSync(outputOf(file));
+  const complete = (last?.files.every(isCompleteWith) && bundles().every((file) => existsSync(file))) ?? false;
+  return { files, gone, state, complete, isBuilt: complete && last?.state === state };
+}
+
 /**
  * The files that the build depends on.
  * @returns {[file: string, size: number, changedAt: number][]}
@@ -62,6 +78,8 @@ function listSources() {
     'tsconfig.build.json',
     'scripts/setup/bundles.mjs',
     'scripts/migrate.mjs',
+    'scripts/shell/whole-file.mjs',
+    'scripts/shell/wrong-usage.mjs',
   ];
   return [...settings, ...files.sort()].flatMap((file) => {
     const entry = statSync(inRoot(file), { throwIfNoEntry: false });

@@ -6,7 +6,15 @@ import { run } from '../shell/run.mjs';
 import { node24 } from './node24.mjs';
 
 const bundle = inRoot('packages', 'cli', 'dist', 'sluice.mjs');
-const SOURCES = ['package-lock.json', 'packages/cli/build.mjs', 'packages/cli/src', 'packages/cli/types', 'packages/client/src'];
+const SOURCES = [
+  'package-lock.json',
+  'scripts/shell/whole-file.mjs',
+  'packages/cli/build.mjs',
+  'packages/cli/package.json',
+  'packages/cli/src',
+  'packages/cli/types',
+  'packages/client/src',
+];
 
 /**
  * Bundles the command line for users if one of its files has changed since the last time.

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { announced } from '../shell/announced.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
+import { inTurn } from './in-turn.mjs';
 import { ensureNode24 } from './node24.mjs';
 import { inRoot, isRepository } from '../shell/paths.mjs';
 import { ensureEmbeddedPostgres } from './postgres-binaries.mjs';
@@ -29,14 +30,16 @@ const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages o
  * @param {{ say?: Say }} [options]
  */
 export async function ensureDependencies({ say = console.log } = {}) {
-  if (!isRepository()) return;
-  await Promise.all([
-    ensureInstalled(SERVICES, say, async () => {
-      await ensureNode24(say);
-      await ensureEmbeddedPostgres();
-    }),
-    ensureInstalled(COMPONENTS, say),
-  ]);
+  if (!isRepository() || [SERVICES, COMPONENTS].every(isInstalled)) return;
+  await inTurn(say, () =>
+    Promise.all([
+      ensureInstalled(SERVICES, say, async () => {
+        await ensureNode24(say);
+        await ensureEmbeddedPostgres();
+      }),
+      ensureInstalled(COMPONENTS, say),
+    ]),
+  );
 }
 
 /**
@@ -45,16 +48,31 @@ export async function ensureDependencies({ say = console.log } = {}) {
  * @param {() => Promise<void>} [complete]
  */
 export async function ensureInstalled(installation, say, complete = async () => {}) {
-  const lockFile = join(installation.folder, 'package-lock.json');
-  const stampFile = join(installation.folder, 'node_modules', '.sluice-lock-hash');
-  const wanted = createHash('sha256').update(readFileSync(lockFile)).digest('hex');
-  if (readIfThere(stampFile) === wanted) return;
+  if (isInstalled(installation)) return;
+  const { folder } = installation;
+  const wanted = lockHash(folder);
   // npm's own record of the installed packages
-  const installed = readIfThere(join(installation.folder, 'node_modules', '.package-lock.json'));
-  if (installed === null || !contains(installed, readFileSync(lockFile, 'utf8'))) await install(installation, installed !== null, say);
+  const installed = readIfThere(join(folder, 'node_modules', '.package-lock.json'));
+  if (installed === null || !contains(installed, readFileSync(lockFile(folder), 'utf8')))
+    await install(installation, installed !== null, say);
   await complete();
-  writeFileSync(stampFile, wanted);
+  writeFileSync(stampFile(folder), wanted);
 }
+
+/** @param {Installation} installation */
+const isInstalled = ({ folder }) => readIfThere(stampFile(folder)) === lockHash(folder);
+
+/** @param {string} folder */
+const stampFile = (folder) => join(folder, 'node_modules', '.sluice-lock-hash');
+
+/** @param {string} folder */
+const lockFile = (folder) => join(folder, 'package-lock.json');
+
+/** @param {string} folder */
+const lockHash = (folder) =>
+  createHash('sha256')
+    .update(readFileSync(lockFile(folder)))
+    .digest('hex');
 
 /**
  * Installs all kinds of packages, also where NODE_ENV or the configuration of npm omits one: the build needs those for development.

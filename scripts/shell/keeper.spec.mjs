@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { inRoot } from './paths.mjs';
-import { processIdentity } from '../processes/process-identity.mjs';
+import { processIdentity } from '../pid-files/process-identity.mjs';
 
 /** @type {string} */
 let folder;

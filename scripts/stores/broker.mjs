@@ -7,7 +7,7 @@ import { brokerProperties, DATA_FOLDER, keptPort } from './broker-properties.mjs
 import { moveMisplacedData } from './misplaced-data.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { callInOwnProcess } from '../processes/own-process.mjs';
-import { stopLeftover } from '../processes/pid-file.mjs';
+import { stopLeftover } from '../pid-files/pid-file.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';

@@ -4,7 +4,7 @@ import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { callInOwnProcess } from '../processes/own-process.mjs';
-import { stopLeftover } from '../processes/pid-file.mjs';
+import { stopLeftover } from '../pid-files/pid-file.mjs';
 import { postgresAccount } from './postgres-account.mjs';
 import { postgresBinaries } from '../setup/postgres-binaries.mjs';
 import { inRoot } from '../shell/paths.mjs';

@@ -1,0 +1,38 @@
+import { mkdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { claim, deleteOldClaims, otherClaimant, takeBackClaim } from '../pid-files/claims.mjs';
+import { readPidFile } from '../pid-files/pid-file.mjs';
+import { inRoot } from '../shell/paths.mjs';
+
+const CLAIMS = inRoot('.cache', 'claims');
+
+/**
+ * Runs a step that changes `node_modules` or `dist` while no other command in this checkout runs one. Otherwise, npm would delete the packages that another
+ * command has just installed, and esbuild would read a module that another command's compiler is writing. Commands in a container do not count.
+ *
+ * The step checks what there is to do: the other command may have done it.
+ * @template T
+ * @param {(line: string) => void} say
+ * @param {() => Promise<T>} step
+ * @returns {Promise<T>}
+ */
+export async function inTurn(say, step) {
+  mkdirSync(CLAIMS, { recursive: true });
+  let hasWaited = false;
+  for (;;) {
+    claim(CLAIMS);
+    const other = otherClaimant(CLAIMS, readPidFile);
+    if (!other) break;
+    takeBackClaim(CLAIMS);
+    if (!hasWaited) say(`… waiting for another command that installs or builds here (process ${other.pid})`);
+    hasWaited = true;
+    // not all at the same time
+    await sleep(30 + Math.random() * 40);
+  }
+  try {
+    deleteOldClaims(CLAIMS);
+    return await step();
+  } finally {
+    takeBackClaim(CLAIMS);
+  }
+}
