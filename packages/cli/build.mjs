@@ -40,10 +40,7 @@ mkdirSync(join(root, 'dist'), { recursive: true });
  * @param {string} name
  * @param {string | Uint8Array} content
  */
-const write = (name, content) => {
-  const file = join(root, 'dist', name);
-  writeWhole(file, content, { mode: 0o644, draft: `${file}.${process.pid}` });
-};
+const write = (name, content) => writeWhole(join(root, 'dist', name), content, { mode: 0o644 });
 write('LICENSES.txt', licences.join('\n---\n\n'));
 // last: it is what shows that the build is complete
 write('sluice.mjs', outputFiles[0].contents);

@@ -9,11 +9,7 @@ import { isStillRunning, pidNamespace, processIdentity, stopProcess } from './pr
  * @throws {ExplainedError} if the file cannot be written, for instance because the disk is full
  */
 export function writePidFile(file, pid) {
-  // two simultaneous starts write the same lock
-  writeWhole(file, JSON.stringify({ pid, identity: processIdentity(pid), namespace: pidNamespace() }), {
-    mode: 0o644,
-    draft: `${file}.${process.pid}`,
-  });
+  writeWhole(file, JSON.stringify({ pid, identity: processIdentity(pid), namespace: pidNamespace() }), { mode: 0o644 });
 }
 
 /**

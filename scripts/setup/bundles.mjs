@@ -98,8 +98,8 @@ export async function bundleApps() {
   const dropped = warnings.find(({ id }) => id === 'ignored-bare-import');
   if (dropped) throw new ExplainedError(`A module must be listed in WITH_EFFECT of bundles.mjs. ${dropped.text}`);
   await mkdir(FOLDER, { recursive: true });
-  // another command may be reading them, or, in a container, writing them
-  for (const { path, contents } of outputFiles) writeWhole(path, contents, { mode: 0o644, draft: `${path}.${process.pid}` });
+  // another command may be reading them
+  for (const { path, contents } of outputFiles) writeWhole(path, contents, { mode: 0o644 });
 }
 
 /**

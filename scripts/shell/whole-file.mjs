@@ -4,15 +4,15 @@ import { ExplainedError } from './explained-error.mjs';
 
 /**
  * Writes a file as a whole or not at all: a reader never sees a part of it, and a full disk leaves no part behind. The mode is set separately because the umask
- * restricts the mode of a new file.
+ * restricts the mode of a new file. Several processes may write the same file.
  *
  * @param {string} file
  * @param {string | Uint8Array} content
- * @param {{ mode: number, draft?: string, durable?: boolean }} options draft: the file that is written first and then renamed; durable: it survives a power
- *   failure right afterwards, which could otherwise leave an empty file
+ * @param {{ mode: number, durable?: boolean }} options durable: the file survives a power failure right afterwards, which could otherwise leave it empty
  * @throws {ExplainedError} naming the file, if it cannot be written
  */
-export function writeWhole(file, content, { mode, draft = `${file}.new`, durable = false }) {
+export function writeWhole(file, content, { mode, durable = false }) {
+  const draft = `${file}.${process.pid}`;
   try {
     rmSync(draft, { force: true });
     writeFileSync(draft, content, { mode: 0o400, flush: durable });

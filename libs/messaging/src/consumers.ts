@@ -106,6 +106,14 @@ export class Consumers {
     return this.laned.get(group)?.positions() ?? [];
   }
 
+  /**
+   * The offsets of the records of a partition that the group has not done, in ascending order, and at last that of the next one, which has not begun. None if
+   * the partition is not assigned to this process.
+   */
+  undoneOf(group: string, { topic, partition }: { topic: string; partition: number }): number[] {
+    return this.laned.get(group)?.undoneOf(topic, partition) ?? [];
+  }
+
   /** Calls `run` in a lane of the group's consumer, in turn with its tasks, and returns the result. An error goes to the caller and is not retried. */
   runInLane<T>(group: string, lane: Omit<Task, 'run'>, run: (release: () => void) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => this.push(group, { ...lane, run: (release) => run(release).then(resolve, reject) }));

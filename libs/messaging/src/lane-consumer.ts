@@ -133,12 +133,17 @@ export class LaneConsumer {
     // the caller's timer may be the first to run after the process stood still
     this.noticeStandstill();
     if (!this.membership.isCertain) return [];
-    return this.positions().flatMap(({ withheld, undone: _, ...position }) => (withheld ? [] : [position]));
+    return this.positions().flatMap(({ withheld, ...position }) => (withheld ? [] : [position]));
   }
 
-  /** The same, whether they are stored or not, and which records from there on are not done. */
+  /** The same, whether they are stored or not. */
   positions(): (GroupPosition & ReadPosition)[] {
     return this.intake.positions().map((position) => ({ ...this.name, ...position }));
+  }
+
+  /** See `LaneIntake.undoneOf`. */
+  undoneOf(topic: string, partition: number): number[] {
+    return this.intake.undoneOf(topic, partition);
   }
 
   /** Returns to these positions, because the database has lost the effects of later records; without a position, to the beginning. */

@@ -38,8 +38,6 @@ export interface PartitionProgress extends Progress {
 export interface ReadPosition extends Position {
   topic: string;
   partition: number;
-  /** The offsets of the records that are not done, in ascending order, and at last that of the next one, which has not begun. */
-  undone: number[];
   /** It must not be committed yet; see `LaneIntake.withhold`. */
   withheld: boolean;
 }
@@ -209,8 +207,12 @@ export class LaneIntake {
     return [...this.partitions.values()].map(({ topic, partition, watermark, withheld }) => ({
       ...{ topic, partition, withheld },
       ...watermark.position,
-      undone: watermark.undone,
     }));
+  }
+
+  /** The offsets of the records of a partition that are not done, in ascending order, and at last that of the next one, which has not begun. */
+  undoneOf(topic: string, partition: number): number[] {
+    return this.partitions.get(partitionKey(topic, partition))?.watermark.undone ?? [];
   }
 
   /**

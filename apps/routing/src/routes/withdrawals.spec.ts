@@ -38,9 +38,10 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
   };
   const consumers = {
     positionsOf: () => [
-      { topic: 'events', partition: PARTITION + 1, offset: 1_000_000, undone: [1_000_000] },
-      ...(state.isOurs ? [{ topic: 'events', partition: PARTITION, offset: state.offset, undone: [state.offset] }] : []),
+      { topic: 'events', partition: PARTITION + 1, offset: 1_000_000 },
+      ...(state.isOurs ? [{ topic: 'events', partition: PARTITION, offset: state.offset }] : []),
     ],
+    undoneOf: () => [state.offset],
     isStopping: () => state.isStopping,
   } as unknown as Consumers;
   const parked = { withdraw: async () => state.withdrawn.push(...state.waiting.splice(0)) } as unknown as ParkedDeliveriesRepository;
@@ -134,13 +135,11 @@ describe('several deletions of a partition', () => {
     const looks: number[][] = [];
     const ended: number[] = [];
     const offsetOf = ({ place }: DeletedRange) => logPlaceOf(place).offset;
-    const position = () => {
-      const offsets = Array.from({ length: 10 }, (_, index) => 99 + index);
-      const undone = offsets.filter((offset) => ![...done, ...ended, ...hidden].includes(offset));
-      return { offset: offsets.find((offset) => !done.includes(offset) && !ended.includes(offset)), undone };
-    };
+    const offsets = Array.from({ length: 10 }, (_, index) => 99 + index);
+    const undone = () => offsets.filter((offset) => ![...done, ...ended].includes(offset));
     const consumers = {
-      positionsOf: () => [{ topic: 'events', partition: PARTITION, ...position() }],
+      positionsOf: () => [{ topic: 'events', partition: PARTITION, offset: undone()[0] }],
+      undoneOf: () => undone().filter((offset) => !hidden.includes(offset)),
       isStopping: () => false,
     } as unknown as Consumers;
     const parked = {

@@ -100,21 +100,22 @@ export class Withdrawals {
   /** Those before which every event is done here. */
   private completeOf(withdrawals: Withdrawal[]): Withdrawal[] {
     const positions = this.consumers.positionsOf(EVENTS_GROUP).filter(({ topic }) => topic === EVENTS_TOPIC);
-    const partitions = new Map(positions.map((position) => [position.partition, { ...position, event: this.firstUndoneEvent(position) }]));
+    const offsets = new Map(positions.map((position) => [position.partition, position.offset]));
     return withdrawals.filter((withdrawal) => {
       const { emitterId, place } = withdrawal.range;
       const { partition, offset } = logPlaceOf(place);
-      const position = partitions.get(partition);
+      const reached = offsets.get(partition);
       // another replica has the partition, or it is read again from an earlier position: so is the deletion
-      if (!position || position.offset < withdrawal.reached) return true;
-      withdrawal.reached = position.offset;
-      return offset <= position.event && !this.postponed.isInProgress(emitterId, place);
+      if (reached === undefined || reached < withdrawal.reached) return true;
+      withdrawal.reached = reached;
+      return offset <= this.firstUndoneEvent(partition) && !this.postponed.isInProgress(emitterId, place);
     });
   }
 
   /** The offset of the first record of a partition that is neither done nor a deletion. */
-  private firstUndoneEvent({ partition, undone }: { partition: number; undone: number[] }): number {
+  private firstUndoneEvent(partition: number): number {
     const isDeletion = (offset: number) => this.undoneDeletions.has(eventPlace({ clock: 0, offset, partition }).seq);
+    const undone = this.consumers.undoneOf(EVENTS_GROUP, { topic: EVENTS_TOPIC, partition });
     return undone.find((offset) => !isDeletion(offset)) ?? Infinity;
   }
 }

@@ -81,6 +81,12 @@ describe('profiles', () => {
     expect(() => profiles.read()).toThrow(`${profiles.path} cannot be read: it is not JSON; correct it`);
   });
 
+  it('are refused in a file that is not UTF-8', () => {
+    profiles.save('here', HERE);
+    writeFileSync(profiles.path, Buffer.from('{"current": "h\xe9re", "profiles": {}}', 'latin1'));
+    expect(() => profiles.read()).toThrow(`${profiles.path} cannot be read: it is not UTF-8; correct it`);
+  });
+
   it('may begin with a byte order mark', () => {
     profiles.save('here', HERE);
     writeFileSync(profiles.path, `\ufeff${readFileSync(profiles.path, 'utf8')}`);

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { shortensAddress } from './addresses.js';
 import { CliError, EXIT, usageError } from './errors.js';
-import { replaceFile } from './files.js';
+import { replaceFile, utf8 } from './files.js';
 
 /** An account at an instance of Sluice. */
 export interface Profile {
@@ -32,8 +32,7 @@ const RETRY_MS = 10;
 
 function parsed(text: string): Partial<ProfileFile> | null {
   try {
-    // some editors write a byte order mark
-    return JSON.parse(text.replace(/^\ufeff/, '')) as Partial<ProfileFile> | null;
+    return JSON.parse(text) as Partial<ProfileFile> | null;
   } catch {
     // the message of the error would show a part of the key
     throw new Error('it is not JSON');
@@ -63,7 +62,7 @@ export class Profiles {
 
   read(): ProfileFile {
     try {
-      return profilesIn(readFileSync(this.path, 'utf8'));
+      return profilesIn(utf8(readFileSync(this.path), 'it'));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: 'default', profiles: {} };
       throw new CliError(
