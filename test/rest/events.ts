@@ -61,6 +61,7 @@ export const events = (world: () => World) =>
         'limit=abc',
         'after=x',
         'before=1-',
+        'before=01700000000000-0',
         'after=ZGNfMDAwMDAwMDAw',
         'event_name=a%00b',
         'event_name=$other',

@@ -50,7 +50,7 @@ export const pages = (world: () => World) =>
         expect(await idsOf(`?limit=2&after=${cursor(all()[1]!)}&before=${cursor(all()[6]!)}`)).toEqual(all().slice(2, 4));
         expect(await idsOf(`?after=${cursor(all()[6]!)}&before=${cursor(all()[1]!)}`)).toEqual([]);
       });
-      it.each(['0', '101', 'abc', '-1', '1.5', '', '1e1', '0x5'])('return 400 for limit=%s', async (limit) => {
+      it.each(['0', '101', 'abc', '-1', '1.5', '', '1e1', '0x5', '010'])('return 400 for limit=%s', async (limit) => {
         const { status, body } = await list(`?limit=${limit}`);
         expect([status, body.errors]).toEqual([400, [{ field: 'limit', message: 'limit must be an integer from 1 to 100' }]]);
       });

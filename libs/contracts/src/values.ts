@@ -30,9 +30,9 @@ const isAtMost = (characters: number, text: string): boolean =>
 /** Unlike `IsOptional`, which also allows null: a client that sends null would believe that it has an effect. */
 export const MayBeAbsent = (): PropertyDecorator => ValidateIf((_, value) => value !== undefined);
 
-/** A number that may come in a query string, as text. Digits only: `Number` would accept `true`, 1e1, 0x10 and the empty string, too. */
+/** A number that may come in a query string, as text. Digits only, as JSON has them: `Number` would accept `true`, 010, 1e1, 0x10 and the empty string, too. */
 export const MayBeDigits = (): PropertyDecorator =>
-  Transform(({ value }) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : (value as unknown)));
+  Transform(({ value }) => (typeof value === 'string' && /^(0|[1-9]\d{0,8})$/.test(value) ? Number(value) : (value as unknown)));
 
 /**
  * One of the fields that choose the code of a component: optional text that is not empty. If one of the fields that take precedence over it is

@@ -16,7 +16,8 @@ export const AFTER_ALL: EventPlace = { ms: Number.MAX_SAFE_INTEGER, seq: Number.
 
 /** The maximum number of a topic's partitions. */
 export const PARTITIONS = 4096;
-const PATTERN = /^(\d{1,15})-(\d{1,16})$/;
+/** Without leading zeros: an event has one id. */
+const PATTERN = /^(0|[1-9]\d{0,14})-(0|[1-9]\d{0,15})$/;
 
 export const eventPlace = (record: { clock: number; offset: number; partition: number }): EventPlace => ({
   ms: record.clock,

@@ -1,4 +1,4 @@
-const UNIX_SECONDS = /^\d{1,12}(?:\.\d+)?$/;
+const UNIX_SECONDS = /^(?:0|[1-9]\d{0,11})(?:\.\d+)?$/;
 const ISO_8601 = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?)?$/;
 
 /** The form of a time, for messages. */

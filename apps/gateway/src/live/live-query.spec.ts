@@ -17,7 +17,7 @@ describe('the place after which a stream is resumed', () => {
 describe('the header Last-Event-ID', () => {
   it.each([undefined, '', '1-2'])('may be %j', (header) => expect(lastEventIdOf(header)).toBe(header));
 
-  it.each(['x', '1-2-3', '1-99999999999999999', '1-2, 3-4'])('cannot be %j', (header) => {
+  it.each(['x', '1-2-3', '01-2', '1-02', '1-99999999999999999', '1-2, 3-4'])('cannot be %j', (header) => {
     const message = 'Last-Event-ID must be an event id, <milliseconds>-<sequence>';
     expect(() => lastEventIdOf(header)).toThrow(new Invalid([{ field: 'Last-Event-ID', message }]));
   });
