@@ -49,6 +49,8 @@ const timeLimit = (seconds) => ({
 export default {
   // One more than there are cores: tests wait for processes, time limits and the stores.
   maxWorkers: 3,
+  // After it, jest kills a worker and warns that a test leaks. On a busy machine, an idle worker may take longer than jest's own half a second.
+  workerGracefulExitTimeout: 20_000,
   testSequencer: './test/support/stack.longest-first.mjs',
   watchman: false,
   projects: [

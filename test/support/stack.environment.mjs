@@ -3,10 +3,6 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { TestEnvironment } from 'jest-environment-node';
 
-// Jest waits half a second for a worker to exit, and then warns that a test leaks. Without this, Node would first destroy hundreds of megabytes of
-// modules one by one, which takes longer on a busy machine.
-if (process.env.JEST_WORKER_ID && process.send) process.once('exit', (code) => process.reallyExit(code));
-
 const FOLDER = join(tmpdir(), 'sluice-failed-stories');
 /** Of the lines that report trouble, which are shown in the test's output. */
 const SHOWN = 30;
