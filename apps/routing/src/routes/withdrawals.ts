@@ -101,6 +101,8 @@ export class Withdrawals {
   private completeOf(withdrawals: Withdrawal[]): Withdrawal[] {
     const positions = this.consumers.positionsOf(EVENTS_GROUP).filter(({ topic }) => topic === EVENTS_TOPIC);
     const offsets = new Map(positions.map((position) => [position.partition, position.offset]));
+    const concerned = new Set(withdrawals.map(({ range }) => logPlaceOf(range.place).partition));
+    const undone = new Map(Array.from(concerned, (partition) => [partition, this.firstUndoneEvent(partition)]));
     return withdrawals.filter((withdrawal) => {
       const { emitterId, place } = withdrawal.range;
       const { partition, offset } = logPlaceOf(place);
@@ -108,7 +110,7 @@ export class Withdrawals {
       // another replica has the partition, or it is read again from an earlier position: so is the deletion
       if (reached === undefined || reached < withdrawal.reached) return true;
       withdrawal.reached = reached;
-      return offset <= this.firstUndoneEvent(partition) && !this.postponed.isInProgress(emitterId, place);
+      return offset <= undone.get(partition)! && !this.postponed.isInProgress(emitterId, place);
     });
   }
 
