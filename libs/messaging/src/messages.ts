@@ -289,7 +289,7 @@ export const recordOf = <Payload extends object>(
   contract: Fact<Payload> | QueuedCommand<Payload>,
   payload: Payload,
   key: string,
-): OutgoingRecord => ({
+): Omit<OutgoingRecord, 'value'> & { value: string } => ({
   topic: contract.topic,
   key,
   value: JSON.stringify(payload),

@@ -8,7 +8,7 @@ import { FullAccounts } from '#waiting-data';
 import { deliveryOf } from '../deliveries/delivery.js';
 import { DeliveredLog, DeliveredRepository } from '../deliveries/history/delivered.repository.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
-import { runRecord, workflowRecord } from '../routes/triggers.js';
+import { runsOf, workflowRecord } from '../routes/triggers.js';
 import { type Outcomes, type ReplayRow, ReplaysRepository } from './replays.repository.js';
 import { type PartDeletions, ReplayLog } from './replay-log.js';
 
@@ -259,7 +259,7 @@ export class Replayer implements OnApplicationBootstrap, BeforeApplicationShutdo
     } else if (isId('source', listener)) {
       const runs = events.map((event) => {
         const runId = replayRunId(id, event, listener);
-        return { runId, record: runRecord(event, owner_id, listener, { runId }) };
+        return { runId, record: runsOf(event, owner_id)(listener, runId) };
       });
       const refused = await this.send(runs.map(({ record }) => record));
       row.failed += refused.length;

@@ -9,7 +9,7 @@ import { deliveryOf } from '../deliveries/delivery.js';
 import { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import { errorFact } from '../error-records.js';
 import type { Match } from './match.repository.js';
-import { isTooWide, loopReport, MAX_RUNS, MAX_SPREAD, mayTrigger, runRecord, SendLane, workflowRecord } from './triggers.js';
+import { isTooWide, loopReport, MAX_RUNS, MAX_SPREAD, mayTrigger, runsOf, SendLane, workflowRecord } from './triggers.js';
 
 const routed = counter('events_routed_total', 'Events that were matched with listeners.');
 const loops = counter(
@@ -109,8 +109,9 @@ export class EventTasks {
       return {
         *[Symbol.iterator]() {
           yield* records;
+          const runOf = runsOf(event, ownerId, triggered.length);
           for (const { id } of triggered) {
-            if (isId('source', id)) yield runRecord(event, ownerId, id, { triggered: triggered.length });
+            if (isId('source', id)) yield runOf(id);
             else if (isId('workflow', id)) yield workflowRecord(event, id, triggered.length);
           }
         },

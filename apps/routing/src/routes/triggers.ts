@@ -66,31 +66,22 @@ export function loopReport(event: EmittedEvent, ownerId: UserId, triggered = 1):
 const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(event.cause, triggered, event.emitId);
 
 /**
- * The run of a source that listens.
+ * Makes the runs of the sources that listen to an event. Its text is most of each record and the same in all of them, so it is written once.
  *
- * @param options.triggered how many sources and workflows listen
- * @param options.runId another id than that of the event's own run
+ * @param triggered how many sources and workflows listen
+ * @returns the run of a source. `runId`: another id than that of the event's own run
  */
-export function runRecord(
-  event: EmittedEvent,
-  ownerId: UserId,
-  sourceId: SourceId,
-  { triggered = 1, runId = runIdOf(event, sourceId) }: { triggered?: number; runId?: string } = {},
-): OutgoingRecord {
-  return recordOf(
-    executeRun,
-    {
-      run_id: runId,
-      owner_id: ownerId,
-      source_id: sourceId,
-      trigger: 'event',
-      event: event.json.toString('utf8'),
-      due_at_ms: event.place.ms,
-      hops: event.hops,
-      cause: causeOf(event, triggered),
-    },
-    ownerId,
-  );
+export function runsOf(event: EmittedEvent, ownerId: UserId, triggered = 1): (sourceId: SourceId, runId?: string) => OutgoingRecord {
+  let text: string | undefined;
+  return (sourceId, runId = runIdOf(event, sourceId)) => {
+    text ??= JSON.stringify(event.json.toString('utf8'));
+    const run = {
+      ...{ run_id: runId, owner_id: ownerId, source_id: sourceId, trigger: 'event' as const },
+      ...{ due_at_ms: event.place.ms, hops: event.hops, cause: causeOf(event, triggered) },
+    };
+    const record = recordOf(executeRun, run, ownerId);
+    return { ...record, value: `${record.value.slice(0, -1)},"event":${text}}` };
+  };
 }
 
 /** The event for a workflow that listens, with its producer's `ce_*` headers and those of Sluice, as a webhook gets them. */
