@@ -46,27 +46,3 @@ export class BodyBuffer {
     this.buffer = grown;
   }
 }
-
-/** The bytes that each key occupies. */
-export class BytesPerKey<Key> {
-  private readonly bytes = new Map<Key, number>();
-  private all = 0;
-
-  of(key: Key): number {
-    return this.bytes.get(key) ?? 0;
-  }
-
-  /** Whether all keys together occupy more than `most`, and this one more than an equal share of that. */
-  exceedsShare(key: Key, most: number): boolean {
-    return this.all > most && this.of(key) > most / this.bytes.size;
-  }
-
-  /** @returns the sum of the key */
-  add(key: Key, bytes: number): number {
-    this.all += bytes;
-    const sum = this.of(key) + bytes;
-    if (sum > 0) this.bytes.set(key, sum);
-    else this.bytes.delete(key);
-    return sum;
-  }
-}

@@ -1,4 +1,4 @@
-export { BodyBuffer, BytesPerKey } from './body-buffer.js';
+export { BodyBuffer } from './body-buffer.js';
 export { type ClientError, respondToClientError } from './client-errors.js';
 export { limitConnections } from './connection-limits.js';
 export {

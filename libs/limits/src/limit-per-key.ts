@@ -1,9 +1,9 @@
 import { TooManyRequests } from '#contracts';
+import { SumPerKey } from './sum-per-key.js';
 
 /** Counts what each key has in use, and refuses more than a limit. */
 export class LimitPerKey<Key> {
-  private readonly used = new Map<Key, number>();
-  private sum = 0;
+  private readonly used = new SumPerKey<Key>();
 
   /**
    * @param limit of one key
@@ -16,18 +16,13 @@ export class LimitPerKey<Key> {
 
   /** Takes one; undefined if the key, or all of them together, already have as many as the limit allows. @returns a function that gives it back; further calls of it do nothing */
   acquire(key: Key): (() => void) | undefined {
-    const used = this.used.get(key) ?? 0;
-    if (used >= this.limit || this.sum >= this.total) return undefined;
-    this.used.set(key, used + 1);
-    this.sum++;
+    if (this.used.of(key) >= this.limit || this.used.total >= this.total) return undefined;
+    this.used.add(key, 1);
     let released = false;
     return () => {
       if (released) return;
       released = true;
-      this.sum--;
-      const left = this.used.get(key)! - 1;
-      if (left > 0) this.used.set(key, left);
-      else this.used.delete(key);
+      this.used.add(key, -1);
     };
   }
 

@@ -1,6 +1,7 @@
 import type { ICustomPartitioner, Message, Producer, RecordMetadata } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { EVENTS_TOPIC, TooManyRequests, Unavailable, WORKFLOW_TRIGGERS_TOPIC } from '#contracts';
+import { SumPerKey } from '#limits';
 import { explainKafkaError, isRefused } from './kafka-errors.js';
 import { javaPartitioner, type KafkaClient, METADATA_MAX_AGE_MS } from './kafka.js';
 import { KeptClient } from './kept-client.js';
@@ -64,9 +65,8 @@ export class Publisher {
   private readonly producer: Producer;
   private readonly onceProducer: OnceProducer;
   private readonly waiting = new Turns();
-  /** Of the records with a time limit. */
-  private limitedBytes = 0;
-  private readonly limitedBytesOf = new Map<string, number>();
+  /** Of the records with a time limit, by account. */
+  private readonly limitedBytes = new SumPerKey<string>();
   private flushing = false;
   /** Of the next flush. */
   private timer: NodeJS.Timeout | undefined;
@@ -101,23 +101,16 @@ export class Publisher {
     const parts = shares(records).map((share) => ({ account, records: share, bytes: bytesOf(share), once }));
     const bytes = withinMs === undefined ? 0 : parts.reduce((sum, part) => sum + part.bytes, 0);
     // all shares or none: a caller that repeats the records would send the others twice
-    if (this.limitedBytes + bytes > MOST_WAITING_BYTES) throw notTaken('too many records wait for Kafka');
-    if (account !== '' && (this.limitedBytesOf.get(account) ?? 0) + bytes > MOST_WAITING_BYTES_OF_ACCOUNT)
+    if (this.limitedBytes.total + bytes > MOST_WAITING_BYTES) throw notTaken('too many records wait for Kafka');
+    if (account !== '' && this.limitedBytes.of(account) + bytes > MOST_WAITING_BYTES_OF_ACCOUNT)
       throw new TooManyRequests('too many events of this account wait for Kafka');
-    this.limit(account, bytes);
+    this.limitedBytes.add(account, bytes);
     if (!mayWait) this.isUrgent = true;
     try {
       await Promise.all(parts.map((part) => this.add(part, withinMs)));
     } finally {
-      this.limit(account, -bytes);
+      this.limitedBytes.add(account, -bytes);
     }
-  }
-
-  private limit(account: string, bytes: number): void {
-    this.limitedBytes += bytes;
-    const left = (this.limitedBytesOf.get(account) ?? 0) + bytes;
-    if (left === 0) this.limitedBytesOf.delete(account);
-    else this.limitedBytesOf.set(account, left);
   }
 
   private add(part: Omit<Waiting, 'resolve' | 'reject'>, withinMs: number | undefined): Promise<void> {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { SumPerKey } from '#limits';
 import type { LogRecord } from './log-record.js';
 import type { Task } from './lanes.js';
 
@@ -15,7 +16,7 @@ const CLOCKS_MS = 1000;
 export class RequestLanes {
   private assignedAt = -Infinity;
   /** The number of unfinished commands from before, by key. */
-  private readonly earlier = new Map<string, number>();
+  private readonly earlier = new SumPerKey<string>();
 
   /** isCommand: whether the record is a command, which changes something. */
   constructor(private readonly isCommand: (record: LogRecord) => boolean) {}
@@ -28,18 +29,12 @@ export class RequestLanes {
   task(record: LogRecord, handle: () => Promise<void>): Task {
     const { key, timestamp } = record;
     const isEarlier = timestamp < this.assignedAt + CLOCKS_MS;
-    if (key === null || !this.isCommand(record) || !(isEarlier || this.earlier.has(key))) return { lane: randomUUID(), run: handle };
+    if (key === null || !this.isCommand(record) || !(isEarlier || this.earlier.of(key) > 0)) return { lane: randomUUID(), run: handle };
     const lane = `in order ${key}`;
     // those that come later do not count: an account that sends them all the time would never have several at a time again
     if (!isEarlier) return { lane, run: handle };
-    this.earlier.set(key, (this.earlier.get(key) ?? 0) + 1);
-    const end = () => this.end(key);
+    this.earlier.add(key, 1);
+    const end = () => void this.earlier.add(key, -1);
     return { lane, run: () => handle().then(end), drop: end };
-  }
-
-  private end(key: string): void {
-    const left = (this.earlier.get(key) ?? 0) - 1;
-    if (left > 0) this.earlier.set(key, left);
-    else this.earlier.delete(key);
   }
 }

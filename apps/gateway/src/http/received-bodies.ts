@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
-import { BodyBuffer, BytesPerKey, continueBody, memoryBytes } from '#http-server';
+import { BodyBuffer, continueBody, memoryBytes } from '#http-server';
+import { SumPerKey } from '#limits';
 import { endOf } from './work-in-progress.js';
 
 declare module 'fastify' {
@@ -33,7 +34,7 @@ export function receiveBodies(
   refused: (owner: UserId, cost: number) => void,
   mostOfAll = SHARE_OF_MEMORY * memoryBytes(),
 ): void {
-  const inUse = new BytesPerKey<UserId>();
+  const inUse = new SumPerKey<UserId>();
   const tooLarge = (): SluiceError => new SluiceError('too_large', `the body is larger than ${maxBytes} bytes`);
 
   fastify.addHook('preParsing', (request, reply, payload, done) => {

@@ -1,4 +1,5 @@
 import type { EmittedEvent } from '#events';
+import { SumPerKey } from '#limits';
 import { Lanes, type LanesOptions, type Task } from '#messaging';
 import { limitsOfLanes } from '../routing.config.js';
 
@@ -20,9 +21,8 @@ const sizeOf = ({ json }: Sized): number => 1 + Math.floor(json.length / MOST.by
  * lane. Every further event of the emitter takes this lane until it is empty; otherwise it would overtake them.
  */
 export class UnknownEmitters {
-  private readonly waiting = new Map<string, number>();
-  /** Of their events that wait. */
-  private size = 0;
+  /** The size of the events that wait, by emitter. */
+  private readonly waiting = new SumPerKey<string>();
   /** The resulting tasks run in separate lanes. The emitter's lane waits until they have ended. */
   private readonly lanes: Lanes;
 
@@ -31,12 +31,12 @@ export class UnknownEmitters {
   }
 
   has(emitterId: string): boolean {
-    return this.waiting.has(emitterId);
+    return this.waiting.of(emitterId) > 0;
   }
 
   /** For the events of a batch, in order: returns whether there is capacity for an event, which it takes. */
   capacity(): (event: Sized) => boolean {
-    let left = MOST.size - this.size;
+    let left = MOST.size - this.waiting.total;
     return (event) => {
       const isEnough = left > 0;
       if (isEnough) left -= sizeOf(event);
@@ -48,9 +48,8 @@ export class UnknownEmitters {
   task(event: Pick<EmittedEvent, 'emitterId' | 'json'>, introduce: () => Promise<Task[]>): Task {
     const { emitterId } = event;
     const size = sizeOf(event);
-    this.waiting.set(emitterId, (this.waiting.get(emitterId) ?? 0) + 1);
-    this.size += size;
-    const end = () => this.ended(emitterId, size);
+    this.waiting.add(emitterId, size);
+    const end = () => void this.waiting.add(emitterId, -size);
     return {
       lane: `unknown-emitter ${emitterId}`,
       tenant: 'unknown emitters',
@@ -63,12 +62,5 @@ export class UnknownEmitters {
       },
       drop: end,
     };
-  }
-
-  private ended(emitterId: string, size: number): void {
-    this.size -= size;
-    const left = (this.waiting.get(emitterId) ?? 1) - 1;
-    if (left === 0) this.waiting.delete(emitterId);
-    else this.waiting.set(emitterId, left);
   }
 }

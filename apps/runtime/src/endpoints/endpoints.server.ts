@@ -5,11 +5,11 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { endpointLabel, hasOwnHosts, secondsToReset } from '#config';
 import { SluiceError, TooManyRequests, type UserId } from '#contracts';
 import { isTransient } from '#database';
+import { SumPerKey } from '#limits';
 import { isOutage } from '#messaging';
 import { LOG, type Log } from '#observability';
 import {
   BodyBuffer,
-  BytesPerKey,
   CHECK_CONNECTIONS_MS,
   closeBehindUpgrade,
   closeUnreadConnections,
@@ -103,8 +103,8 @@ export class EndpointsServer implements OnApplicationBootstrap, BeforeApplicatio
   private readonly guesses = new GuessDelay();
   /** Of 429 to the requests of an account, or of an endpoint. Some senders do not heed Retry-After. */
   private readonly refusals = new ResponseDelay();
-  private readonly receiving = new BytesPerKey<UserId>();
-  private readonly sending = new BytesPerKey<UserId>();
+  private readonly receiving = new SumPerKey<UserId>();
+  private readonly sending = new SumPerKey<UserId>();
   private readonly mostOfAll = SHARE_OF_MEMORY * memoryBytes();
 
   constructor(

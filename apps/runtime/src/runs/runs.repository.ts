@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
 import { Database, deleteOlder, JointWrites, Lookups, type Session, type Transaction } from '#database';
+import { SumPerKey } from '#limits';
 import { Lanes, shares } from '#messaging';
 import { type AccountRecord, addedToOutbox, addToOutbox, outboxRows, outboxValues, WAKE_RELAY } from '#outbox';
 import { deletionOfDeletedSources } from '../deleted-sources.js';
@@ -75,7 +76,7 @@ export class RunsRepository {
   private readonly ended = new JointWrites<RunWithEffects, boolean>((runs) => this.write(runs), MOST_TOGETHER);
   private readonly large = new Lanes({ concurrency: LARGE_AT_A_TIME });
   /** How many large outcomes of an account are being stored, or wait for that. */
-  private readonly largeOf = new Map<UserId, number>();
+  private readonly largeOf = new SumPerKey<UserId>();
 
   constructor(
     private readonly database: Database,
@@ -127,18 +128,17 @@ export class RunsRepository {
 
   private async writeLarge(run: RunWithEffects, ready?: BeforeWrite): Promise<boolean> {
     const { owner_id } = run.run;
-    const count = (change: number) => this.largeOf.set(owner_id, (this.largeOf.get(owner_id) ?? 0) + change);
-    count(1);
+    this.largeOf.add(owner_id, 1);
     try {
       return await this.writeInTurn(run, ready);
     } finally {
-      if (count(-1).get(owner_id) === 0) this.largeOf.delete(owner_id);
+      this.largeOf.add(owner_id, -1);
     }
   }
 
   /** Together with others, unless it may wait for a large outcome of its account, which locks the same rows: the others would wait, too. */
   private async writeSmall(run: RunWithEffects, ready?: BeforeWrite): Promise<boolean> {
-    const mayWait = this.largeOf.has(run.run.owner_id) && !isStoredAtOnce(run);
+    const mayWait = this.largeOf.of(run.run.owner_id) > 0 && !isStoredAtOnce(run);
     if (mayWait) return this.writeInTurn(run, ready);
     await ready?.();
     return this.ended.add(run);

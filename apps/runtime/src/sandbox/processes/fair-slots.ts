@@ -1,3 +1,5 @@
+import { SumPerKey } from '#limits';
+
 /** Thrown when the account's queue, or the whole queue, is full. */
 export class TooMuchWaiting extends Error {
   override readonly name = 'TooMuchWaiting';
@@ -26,8 +28,7 @@ interface Waiter {
  * When the whole queue is full, the newest entry of the longest line is refused.
  */
 export class FairSlots {
-  private running = 0;
-  private readonly runningOf = new Map<string, number>();
+  private readonly running = new SumPerKey<string>();
   /** In the order of their turns */
   private readonly lines = new Map<string, Set<Waiter>>();
 
@@ -46,8 +47,7 @@ export class FairSlots {
     try {
       return await work();
     } finally {
-      this.running--;
-      this.count(account, -1);
+      this.running.add(account, -1);
       this.beginNext();
     }
   }
@@ -77,11 +77,10 @@ export class FairSlots {
 
   private beginNext(): void {
     for (const [account, line] of [...this.lines]) {
-      if (this.running >= this.limits.atATime) return;
-      if ((this.runningOf.get(account) ?? 0) >= this.limits.atATimePerAccount) continue;
+      if (this.running.total >= this.limits.atATime) return;
+      if (this.running.of(account) >= this.limits.atATimePerAccount) continue;
       const [next] = line;
-      this.running++;
-      this.count(account, 1);
+      this.running.add(account, 1);
       // Its next turn comes after those of the other accounts
       this.lines.delete(account);
       this.lines.set(account, line);
@@ -92,12 +91,6 @@ export class FairSlots {
   private shortenLongest(): void {
     const longest = [...this.lines.values()].reduce((a, b) => (b.size > a.size ? b : a));
     [...longest].at(-1)!.refuse(tooMuch());
-  }
-
-  private count(account: string, by: number): void {
-    const count = (this.runningOf.get(account) ?? 0) + by;
-    if (count > 0) this.runningOf.set(account, count);
-    else this.runningOf.delete(account);
   }
 }
 
