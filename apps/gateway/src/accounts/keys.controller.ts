@@ -62,7 +62,7 @@ export class KeysController {
     description:
       'It stops working at once, even if it authenticates this request. Other requests with this key whose bodies are still arriving return 401. Live streams that it has opened end within 30 seconds, by default within 15.',
   })
-  @RespondsNoContent(204, 'The key has been revoked.')
+  @RespondsNoContent('The key has been revoked.')
   @Problems(404)
   async delete(@OwnerId() owner: UserId, @Param('id', new IdPipe('apiKey')) id: Id<'apiKey'>): Promise<void> {
     await this.accounts.revokeKeyOf(owner, id);

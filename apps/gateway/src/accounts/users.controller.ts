@@ -1,7 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiExtraModels, ApiOperation, getSchemaPath } from '@nestjs/swagger';
 import { type Caller, Me } from './account.decorator.js';
-import { AnswersInline, Documented, SelectsFields } from '../http/api-docs.js';
+import { RespondsInline, Documented, SelectsFields } from '../http/api-docs.js';
 import { AccountsService } from './accounts.service.js';
 import { FreeUser, PaidUser, type User } from './user.dto.js';
 
@@ -14,7 +14,7 @@ export class UsersController {
   @ApiOperation({ operationId: 'getCurrentUser', summary: 'Get the current user' })
   @SelectsFields()
   @ApiExtraModels(FreeUser, PaidUser)
-  @AnswersInline(200, 'UserResponse', 'A free account or a paid one.', {
+  @RespondsInline(200, 'UserResponse', 'A free account or a paid one.', {
     anyOf: [{ $ref: getSchemaPath(FreeUser) }, { $ref: getSchemaPath(PaidUser) }],
   })
   async me(@Me() { account, apiKey, scope }: Caller): Promise<{ data: User }> {

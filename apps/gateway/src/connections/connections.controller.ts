@@ -95,7 +95,7 @@ export class ConnectionsController {
     summary: 'Delete a connection',
     description: 'Refused with 409 while a source uses it.',
   })
-  @RespondsNoContent(204, 'The connection has been deleted.')
+  @RespondsNoContent('The connection has been deleted.')
   @Problems(404, 409)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('connection')) id: ConnectionId): Promise<void> {
     await this.messages.request(deleteConnection, { owner_id, id }, { account: owner_id });

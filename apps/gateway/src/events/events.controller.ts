@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify';
 import { type EmitterId, type SourceId, type UserId, type WorkflowId } from '#contracts';
 import { ERRORS_STREAM, LOGS_STREAM } from '#events';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { AnswersInline, Documented, Problems, RespondsWithList, RespondsWithPage, SelectsFields } from '../http/api-docs.js';
+import { RespondsInline, Documented, Problems, RespondsWithList, RespondsWithPage, SelectsFields } from '../http/api-docs.js';
 import { requestedFields } from '../http/fields.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { JSON_TYPE } from '../http/list-body.js';
@@ -54,7 +54,7 @@ export class EventsController {
     description: 'Events are whole, with or without `expand`.',
   })
   @SelectsFields()
-  @AnswersInline(200, 'PolledEvents', 'Newest first.', {
+  @RespondsInline(200, 'PolledEvents', 'Newest first.', {
     type: 'array',
     items: {
       title: 'PolledEvent',

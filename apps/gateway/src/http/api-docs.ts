@@ -5,7 +5,8 @@ import { PageInfo } from './page.dto.js';
 
 type Schema = Record<string, unknown>;
 
-const REQUEST_ID = {
+/** The header of every response. */
+export const REQUEST_ID = {
   'X-Request-Id': { description: 'The id of the request: the one that was sent, or a new one.', schema: { type: 'string' } },
 };
 
@@ -50,29 +51,29 @@ export const SelectsFields = (): MethodDecorator & ClassDecorator =>
 const dataOf = (title: string, data: Schema): Schema => ({ title, type: 'object', required: ['data'], properties: { data } });
 
 /** The response is `{data: <model>}`. */
-export const RespondsWith = (model: Type, description = 'Success.'): MethodDecorator =>
+export const RespondsWith = (model: Type): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
-    ApiResponse({ status: 200, ...json(description, dataOf(`${model.name}Response`, reference(model))) }),
+    ApiResponse({ status: 200, ...json('Success.', dataOf(`${model.name}Response`, reference(model))) }),
   );
 
 /** The response is `{data: [<model>, …]}`. */
-export const RespondsWithList = (model: Type, description = 'Success.'): MethodDecorator =>
+export const RespondsWithList = (model: Type): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model),
-    ApiResponse({ status: 200, ...json(description, dataOf(`${model.name}List`, { type: 'array', items: reference(model) })) }),
+    ApiResponse({ status: 200, ...json('Success.', dataOf(`${model.name}List`, { type: 'array', items: reference(model) })) }),
   );
 
 /** The response is `{page_info, data: [<model>, …]}`. */
-export const RespondsWithPage = (model: Type, description = 'A page, newest first.'): MethodDecorator =>
+export const RespondsWithPage = (model: Type): MethodDecorator =>
   applyDecorators(
     SelectsFields(),
     ApiExtraModels(model, PageInfo),
     ApiResponse({
       status: 200,
-      ...json(description, {
+      ...json('A page, newest first.', {
         title: `${model.name}Page`,
         type: 'object',
         required: ['page_info', 'data'],
@@ -81,16 +82,16 @@ export const RespondsWithPage = (model: Type, description = 'A page, newest firs
     }),
   );
 
-/** The response has a status and no body. */
-export const RespondsNoContent = (status: 204, description: string): MethodDecorator =>
-  applyDecorators(ApiResponse({ status, description, headers: REQUEST_ID }));
+/** The response is 204, without a body. */
+export const RespondsNoContent = (description: string): MethodDecorator =>
+  applyDecorators(ApiResponse({ status: 204, description, headers: REQUEST_ID }));
 
 /** The response is 202, `{data: <schema>}`: the work is accepted, not done. title: the name of the schema of the response. */
 export const RespondsAccepted = (title: string, description: string, data: Schema = { type: 'object' }): MethodDecorator =>
-  applyDecorators(SelectsFields(), AnswersInline(202, title, description, data));
+  applyDecorators(SelectsFields(), RespondsInline(202, title, description, data));
 
 /** The response has this status and is `{data: <schema>}`. title: the name of the schema of the response. */
-export const AnswersInline = (status: number, title: string, description: string, data: Schema): MethodDecorator =>
+export const RespondsInline = (status: number, title: string, description: string, data: Schema): MethodDecorator =>
   applyDecorators(ApiResponse({ status, ...json(description, dataOf(title, data)) }));
 
 type Examples = Record<string, { summary: string; value: unknown }>;

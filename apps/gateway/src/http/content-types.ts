@@ -1,4 +1,11 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyRequest } from 'fastify';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body is events. */
+    eventBody?: boolean;
+  }
+}
 
 export const STRUCTURED_TYPE = 'application/cloudevents+json';
 export const BATCH_TYPE = 'application/cloudevents-batch+json';
@@ -8,11 +15,10 @@ const EVENT_TYPES = ['application/json', STRUCTURED_TYPE, BATCH_TYPE];
 export const mediaTypeOf = (contentType: string | undefined): string => (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
 
 /** The configuration of a route whose body is events: the handler gets the bytes as sent. */
-export const EVENT_BODY = { eventBody: true };
+export const EVENT_BODY = { eventBody: true } satisfies FastifyContextConfig;
 
 /** Whether the route accepts events. */
-export const takesEvents = ({ routeOptions }: FastifyRequest): boolean =>
-  (routeOptions.config as Partial<typeof EVENT_BODY> | undefined)?.eventBody === true;
+export const takesEvents = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config.eventBody === true;
 
 /** A PATCH is a merge patch (RFC 7396); other kinds of patches are refused rather than misread. */
 export const MERGE_PATCH_TYPES = ['application/merge-patch+json', 'application/json'];

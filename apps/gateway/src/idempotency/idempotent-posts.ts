@@ -1,11 +1,12 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { from, lastValueFrom, type Observable } from 'rxjs';
 import { SluiceError } from '#contracts';
 import { isRepeated } from '#http-server';
 import { withLateReplies } from '#messaging';
 import { LOG, type Log } from '#observability';
+import { JSON_TYPE } from '../http/list-body.js';
 import { PROBLEM_TYPE, problemBody, problemOf, sendProblem } from '../http/problem.js';
 import { type FirstRequest, type HeldKey, IdempotencyRepository, type StoredResponse } from './idempotency.repository.js';
 
@@ -17,6 +18,12 @@ declare module 'fastify' {
     repeats?: FirstRequest;
     /** The work continues after the response: its result is stored with the key (see LateResponses). */
     continuesAfterResponse?: boolean;
+  }
+  interface FastifyContextConfig {
+    /** The response contains a secret that is stored nowhere else. */
+    secretResponse?: boolean;
+    /** The handler returns the response to a repeat without acting again, or never acts. */
+    repeatable?: boolean;
   }
 }
 
@@ -150,9 +157,7 @@ export class LateResponses implements NestInterceptor {
 }
 
 const storedBody = (status: number, body: unknown): StoredResponse =>
-  body === undefined
-    ? { status, content_type: null, body: null }
-    : { status, content_type: 'application/json; charset=utf-8', body: JSON.stringify(body) };
+  body === undefined ? { status, content_type: null, body: null } : { status, content_type: JSON_TYPE, body: JSON.stringify(body) };
 
 function storedProblem(error: Error, requestId: string): StoredResponse | null {
   if (!(error instanceof SluiceError)) return null;
@@ -163,19 +168,17 @@ function storedProblem(error: Error, requestId: string): StoredResponse | null {
 }
 
 /** The configuration of a route whose response contains a secret that is stored nowhere else. */
-export const SECRET_RESPONSE = { secretResponse: true };
+export const SECRET_RESPONSE = { secretResponse: true } satisfies FastifyContextConfig;
 
-const hasSecretResponse = ({ routeOptions }: FastifyRequest): boolean =>
-  (routeOptions.config as Partial<typeof SECRET_RESPONSE> | undefined)?.secretResponse === true;
+const hasSecretResponse = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config.secretResponse === true;
 
 /**
  * The configuration of a route whose handler returns the response to a repeat without acting again (`IsRepeat`), or never acts. So large responses are
  * not stored. Those of all other routes are small.
  */
-export const REPEATABLE = { repeatable: true };
+export const REPEATABLE = { repeatable: true } satisfies FastifyContextConfig;
 
-const isRepeatable = ({ routeOptions }: FastifyRequest): boolean =>
-  (routeOptions.config as Partial<typeof REPEATABLE> | undefined)?.repeatable === true;
+const isRepeatable = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config.repeatable === true;
 
 const MOST_STORED_BYTES = 64 * 1024;
 

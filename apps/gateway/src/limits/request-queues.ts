@@ -1,15 +1,20 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify';
 import type { UserId } from '#contracts';
 import { QueuePerKey } from '#limits';
 import { sendBusy } from '../http/problem.js';
 import { abandon, endOf } from '../http/work-in-progress.js';
 
-/** The configuration of a route that waits long by nature: for users' code, for other systems, or for the log to be read. */
-export const SLOW = { queue: 'slow' } as const;
-/** The configuration of a route whose requests are limited in another way. */
-export const UNQUEUED = { queue: 'none' } as const;
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Where its requests wait; default: `usual`. */
+    queue?: 'slow' | 'none';
+  }
+}
 
-type Queue = 'usual' | (typeof SLOW)['queue'] | (typeof UNQUEUED)['queue'];
+/** The configuration of a route that waits long by nature: for users' code, for other systems, or for the log to be read. */
+export const SLOW = { queue: 'slow' } satisfies FastifyContextConfig;
+/** The configuration of a route whose requests are limited in another way. */
+export const UNQUEUED = { queue: 'none' } satisfies FastifyContextConfig;
 
 const MAX_WAITING = 1000;
 /** How many requests of an account are in progress at a time, while other accounts have some, too, and otherwise. */
@@ -17,7 +22,7 @@ const IN_PROGRESS = { usual: { shared: 8, alone: 64 }, slow: { shared: 16, alone
 /** An account is alone when no other one has sent a request for this long. */
 const SHARED_MS = 5000;
 
-const queueOf = ({ routeOptions }: FastifyRequest): Queue => (routeOptions.config as { queue?: Queue } | undefined)?.queue ?? 'usual';
+const queueOf = ({ routeOptions }: FastifyRequest) => routeOptions.config.queue ?? 'usual';
 
 /** Whether requests of this route wait while too many of their account are in progress. */
 export const isQueued = (request: FastifyRequest): boolean => queueOf(request) !== 'none';

@@ -4,7 +4,7 @@ import { ApiHeader, ApiOperation, ApiResponse } from '@nestjs/swagger';
 import type { FastifyReply } from 'fastify';
 import type { SourceId, WorkflowId } from '#contracts';
 import { type Caller, Me } from '../accounts/account.decorator.js';
-import { Documented, Problems } from '../http/api-docs.js';
+import { Documented, Problems, REQUEST_ID } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { UNQUEUED } from '../limits/request-queues.js';
 import { LastEventId, LiveQuery, resumePlace } from './live-query.js';
@@ -33,9 +33,7 @@ const RespondsWithStream = (operationId: string, summary: string): MethodDecorat
     ApiResponse({
       status: 200,
       description: 'The events as they are emitted.',
-      headers: {
-        'X-Request-Id': { description: 'The id of the request: the one that was sent, or a new one.', schema: { type: 'string' } },
-      },
+      headers: REQUEST_ID,
       content: { 'text/event-stream': { schema: { type: 'string' }, example: EXAMPLE } },
     }),
     Problems(400, 404),

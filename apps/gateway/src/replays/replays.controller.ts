@@ -6,7 +6,7 @@ import { cancelReplay, createReplay, getReplay, type ReplayId, type UserId } fro
 import { Messages } from '#messaging';
 import { FullAccounts } from '#waiting-data';
 import { OwnerId } from '../accounts/account.decorator.js';
-import { RespondsAccepted, AnswersInline, RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
+import { RespondsAccepted, RespondsInline, RespondsWith, Documented, Problems, Takes } from '../http/api-docs.js';
 import { IdPipe } from '../http/id.pipe.js';
 import { NewId } from '../idempotency/new-ids.js';
 import { SLOW } from '../limits/request-queues.js';
@@ -40,7 +40,7 @@ export class ReplaysController {
       'Reads the log as far back as it reaches, whether or not the events are stored or were delivered before. Deleted events are not delivered. Deliveries keep their `webhook-id`, and live ones go first. Switching the listener off cancels the replay. The log from `from` to `to` is read before the response, events of others included: if that takes more than 25 seconds (about 1 GB, or a million small events), the response is 503, and shorter ranges have to be replayed one after another.',
   })
   @Takes(CreateReplayBody, REPLAY_EXAMPLES)
-  @AnswersInline(200, 'ReplayCount', 'With `dry_run`: how many events there are.', COUNT)
+  @RespondsInline(200, 'ReplayCount', 'With `dry_run`: how many events there are.', COUNT)
   @RespondsAccepted('AcceptedReplay', 'The replay runs.', {
     type: 'object',
     required: ['id', 'events'],

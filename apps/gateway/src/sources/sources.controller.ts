@@ -168,7 +168,7 @@ export class SourcesController {
   @Delete('sources/:id')
   @HttpCode(204)
   @ApiOperation({ operationId: 'deleteSource', summary: 'Delete a source' })
-  @RespondsNoContent(204, 'The source has been deleted.')
+  @RespondsNoContent('The source has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('source')) id: SourceId): Promise<void> {
     await this.messages.request(deleteSource, { owner_id, id }, { account: owner_id });

@@ -114,7 +114,7 @@ export class WebhooksController {
     summary: 'Delete a webhook',
     description: 'Also deletes its subscriptions and its pending deliveries.',
   })
-  @RespondsNoContent(204, 'The webhook has been deleted.')
+  @RespondsNoContent('The webhook has been deleted.')
   @Problems(404)
   async delete(@OwnerId() owner_id: UserId, @Param('id', new IdPipe('webhook')) id: WebhookId): Promise<void> {
     await this.messages.request(deleteWebhook, { owner_id, id }, { account: owner_id });
