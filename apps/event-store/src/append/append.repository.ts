@@ -16,6 +16,7 @@ import { Database, type Session, type Transaction } from '#database';
 import type { Position } from '#messaging';
 import { COPIED_COLUMNS, copyIn, copyRows } from './copy-rows.js';
 import { EventProgress } from './event-store.entity.js';
+import { emitterSteps, STREAMS } from './index-steps.js';
 import { boundsOf, coarseSpans, placesIn, SEQS, spansOf, timesIn } from './deleted-spans.js';
 import { type KeptEvent, streamKey } from './replay.js';
 
@@ -48,13 +49,6 @@ const DELETED_TOGETHER = 1000;
 const PLACE = `(ms * ${SEQS}::numeric + seq)`;
 /** SQL: the events of many streams that are meant ($3: in reserved streams, $4: in the others). */
 const MEANT = `CASE WHEN stream LIKE '$%' THEN $3::nummultirange ELSE $4::nummultirange END @> ${PLACE}`;
-/** SQL: the streams of an emitter, and null. Steps from stream to stream, because DISTINCT would read every event. */
-const STREAMS = `
-  named (stream) AS (
-    (SELECT stream FROM event WHERE emitter_id = $1 ORDER BY stream LIMIT 1)
-    UNION ALL
-    SELECT (SELECT stream FROM event WHERE emitter_id = $1 AND stream > named.stream ORDER BY stream LIMIT 1) FROM named WHERE named.stream IS NOT NULL
-  )`;
 /** Reads only streams that have events in the spans ($5 to $8) with one of the times ($9). */
 const NEWEST_OF_MANY = `${STREAMS}, concerned AS MATERIALIZED (
     SELECT named.stream FROM named WHERE named.stream <> ALL ($2) AND EXISTS (
@@ -322,13 +316,7 @@ export class AppendRepository {
   async emittersAfter(emitterId: string, limit: number): Promise<string[]> {
     const { rows } = await this.database.query<{ emitter_id: string }>({
       name: 'emitters-after',
-      // steps from emitter to emitter, because DISTINCT would read every event
-      text: `WITH RECURSIVE walk AS (
-               (SELECT emitter_id FROM event WHERE emitter_id > $1 ORDER BY emitter_id LIMIT 1)
-               UNION ALL
-               SELECT (SELECT emitter_id FROM event WHERE emitter_id > walk.emitter_id ORDER BY emitter_id LIMIT 1)
-               FROM walk WHERE walk.emitter_id IS NOT NULL
-             )
+      text: `WITH RECURSIVE ${emitterSteps('$1')}
              SELECT emitter_id FROM walk WHERE emitter_id IS NOT NULL LIMIT $2`,
       values: [emitterId, limit],
     });

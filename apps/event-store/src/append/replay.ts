@@ -5,6 +5,7 @@ import {
   type DeletedRange,
   type EmittedEvent,
   type EventPlace,
+  isInRange,
   KEPT_EVENTS,
   type Stream,
   WAITING_STREAM,
@@ -119,12 +120,9 @@ export function replay(kept: KeptEvent[], operations: Operation[], within: Reado
   let repeated = 0;
   for (const operation of operations) {
     if (operation.kind === 'delete') {
-      const range = operation;
-      const inRange = ({ place }: Entry) =>
-        (range.start === null || comparePlaces(place, range.start) >= 0) && (range.end === null || comparePlaces(place, range.end) <= 0);
-      const { stream: wanted } = range;
-      for (const stream of [...streams.keys()].filter((stream) => wanted === null || coversStream(wanted, stream))) {
-        const deleted = removeWhere(stream, inRange);
+      const { stream: wanted } = operation;
+      for (const stream of [...streams.keys()].filter((each) => wanted === null || coversStream(wanted, each))) {
+        const deleted = removeWhere(stream, ({ place }) => isInRange(operation, stream, place));
         if (stream === WAITING_STREAM) withdrawn.push(...deleted.map(({ emitId }) => emitId));
       }
       continue;

@@ -22,6 +22,7 @@ import {
   WAITING_STREAM,
 } from '#events';
 import { Database } from '#database';
+import { emitterSteps, STREAMS } from '../append/index-steps.js';
 
 /** The part of a stream between two places, both exclusive. */
 export interface PageWindow {
@@ -52,13 +53,8 @@ const OF_ONE_STREAM = `
     SELECT $2::text AS stream, ms, seq FROM event WHERE emitter_id = $1 AND stream = $2 ORDER BY ms DESC, seq DESC LIMIT ${KEPT_EVENTS}
   )`;
 
-/** The newest 100 events of each stream of the emitter. Steps from stream to stream, because DISTINCT would read every event. */
-const OF_EACH_STREAM = `
-  named (stream) AS (
-    (SELECT stream FROM event WHERE emitter_id = $1 ORDER BY stream LIMIT 1)
-    UNION ALL
-    SELECT (SELECT stream FROM event WHERE emitter_id = $1 AND stream > named.stream ORDER BY stream LIMIT 1) FROM named WHERE named.stream IS NOT NULL
-  ), kept AS (
+/** The newest 100 events of each stream of the emitter. */
+const OF_EACH_STREAM = `${STREAMS}, kept AS (
     SELECT named.stream, of_stream.ms, of_stream.seq
     FROM named CROSS JOIN LATERAL (
       SELECT ms, seq FROM event WHERE emitter_id = $1 AND event.stream = named.stream ORDER BY ms DESC, seq DESC LIMIT ${KEPT_EVENTS}
@@ -172,13 +168,7 @@ export class EventPagesRepository {
   ): Promise<EmitterEvents[]> {
     const { rows } = await this.database.query<EmitterEvents>({
       name: 'emitters-between',
-      // steps from emitter to emitter, because DISTINCT would read every event
-      text: `WITH RECURSIVE walk AS (
-               (SELECT emitter_id FROM event WHERE emitter_id > $5 ORDER BY emitter_id LIMIT 1)
-               UNION ALL
-               SELECT (SELECT emitter_id FROM event WHERE emitter_id > walk.emitter_id ORDER BY emitter_id LIMIT 1)
-               FROM walk WHERE walk.emitter_id IS NOT NULL
-             ), next AS MATERIALIZED (
+      text: `WITH RECURSIVE ${emitterSteps('$5')}, next AS MATERIALIZED (
                SELECT emitter_id FROM walk WHERE emitter_id IS NOT NULL LIMIT ${COUNTED_AT_ONCE}
              )
              SELECT emitter_id, (
