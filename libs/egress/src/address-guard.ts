@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { AllowedHosts, allowPrivateHosts, isOrdinaryPort } from './allowed-hosts.js';
+import { withoutBrackets } from './ip-text.js';
 import { NameLookup } from './name-lookup.js';
 import { type OwnHosts, ownHosts } from './own-hosts.js';
 import { isPublicAddress } from './public-address.js';
@@ -64,7 +65,7 @@ export class AddressGuard {
    */
   async resolve(host: string, port: number): Promise<Resolution> {
     if (!Number.isInteger(port) || port < 1 || port > 65535) throw new EgressRefused('EPROTO', `${port} is not a port`);
-    const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase();
+    const name = withoutBrackets(host).toLowerCase();
     if (isIP(name) === 0 && !hostName.test(name)) throw new EgressRefused('EPROTO', `"${host.slice(0, 253)}" is not a host name`);
 
     const addresses = isIP(name) === 0 ? await this.addressesOf(name) : [{ address: name }];
@@ -83,7 +84,7 @@ export class AddressGuard {
    * @param host as `URL.hostname` writes it, which knows every spelling of an address
    */
   async literalProblem(host: string, port: number): Promise<string | null> {
-    const address = host.replace(/^\[(.*)\]$/, '$1');
+    const address = withoutBrackets(host);
     if (isIP(address) === 0) return null;
     if (await this.ownHosts.refuses(address, port)) return ownHostProblem(address, port);
     const problem = await this.problemOf(address, address, port, this.allowed.allowsName(address, port));

@@ -1,5 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { BadValue, variable } from '#config';
+import { familyOf } from './ip-text.js';
 
 /** `harmless`: all but those of services that need no password, or may have none. */
 type Port = number | 'any' | 'harmless';
@@ -37,23 +38,24 @@ export class AllowedHosts {
   }
 
   allowsAddress(address: string, port: number): boolean {
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    const family = familyOf(address);
     return this.addresses.some((rule) => portFits(rule, port) && rule.addresses.check(address, family));
   }
 
   private add(entry: string): void {
     const { host, port } = splitPort(entry);
     const [address, prefix, ...rest] = host.split('/') as [string, string?];
-    const family = isIP(address);
-    if (family === 0) {
+    if (isIP(address) === 0) {
       if (prefix !== undefined || !/^[a-z0-9_]([\w.-]*[a-z0-9])?$/i.test(host)) throw unreadable(entry);
       this.names.push({ name: host.toLowerCase(), port });
       return;
     }
-    const bits = prefix === undefined ? (family === 6 ? 128 : 32) : Number(prefix);
-    if (rest.length > 0 || (prefix !== undefined && !/^\d{1,3}$/.test(prefix)) || bits > (family === 6 ? 128 : 32)) throw unreadable(entry);
+    const family = familyOf(address);
+    const most = family === 'ipv6' ? 128 : 32;
+    const bits = prefix === undefined ? most : Number(prefix);
+    if (rest.length > 0 || (prefix !== undefined && !/^\d{1,3}$/.test(prefix)) || bits > most) throw unreadable(entry);
     const addresses = new BlockList();
-    addresses.addSubnet(address, bits, family === 6 ? 'ipv6' : 'ipv4');
+    addresses.addSubnet(address, bits, family);
     this.addresses.push({ addresses, port });
   }
 }

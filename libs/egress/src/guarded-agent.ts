@@ -1,6 +1,7 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import type { AddressGuard, ResolvedAddress } from './address-guard.js';
+import { withoutBrackets } from './ip-text.js';
 
 interface GuardedAgentOptions extends Omit<Agent.Options, 'connect'> {
   /** The options of undici's connector: `timeout`, `ca`, `rejectUnauthorized`, … */
@@ -79,7 +80,7 @@ export function guardedConnector(guard: AddressGuard, options: buildConnector.Bu
   const dial = buildConnector({ allowH2: false, ...options });
   return (target, callback) => {
     const port = Number(target.port) || (target.protocol === 'https:' ? 443 : 80);
-    const name = target.hostname.replace(/^\[(.*)\]$/, '$1');
+    const name = withoutBrackets(target.hostname);
     // For a plain connection, the server name would only make undici resolve the address again
     const servername = target.protocol !== 'https:' || isIP(name) ? undefined : (target.servername ?? name);
 

@@ -1,6 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { BadValue, Config, storeVariables, variable } from '#config';
+import { familyOf, withoutBrackets } from './ip-text.js';
 import { isUnknown, NameLookup } from './name-lookup.js';
 import { isPublicAddress } from './public-address.js';
 
@@ -157,10 +158,6 @@ function addressesOfThisMachine(): string[] {
   return Object.values(networkInterfaces()).flatMap((addresses) => (addresses ?? []).map(({ address }) => address.replace(/%.*$/, '')));
 }
 
-function familyOf(address: string): 'ipv4' | 'ipv6' {
-  return isIP(address) === 6 ? 'ipv6' : 'ipv4';
-}
-
 /** Also recognises an IPv4 address that is written as an IPv6 address. */
 function blockListOf(addresses: string[]): BlockList {
   const list = new BlockList();
@@ -184,8 +181,4 @@ function hostAndPort(entry: string): { host: string; port: number | null } {
   if (host === undefined || Number(port ?? 1) < 1 || Number(port ?? 1) > 65_535)
     throw new BadValue(`cannot be used: "${entry}" is not an address or host name (each optionally followed by :port)`);
   return { host: withoutBrackets(host), port: port === undefined ? null : Number(port) };
-}
-
-function withoutBrackets(host: string): string {
-  return host.replace(/^\[(.*)\]$/, '$1');
 }
