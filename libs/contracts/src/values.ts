@@ -115,14 +115,15 @@ export function jsonNestsTooDeeply(json: string, levels = MAX_JSON_DEPTH): boole
   return false;
 }
 
-/** The most of `jsonParts` in a text that is parsed where others wait meanwhile. */
+/** The most commas, colons and opening brackets in JSON text that is parsed where others wait meanwhile: parsing costs more by them than by bytes. */
 export const MAX_JSON_PARTS = 100_000;
 
-/** The number of commas, colons and opening brackets in JSON text, or any number above `most`: parsing costs more by them than by bytes. */
-export function jsonParts(json: string, most: number): number {
+/** Whether JSON text has more parts than `MAX_JSON_PARTS`. */
+export function hasTooManyParts(json: string): boolean {
+  if (json.length <= MAX_JSON_PARTS) return false;
   let parts = 0;
   let inString = false;
-  for (let at = 0; at < json.length && parts <= most; at++) {
+  for (let at = 0; at < json.length && parts <= MAX_JSON_PARTS; at++) {
     const code = json.charCodeAt(at);
     if (inString) {
       if (code === BACKSLASH) at++;
@@ -130,7 +131,7 @@ export function jsonParts(json: string, most: number): number {
     } else if (code === QUOTE) inString = true;
     else if (code === COMMA || code === COLON || code === OPEN_LIST || code === OPEN_OBJECT) parts++;
   }
-  return parts;
+  return parts > MAX_JSON_PARTS;
 }
 
 const COMMA = 0x2c;

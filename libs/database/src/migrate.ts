@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import type { Log } from '#observability';
+import { LOCK_NOT_AVAILABLE, UNIQUE_VIOLATION } from './database-errors.js';
 import { databaseUrl, dataSourceOptions, KEEP_ALIVE } from './data-source.js';
 import type { Schema } from './schema.js';
 
@@ -35,7 +36,7 @@ export async function ensureDatabase(serverUrl: string, name: string): Promise<v
       if (rowCount === 0) await client.query(`CREATE DATABASE "${name}" TEMPLATE template0 ENCODING 'UTF8'`);
     } catch (error) {
       // another process was faster
-      if (!['42P04', '23505'].includes((error as { code?: string }).code ?? '')) throw error;
+      if (!['42P04', UNIQUE_VIOLATION].includes((error as { code?: string }).code ?? '')) throw error;
     }
   });
 }
@@ -49,7 +50,6 @@ type Migrations = Pick<Schema, 'migrations'>;
 const LOCK_TIMEOUT = '2s';
 const LOCK_PAUSE_MS = 5000;
 const LOCKS_WITHIN_MS = 30 * 60_000;
-const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
  * Brings a database to the newest schema: applies each migration once, in a transaction. Several processes may call it at the same time.

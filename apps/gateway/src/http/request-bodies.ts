@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance } from 'fastify';
-import { Invalid, jsonParts, MAX_JSON_DEPTH, MAX_JSON_PARTS, nestsTooDeeply, type SluiceError, type UserId } from '#contracts';
+import { hasTooManyParts, Invalid, MAX_JSON_DEPTH, MAX_JSON_PARTS, nestsTooDeeply, type SluiceError, type UserId } from '#contracts';
 import { takesEvents, typeProblem } from './content-types.js';
 import { scopeProblem } from './scopes.js';
 
@@ -40,8 +40,7 @@ export function readJsonBodies(fastify: FastifyInstance, parsed: (owner: UserId,
 
 /** Throws Invalid if the text is not a JSON object. */
 function jsonObject(text: string): object {
-  if (text.length > MAX_JSON_PARTS && jsonParts(text, MAX_JSON_PARTS) > MAX_JSON_PARTS)
-    throw new Invalid(`the body has more than ${MAX_JSON_PARTS} JSON values and names`);
+  if (hasTooManyParts(text)) throw new Invalid(`the body has more than ${MAX_JSON_PARTS} JSON values and names`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -6,7 +6,7 @@ import {
   componentOptions,
   findCredentials,
   Invalid,
-  jsonParts,
+  hasTooManyParts,
   ksuid,
   MASK,
   MAX_JSON_PARTS,
@@ -148,7 +148,7 @@ function withTimers(props: PropDefinition[], values: Record<string, unknown>): R
 /** @throws SluiceError if there are none, or too many */
 function optionsOf({ status, error, emits }: RunOutcome): PropOptions {
   const result = emits.at(-1)?.event;
-  if (result !== undefined && jsonParts(result, MAX_JSON_PARTS) > MAX_JSON_PARTS)
+  if (result !== undefined && hasTooManyParts(result))
     throw new SluiceError('unprocessable', `options() returned too many values: more than ${MAX_JSON_PARTS} JSON values and names`);
   const found = result === undefined ? undefined : (JSON.parse(result) as unknown);
   if (status !== 'ok' || !isPropOptions(found))
