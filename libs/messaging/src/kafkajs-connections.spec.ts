@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
 import './kafkajs-connections.js';
 
@@ -32,6 +33,70 @@ const newQueue = (options: object = {}) =>
     logger,
     ...options,
   });
+
+describe('a kafkajs connection', () => {
+  const ConnectionClass = load('kafkajs/src/network/connection.js') as new (options: object) => {
+    connect(): Promise<boolean>;
+    disconnect(): Promise<boolean>;
+    sendAuthRequest(protocol: object): Promise<unknown>;
+    send(protocol: object): Promise<unknown>;
+  };
+  const Encoder = load('kafkajs/src/protocol/encoder.js') as new () => object;
+  const request = { apiKey: 18, apiVersion: 0, apiName: 'ApiVersions', encode: async () => new Encoder() };
+  const response = { decode: async (payload: Buffer) => payload, parse: async (payload: Buffer) => payload.toString() };
+  const sockets: EventEmitter[] = [];
+  /** A response with this text, as it arrives: its size, the id of its request, its content. */
+  const bytesOf = (correlationId: number, text: string) => {
+    const bytes = Buffer.concat([Buffer.alloc(8), Buffer.from(text)]);
+    bytes.writeInt32BE(bytes.length - 4);
+    bytes.writeInt32BE(correlationId, 4);
+    return bytes;
+  };
+  const connected = async () => {
+    sockets.length = 0;
+    const connection = new ConnectionClass({
+      ...{ host: 'h', port: 1, clientId: 'c', logger: quiet, requestTimeout: 1000, connectionTimeout: 1000 },
+      socketFactory: ({ onConnect }: { onConnect(): void }) => {
+        setImmediate(onConnect);
+        const socket = Object.assign(new EventEmitter(), { write: () => {}, end: () => {}, unref: () => {} });
+        sockets.push(socket);
+        return socket;
+      },
+    });
+    await connection.connect();
+    return connection;
+  };
+  const quiet = { ...logger, namespace: () => quiet, error: () => {} };
+
+  it('receives the responses of a connection after one that has ended in the middle of a response', async () => {
+    const connection = await connected();
+    const interrupted = connection.send({ request, response });
+    await settled();
+    sockets[0]!.emit('data', bytesOf(0, 'x'.repeat(1000)).subarray(0, 60));
+    sockets[0]!.emit('end');
+    await expect(interrupted).rejects.toThrow('Closed connection');
+    await connection.connect();
+    const repeated = connection.send({ request, response });
+    await settled();
+    // late
+    sockets[0]!.emit('data', Buffer.alloc(10));
+    sockets[1]!.emit('data', bytesOf(1, 'whole'));
+    expect(await repeated).toBe('whole');
+    await connection.disconnect();
+  });
+
+  it('ends an authentication that its predecessor was in', async () => {
+    const connection = await connected();
+    const authenticated = connection.sendAuthRequest({ request: { encode: async () => '' }, response });
+    sockets[0]!.emit('error', new Error('ECONNRESET'));
+    await settled();
+    const [reason] = await Promise.all([authenticated.catch(String), connection.connect()]);
+    expect(reason).toContain('Connection closed by the server');
+    await connection.disconnect();
+  });
+});
+
+const settled = () => new Promise((resolve) => setTimeout(resolve, 10));
 
 describe('the request queue of a kafkajs connection', () => {
   afterEach(() => {

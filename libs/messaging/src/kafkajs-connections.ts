@@ -1,7 +1,9 @@
 import kafkajs from 'kafkajs';
 import poolModule from 'kafkajs/src/cluster/brokerPool.js';
 import clusterModule from 'kafkajs/src/cluster/index.js';
+import connectionModule from 'kafkajs/src/network/connection.js';
 import queueModule from 'kafkajs/src/network/requestQueue/index.js';
+import type { Socket } from 'node:net';
 import { eachSecond } from './each-second.js';
 
 /** Identifies a broker. */
@@ -71,11 +73,30 @@ interface RequestQueue {
   destroy(): void;
 }
 
+/** One connection after the other to a broker. */
+interface Connection {
+  /** The latest one. */
+  socket?: Socket;
+  /** The beginning of the next response, and how many of its bytes must have arrived before it is looked at again. */
+  chunks: Buffer[];
+  bytesBuffered: number;
+  bytesNeeded: number;
+  /** While it authenticates: what the next bytes are for. */
+  authHandlers: { onError(): void } | null;
+  isConnected(): boolean;
+  connect(): Promise<boolean>;
+}
+
+/** The bytes in which a response has its size. */
+const SIZE_BYTES = 4;
+
 const { prototype: cluster } = clusterModule as { prototype: Cluster };
 const { prototype: pool } = poolModule as { prototype: BrokerPool };
 const { prototype: queue } = queueModule as { prototype: RequestQueue };
+const { prototype: connection } = connectionModule as { prototype: Connection };
 const { connect, disconnect } = cluster;
 const { connect: connectPool, connectBroker, findConnectedBroker, refreshMetadataIfNecessary } = pool;
+const { connect: openConnection } = connection;
 const { scheduleCheckPendingRequests, waitForPendingRequests, destroy } = queue;
 
 /** The connected clients, and when each last requested metadata because a broker was late; as from performance.now(). */
@@ -112,6 +133,21 @@ pool.connectBroker = function (this: BrokerPool, broker: Broker): Promise<void> 
 };
 
 const notConnected = () => Promise.reject(new kafkajs.KafkaJSNonRetriableError('the client has been disconnected'));
+
+/**
+ * If a connection ends in the middle of a response, kafkajs 2.2.4 takes the responses of all later ones to that broker for the rest of it: the client gets no
+ * response any more. The same holds for what is left of an authentication. With this, each connection begins with nothing.
+ */
+connection.connect = function (this: Connection): Promise<boolean> {
+  if (!this.isConnected()) {
+    this.socket?.removeAllListeners('data');
+    this.authHandlers?.onError();
+    this.chunks = [];
+    this.bytesBuffered = 0;
+    this.bytesNeeded = SIZE_BYTES;
+  }
+  return openConnection.call(this);
+};
 
 /** After the clock was set back, kafkajs 2.2.4 would keep its metadata, and notice no new partition, until the clock has caught up. */
 pool.refreshMetadataIfNecessary = function (this: BrokerPool, topics: string[]): Promise<void> {
