@@ -99,18 +99,20 @@ export class Withdrawals {
 
   /** Those before which every event is done here. */
   private completeOf(withdrawals: Withdrawal[]): Withdrawal[] {
-    const positions = this.consumers.positionsOf(EVENTS_GROUP).filter(({ topic }) => topic === EVENTS_TOPIC);
-    const offsets = new Map(positions.map((position) => [position.partition, position.offset]));
     const concerned = new Set(withdrawals.map(({ range }) => logPlaceOf(range.place).partition));
-    const undone = new Map(Array.from(concerned, (partition) => [partition, this.firstUndoneEvent(partition)]));
+    const positions = this.consumers
+      .positionsOf(EVENTS_GROUP)
+      .filter(({ topic, partition }) => topic === EVENTS_TOPIC && concerned.has(partition))
+      .map(({ partition, offset }) => ({ partition, offset, event: this.firstUndoneEvent(partition) }));
+    const partitions = new Map(positions.map((position) => [position.partition, position]));
     return withdrawals.filter((withdrawal) => {
       const { emitterId, place } = withdrawal.range;
       const { partition, offset } = logPlaceOf(place);
-      const reached = offsets.get(partition);
+      const position = partitions.get(partition);
       // another replica has the partition, or it is read again from an earlier position: so is the deletion
-      if (reached === undefined || reached < withdrawal.reached) return true;
-      withdrawal.reached = reached;
-      return offset <= undone.get(partition)! && !this.postponed.isInProgress(emitterId, place);
+      if (!position || position.offset < withdrawal.reached) return true;
+      withdrawal.reached = position.offset;
+      return offset <= position.event && !this.postponed.isInProgress(emitterId, place);
     });
   }
 
