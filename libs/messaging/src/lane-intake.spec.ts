@@ -259,7 +259,7 @@ describe('keyed lanes with a low watermark', () => {
       fc.asyncProperty(fc.array(step, { maxLength: 150, size: 'max' }), async (steps) => check(await play(steps, real))),
       { numRuns: 300 },
     );
-  }, 60_000);
+  });
 
   it('would lose records if the fetch position were committed', async () => {
     const fetchedPosition: Committing = (_intake, fetched) =>
