@@ -54,7 +54,7 @@ export class SubscriptionsController {
     operationId: 'deleteSubscription',
     summary: 'Delete a subscription',
     description:
-      'event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions. The parameters can also be fields of a JSON body; the query wins.',
+      'event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions. The listener still gets the events that were emitted before. The parameters can also be fields of a JSON body; the query wins.',
   })
   @ApiQuery({ type: SubscriptionParameters })
   @RespondsWithList(Subscription)

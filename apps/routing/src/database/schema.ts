@@ -9,6 +9,7 @@ import { DeletedWebhook, ParkedDelivery } from '../deliveries/store/parked-deliv
 import { ReplayRow } from '../replays/replays.repository.js';
 import { AutoSubscriptionRow } from '../subscriptions/auto-subscriptions.repository.js';
 import { EndedEmitterRow } from '../subscriptions/ended-emitters.repository.js';
+import { EndedSubscriptionRow } from '../subscriptions/ended-subscription.entity.js';
 import { PostponedEventRow } from '../routes/postponed-events.repository.js';
 import { UnknownEventRow } from '../routes/unknown-events.repository.js';
 import { SubscriptionRow } from '../subscriptions/subscriptions.repository.js';
@@ -41,6 +42,7 @@ import { TimeRunsOfReplays1799078400041 } from './migrations/0024-time-runs-of-r
 import { StoreUnknownEvents1799078400042 } from './migrations/0025-store-unknown-events.js';
 import { KeepTimesOfSchedules1799078400043 } from './migrations/0026-keep-times-of-schedules.js';
 import { IndexFreshDeliveriesOfEmitters1799164800003 } from './migrations/0027-index-fresh-deliveries-of-emitters.js';
+import { KeepEndedSubscriptions1799251200002 } from './migrations/0028-keep-ended-subscriptions.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -50,6 +52,7 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     SubscriptionRow,
     AutoSubscriptionRow,
     EndedEmitterRow,
+    EndedSubscriptionRow,
     ParkedDelivery,
     DeletedWebhook,
     Backlog,
@@ -91,5 +94,6 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     StoreUnknownEvents1799078400042,
     KeepTimesOfSchedules1799078400043,
     IndexFreshDeliveriesOfEmitters1799164800003,
+    KeepEndedSubscriptions1799251200002,
   ],
 });

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { type EmitterId, newId, type SourceId, type UserId, type WorkflowId } from '#contracts';
+import { type EmitterId, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import type { EmittedEvent } from '#events';
 import { createLog } from '#observability';
+import { pagesRead } from '#testing';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { MatchRepository } from './match.repository.js';
 
@@ -181,6 +183,119 @@ describe('an event is matched with', () => {
   });
 });
 
+describe('an event from before the end of a subscription', () => {
+  /** Deletes the subscription. Returns its end. */
+  const unsubscribe = async (emitter_id: string, listener_id: string, event_name = '') => {
+    await routing.service.delete({ owner_id: owner, emitter_id, listener_id, event_name });
+    const { rows } = await routing.database.query<{ ms: number }>(
+      'SELECT max(ended_at_ms) AS ms FROM ended_subscription WHERE owner_id = $1 AND listener_id = $2',
+      [owner, listener_id],
+    );
+    return rows[0]!.ms;
+  };
+  const idsOf = async (events: EmittedEvent[]) =>
+    (await matching.match(events)).matches.map((match) => match?.listeners.map(({ id }) => id));
+
+  it('goes to the listener that was subscribed, and a later one does not, from an outbox or not', async () => {
+    const [source, webhook, other] = [await routing.source(owner), await routing.webhook(owner), await routing.webhook(owner)];
+    await subscribe(source, webhook);
+    await subscribe(source, other);
+    const end = await unsubscribe(source, webhook);
+    const [before, at, after] = [event(source, '', end - 1), event(source, '', end), event(source, '', end + 1)];
+    const both = [webhook, other].sort();
+    const events = [before, at, after, { ...at, fromOutbox: true as const }, { ...after, fromOutbox: true as const }];
+    expect(await idsOf(events)).toEqual([both, both, [other], both, [other]]);
+    expect(await idsOf([after])).toEqual([[other]]);
+    expect((await matching.introduce([at]))[0]?.listeners).toHaveLength(2);
+  });
+
+  it('goes to the listeners of all emitters of a kind or of the account, of every stream, but of no other one', async () => {
+    const [source, workflow, other] = [await routing.source(owner), await routing.workflow(owner), await routing.source(newId('user'))];
+    const [ofAll, ofSources, ofErrors] = [await routing.webhook(owner), await routing.webhook(owner), await routing.webhook(owner)];
+    const subscriptions: [string, WebhookId, string][] = [
+      [owner, ofAll, ''],
+      ['dc_*', ofSources, '*'],
+      [source, ofErrors, '$errors'],
+    ];
+    for (const names of subscriptions) await subscribe(...names);
+    for (const names of subscriptions) await unsubscribe(...names);
+    const found = (id: EmitterId, ...streams: string[]) => idsOf(streams.map((stream) => event(id, stream, 1)));
+    expect(await found(source, '', 'orders', '$errors', '$logs')).toEqual([[ofAll, ofSources].sort(), [ofSources], [ofErrors], []]);
+    expect(await found(workflow, '', 'orders', '$errors')).toEqual([[ofAll], [], []]);
+    expect(await found(other, '', 'orders', '$errors')).toEqual([[], [], []]);
+  });
+
+  it('does not go to the emitter itself, if the subscription was to all emitters', async () => {
+    const source = await routing.source(owner);
+    await subscribe('dc_*', source);
+    await unsubscribe('dc_*', source);
+    expect(await idsOf([event(source, '', 1), event(await routing.source(owner), '', 1)])).toEqual([[], [source]]);
+  });
+
+  it('goes to the listener once, until the last of its subscriptions to the stream has ended', async () => {
+    const [source, webhook] = [await routing.source(owner), await routing.webhook(owner)];
+    for (const name of ['', 'default']) await subscribe(source, webhook, name);
+    await subscribe('dc_*', webhook);
+    const ends: number[] = [];
+    const end = async (...names: [string, WebhookId, string]) => {
+      await sleep(2);
+      ends.push(await unsubscribe(...names));
+    };
+    await end(source, webhook, 'default');
+    await end(source, webhook, '');
+    await subscribe(source, webhook);
+    await end(source, webhook, '');
+    expect(await idsOf([event(source, '', ends[2]! + 1)])).toEqual([[webhook]]);
+    await end('dc_*', webhook, '');
+    expect(await idsOf([ends[0]!, ends[1]!, ends[2]!, ends[3]!, ends[3]! + 1].map((ms) => event(source, '', ms)))).toEqual([
+      ...Array.from({ length: 4 }, () => [webhook]),
+      [],
+    ]);
+    const { rows } = await routing.database.query('SELECT emitter_id FROM ended_subscription WHERE owner_id = $1', [owner]);
+    expect(rows).toHaveLength(2);
+    await subscribe(source, webhook);
+    expect(await idsOf([event(source, '', 1), event(source)])).toEqual([[webhook], [webhook]]);
+  });
+
+  it('goes to no listener that is inactive or was deleted', async () => {
+    const source = await routing.source(owner);
+    const [idle, deleted, workflow] = [await routing.webhook(owner), await routing.webhook(owner), await routing.workflow(owner)];
+    for (const listener of [idle, deleted, workflow]) await subscribe(source, listener);
+    for (const listener of [idle, deleted, workflow]) await unsubscribe(source, listener);
+    await routing.webhooksService.update({ owner_id: owner, id: idle, active: false });
+    await routing.webhooksService.delete({ owner_id: owner, id: deleted });
+    await routing.directory.learn(routing.state(owner, workflow, { version: 2, active: false, deleted: true }));
+    expect(await idsOf([event(source, '', 1)])).toEqual([[]]);
+    const { rows } = await routing.database.query('SELECT listener_id FROM ended_subscription WHERE owner_id = $1', [owner]);
+    expect(rows).toEqual([{ listener_id: idle }]);
+  });
+
+  it('goes to the listener though its emitter was deleted meanwhile, but not if that is a workflow that was registered again', async () => {
+    const webhook = await routing.webhook(owner);
+    for (const id of [await routing.source(owner), await routing.workflow(owner)]) {
+      await subscribe(id, webhook);
+      const end = await unsubscribe(id, webhook);
+      await routing.directory.learn(routing.state(owner, id, { version: 2, active: false, deleted: true }));
+      const after = event(id, '', end + 1);
+      expect(await idsOf([event(id, '', end), after, { ...after, fromOutbox: true }])).toEqual([[webhook], [], []]);
+      await routing.directory.learn(routing.state(owner, id, { version: 3, created_at_ms: Date.now() + 60_000 }));
+      expect(await idsOf([event(id, '', end)])).toEqual([[]]);
+    }
+  });
+
+  it('costs a look at an index, unless the event may have been emitted before: older ends are not read', async () => {
+    const source = await routing.source(owner);
+    await routing.database.query(
+      `INSERT INTO ended_subscription (owner_id, emitter_id, stream, listener_id, ended_at_ms)
+       SELECT $1, $2, '', 'wh_x' || n, 1000 + n FROM generate_series(1, 10000) n`,
+      [owner, source],
+    );
+    const pages = (ms: number) => pagesRead(routing.database, () => matching.match([event(source, '', ms)]));
+    expect(await pages(Date.now() + 60_000)).toBeLessThan(50);
+    expect(await pages(1)).toBeGreaterThan(100);
+  });
+});
+
 describe('an event of a deleted emitter', () => {
   const remove = async (id: SourceId | WorkflowId) => {
     await routing.directory.learn(routing.state(owner, id, { version: 2, active: false, deleted: true }));
@@ -326,6 +441,21 @@ describe('very many listeners', () => {
     expect(await counts([one, two, one].map((id) => event(id)))).toEqual([12_000]);
     await routing.database.query("UPDATE subscription SET emitter_id = 'dc_*' WHERE emitter_id = $1", [most]);
     expect(await counts([one, two].map((id) => event(id)))).toEqual([33_000]);
+  });
+
+  it('are found for the first events only, but of one at least, also if their subscriptions have ended', async () => {
+    const [few, many, most] = [await emitterWith(3), await emitterWith(12_000), await emitterWith(21_000)];
+    await routing.database.query(
+      `WITH ended AS (DELETE FROM subscription WHERE owner_id = $1 RETURNING *)
+       INSERT INTO ended_subscription (owner_id, emitter_id, stream, listener_id, ended_at_ms)
+       SELECT owner_id, emitter_id, stream, listener_id, 1000 FROM ended`,
+      [owner],
+    );
+    expect(await counts([few, many, few, most, few].map((id) => event(id, '', 1000)))).toEqual([3, 12_000, 3]);
+    // each event has a list of those that were subscribed at its time
+    expect(await counts([few, many, many, many].map((id) => event(id, '', 1000)))).toEqual([3, 12_000, 12_000]);
+    expect(await counts([most, few].map((id) => event(id, '', 1000)))).toEqual([21_000]);
+    expect(await counts([few, many, few, most, few].map((id) => event(id, '', 1001)))).toEqual([0, 0, 0, 0, 0]);
   });
 });
 

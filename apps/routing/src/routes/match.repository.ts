@@ -18,6 +18,11 @@ interface Listener {
   version: number | null;
 }
 
+/** A listener whose subscription was deleted: it still applies to the events from before. */
+interface FormerListener extends Listener {
+  ended_at_ms: number;
+}
+
 export interface Match {
   ownerId: UserId;
   /** The emitter is a workflow that was removed before the event was emitted: it may have returned. It has no listeners. */
@@ -42,7 +47,7 @@ interface EmitterRow {
   owner_id: UserId;
   kind: 'source' | 'workflow';
   /** When it was deleted; null: it was not. */
-  deleted_at_ms: number | null;
+  ended_at_ms: number | null;
   postponed: boolean;
   /** The pair at which the limit of subscriptions was reached; null: it was not. */
   cut: number | null;
@@ -58,6 +63,8 @@ interface SubscriptionRow {
   owner_id: UserId;
   emitter_id: string;
   stream: Stream;
+  /** When it was deleted; null: it was not. */
+  ended_at_ms: number | null;
 }
 
 /** An emitter with events in the table `unknown_event`. */
@@ -72,11 +79,19 @@ type MatchRow = EmitterRow | SubscriptionRow | StoredRow;
 const [NOT_ACTIVE, NO_WEBHOOK] = [0, -1];
 
 /** The match of a pair of emitter and stream. */
-type Found = Pick<EmitterRow, 'kind' | 'deleted_at_ms'> & { match: Match };
+type Found = Pick<EmitterRow, 'kind' | 'ended_at_ms'> & { match: Match; former: FormerListener[] };
 
 /** Whether a deleted emitter's event goes to nobody. Its subscriptions still apply to what was emitted before, to what its last runs emit, and to reports. */
-const isAfterEnd = ({ place, fromOutbox }: EmittedEvent, { deleted_at_ms }: Found): boolean =>
-  deleted_at_ms !== null && !fromOutbox && place.ms > deleted_at_ms;
+const isAfterEnd = ({ place, fromOutbox }: EmittedEvent, { ended_at_ms }: Found): boolean =>
+  ended_at_ms !== null && !fromOutbox && place.ms > ended_at_ms;
+
+/** The match of one of the pair's events: the time at which it was emitted decides who gets it. */
+function matchOf(event: EmittedEvent, found: Found): Match {
+  const { kind, match, former } = found;
+  if (isAfterEnd(event, found)) return { ...match, listeners: [], ...(kind === 'workflow' && { isRemoved: true }) };
+  if (former.length === 0) return match;
+  return { ...match, listeners: eachOnce([...match.listeners, ...former.filter(({ ended_at_ms }) => event.place.ms <= ended_at_ms)]) };
+}
 
 type Pair = Pick<EmittedEvent, 'emitterId' | 'stream'>;
 
@@ -106,14 +121,18 @@ export class MatchRepository {
       return n;
     });
     if (pairs.length === 0) return { matches: [], stored: new Set() };
-    const { rows, complete } = await this.findFirst(pairs);
+    const since = events.reduce((first, { place }) => Math.min(first, place.ms), Infinity);
+    const { rows, complete } = await this.findFirst(pairs, since);
     const found = foundOf(pairs.slice(0, complete), rows);
-    const end = numberOf.findIndex((n) => n >= found.length);
-    const matches = (end < 0 ? numberOf : numberOf.slice(0, end)).map((n, index) => {
+    const matches: (Match | undefined)[] = [];
+    let size = 0;
+    for (const [index, n] of numberOf.entries()) {
+      if (n >= found.length || size > MAX_SUBSCRIPTIONS) break;
       const pair = found[n];
-      if (!pair || !isAfterEnd(events[index]!, pair)) return pair?.match;
-      return { ...pair.match, listeners: [], ...(pair.kind === 'workflow' && { isRemoved: true }) };
-    });
+      matches.push(pair && matchOf(events[index]!, pair));
+      // the events of other pairs share a list of listeners
+      if (pair && pair.former.length > 0) size += pair.match.listeners.length + pair.former.length;
+    }
     return { matches, stored: new Set(rows.filter(isStored).map(({ emitter_id }) => emitter_id)) };
   }
 
@@ -136,23 +155,25 @@ export class MatchRepository {
   }
 
   /** The rows of the first pairs: of as many as have few enough subscriptions together, at least of one. */
-  private async findFirst(pairs: Pair[]): Promise<{ rows: MatchRow[]; complete: number }> {
-    const rows = await this.find(pairs, `${MAX_SUBSCRIPTIONS}`);
+  private async findFirst(pairs: Pair[], since: number): Promise<{ rows: MatchRow[]; complete: number }> {
+    const rows = await this.find(pairs, since, `${MAX_SUBSCRIPTIONS}`);
     const complete = rows.find(isEmitter)?.cut ?? pairs.length;
-    return complete > 0 ? { rows, complete } : { rows: await this.find(pairs.slice(0, 1), 'ALL'), complete: 1 };
+    return complete > 0 ? { rows, complete } : { rows: await this.find(pairs.slice(0, 1), since, 'ALL'), complete: 1 };
   }
 
   /**
    * Returns a row for each pair whose emitter is known, a row for each subscription that applies to a pair, and a row for each pair whose emitter has events
    * in the table `unknown_event`. A subscription is read once, even if it applies to many pairs: an account may emit for many emitters, and have very many
    * listeners for all of them. Nothing is cached, so a subscription applies as soon as its request returns, in all replicas.
+   *
+   * @param since when the first of the events was emitted. Subscriptions that ended before do not matter: usually all, and then they cost one look at an index
    */
-  private async find(pairs: Pair[], limit: string): Promise<MatchRow[]> {
+  private async find(pairs: Pair[], since: number, limit: string): Promise<MatchRow[]> {
     const { rows } = await this.database.query<MatchRow>({
       name: `match ${limit}`,
       text: `
         WITH pair AS MATERIALIZED (
-          SELECT asked.n::int - 1 AS n, asked.stream, emitter.id AS emitter_id, owner_id, kind, CASE WHEN deleted THEN deleted_at_ms END AS deleted_at_ms
+          SELECT asked.n::int - 1 AS n, asked.stream, emitter.id AS emitter_id, owner_id, kind, CASE WHEN deleted THEN deleted_at_ms END AS ended_at_ms
           FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS asked (emitter_id, stream, n) JOIN emitter ON emitter.id = asked.emitter_id
         ), lookup AS MATERIALIZED (
           SELECT min(n) AS n, owner_id, subscribed.emitter_id, subscribed.stream
@@ -165,17 +186,24 @@ export class MatchRepository {
           GROUP BY owner_id, subscribed.emitter_id, subscribed.stream
         ), subscribed AS MATERIALIZED (
           -- limits what is read, not only what is active
-          SELECT lookup.*, s.listener_id
+          SELECT lookup.*, s.listener_id, s.ended_at_ms
           FROM lookup CROSS JOIN LATERAL (
-            SELECT listener_id FROM subscription WHERE owner_id = lookup.owner_id AND emitter_id = lookup.emitter_id AND stream = lookup.stream OFFSET 0
+            SELECT listener_id, NULL::bigint AS ended_at_ms
+            FROM subscription WHERE owner_id = lookup.owner_id AND emitter_id = lookup.emitter_id AND stream = lookup.stream
+            UNION ALL
+            SELECT listener_id, ended_at_ms
+            FROM ended_subscription WHERE owner_id = lookup.owner_id AND emitter_id = lookup.emitter_id AND stream = lookup.stream
+              AND (SELECT EXISTS (SELECT FROM ended_subscription WHERE ended_at_ms >= $3))
+            OFFSET 0
           ) AS s
+          WHERE s.ended_at_ms IS NULL OR s.ended_at_ms >= $3
           ORDER BY n LIMIT ${limit}
         )
-        SELECT n, owner_id, kind, deleted_at_ms, earlier.postponed, NULL AS emitter_id, NULL AS stream, NULL AS listener_id, NULL::bigint AS version,
+        SELECT n, owner_id, kind, ended_at_ms, earlier.postponed, NULL AS emitter_id, NULL AS stream, NULL AS listener_id, NULL::bigint AS version,
           (SELECT CASE WHEN count(*) >= ${MAX_SUBSCRIPTIONS} THEN max(n) END FROM subscribed) AS cut
         FROM pair CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM postponed_event WHERE emitter_id = pair.emitter_id) AS postponed OFFSET 0) AS earlier
         UNION ALL
-        SELECT n, owner_id, NULL, NULL, NULL, emitter_id, stream, listener_id, listener.version, NULL
+        SELECT n, owner_id, NULL, subscribed.ended_at_ms, NULL, emitter_id, stream, listener_id, listener.version, NULL
         FROM subscribed CROSS JOIN LATERAL (
           SELECT coalesce(
             (SELECT CASE WHEN active AND NOT suspended THEN version ELSE ${NOT_ACTIVE} END FROM webhook WHERE id = subscribed.listener_id),
@@ -187,7 +215,7 @@ export class MatchRepository {
         SELECT NULL, NULL, NULL, NULL, NULL, asked.emitter_id, NULL, NULL, NULL, NULL
         FROM unnest($1::text[]) AS asked (emitter_id)
           CROSS JOIN LATERAL (SELECT FROM unknown_event WHERE emitter_id = asked.emitter_id LIMIT 1) AS earlier`,
-      values: [pairs.map(({ emitterId }) => emitterId), pairs.map(({ stream }) => stream)],
+      values: [pairs.map(({ emitterId }) => emitterId), pairs.map(({ stream }) => stream), since],
     });
     return rows;
   }
@@ -204,16 +232,15 @@ export class MatchRepository {
 /** The matches of the first pairs: of as many as have few enough listeners together, at least of one. Undefined: the emitter is unknown. */
 function foundOf(pairs: Pair[], rows: MatchRow[]): (Found | undefined)[] {
   const emitters: EmitterRow[] = [];
-  const subscribed = new Map<string, Listener[]>();
+  const [subscribed, unsubscribed] = [new Map<string, Listener[]>(), new Map<string, FormerListener[]>()];
   for (const row of rows) {
     if (isStored(row)) continue;
     if (isEmitter(row)) emitters[row.n] = row;
     else {
       const key = lookupKey(row.owner_id, row.emitter_id, row.stream);
       const listener = { id: row.listener_id, version: row.version === NO_WEBHOOK ? null : row.version };
-      const listeners = subscribed.get(key);
-      if (listeners) listeners.push(listener);
-      else subscribed.set(key, [listener]);
+      if (row.ended_at_ms === null) addTo(subscribed, key, listener);
+      else addTo(unsubscribed, key, { ...listener, ended_at_ms: row.ended_at_ms });
     }
   }
   const found: (Found | undefined)[] = [];
@@ -224,14 +251,19 @@ function foundOf(pairs: Pair[], rows: MatchRow[]): (Found | undefined)[] {
       found.push(undefined);
       continue;
     }
-    const { owner_id: ownerId, kind, deleted_at_ms, postponed } = emitter;
-    const of = (id: string) => streamsCovering(stream).flatMap((each) => subscribed.get(lookupKey(ownerId, id, each)) ?? []);
-    // a glob does not make an emitter trigger itself
-    const ofAll = [kind === 'source' ? 'dc_*' : 'p_*', ownerId].flatMap(of).filter(({ id }) => id !== emitterId);
-    const listeners = eachOnce([...of(emitterId), ...ofAll]);
-    count += listeners.length;
+    const { owner_id: ownerId, kind, ended_at_ms, postponed } = emitter;
+    const covering = streamsCovering(stream);
+    const listenersIn = <L extends Listener>(listenersOf: Map<string, L[]>): L[] => {
+      const of = (id: string) => covering.flatMap((each) => listenersOf.get(lookupKey(ownerId, id, each)) ?? []);
+      // a glob does not make an emitter trigger itself
+      const ofAll = [kind === 'source' ? 'dc_*' : 'p_*', ownerId].flatMap(of).filter(({ id }) => id !== emitterId);
+      return [...of(emitterId), ...ofAll];
+    };
+    const listeners = eachOnce(listenersIn(subscribed));
+    const former = unsubscribed.size === 0 ? [] : listenersIn(unsubscribed);
+    count += listeners.length + former.length;
     if (n > 0 && count > MAX_SUBSCRIPTIONS) break;
-    found.push({ kind, deleted_at_ms, match: { ownerId, postponed, listeners } });
+    found.push({ kind, ended_at_ms, match: { ownerId, postponed, listeners }, former });
   }
   return found;
 }
@@ -241,6 +273,12 @@ const isStored = (row: MatchRow): row is StoredRow => row.owner_id === null;
 
 /** The key of the subscriptions of an account to a stream of an emitter, or of all emitters. */
 const lookupKey = (ownerId: UserId, emitterId: string, stream: Stream): string => `${ownerId} ${emitterId} ${stream}`;
+
+function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
 
 /** In the order of their ids. */
 const eachOnce = (listeners: Listener[]): Listener[] =>

@@ -6,15 +6,15 @@ import { SubscriptionsRepository } from './subscriptions.repository.js';
 
 const INTERVAL_MS = 300_000;
 const KEPT = {
-  /** Until Kafka has deleted what the emitters emitted before their end. */
+  /** Until Kafka has deleted the events from before their end. */
   days: RECORDS_GONE_AFTER_DAYS,
-  /** Those of an account: it can create and delete sources all the time. */
+  /** Those of an account: it can create and delete sources and subscriptions all the time. */
   most: 100_000,
   /** Longer than a run of `deactivate` waits and takes. */
   minutes: 15,
 };
 
-/** Deletes subscriptions to deleted emitters when no event can be left to which they apply. */
+/** Deletes subscriptions that have ended when no event can be left to which they apply. */
 @Injectable()
 export class EndedSubscriptions {
   constructor(

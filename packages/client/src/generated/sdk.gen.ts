@@ -492,7 +492,7 @@ export class Operations extends HeyApiClient {
     /**
      * Delete a subscription
      *
-     * event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions. The parameters can also be fields of a JSON body; the query wins.
+     * event_name must be the stored one; omitted and empty are equivalent. Returns the deleted subscriptions. The listener still gets the events that were emitted before. The parameters can also be fields of a JSON body; the query wins.
      */
     public deleteSubscription<ThrowOnError extends boolean = true>(options: Options<DeleteSubscriptionData, ThrowOnError>): RequestResult<DeleteSubscriptionResponses, DeleteSubscriptionErrors, ThrowOnError, 'data'> {
         return (options.client ?? this.client).delete<DeleteSubscriptionResponses, DeleteSubscriptionErrors, ThrowOnError, 'data'>({

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => routing.close());
 beforeEach(async () => {
   owner = newId('user');
-  await routing.database.query('TRUNCATE subscription, ended_emitter');
+  await routing.database.query('TRUNCATE subscription, ended_emitter, ended_subscription');
 });
 
 /** A deleted source that had this number of subscriptions. @param minutes since its deletion */
@@ -33,6 +33,25 @@ async function left(): Promise<{ subscribed: string[]; ended: string[] }> {
     return rows.map(({ id }) => id);
   };
   return { subscribed: await idsOf('subscription'), ended: await idsOf('ended_emitter') };
+}
+
+/** Subscriptions that were deleted, a millisecond after each other. @param minutes since the last of them */
+async function unsubscribed(count: number, minutes: number, ownerId = owner): Promise<SourceId> {
+  const source = newId('source');
+  await routing.database.query(
+    `INSERT INTO ended_subscription (owner_id, emitter_id, stream, listener_id, ended_at_ms)
+     SELECT $1, $2, n::text, 'wh_x', $3::bigint - n FROM generate_series(0, $4::int - 1) n`,
+    [ownerId, source, Date.now() - minutes * 60_000, count],
+  );
+  return source;
+}
+
+/** How many subscriptions to each emitter were deleted and are kept. */
+async function kept(): Promise<Record<string, number>> {
+  const { rows } = await routing.database.query<{ id: string; count: number }>(
+    'SELECT emitter_id AS id, count(*) AS count FROM ended_subscription GROUP BY 1',
+  );
+  return Object.fromEntries(rows.map(({ id, count }) => [id, count]));
 }
 
 const MINUTES_OF_DAY = 24 * 60;
@@ -66,5 +85,42 @@ describe('deleting the subscriptions to deleted emitters', () => {
     await ended(10_001, 0);
     expect(await routing.subscriptions.deleteAll(owner)).toBe(10_001);
     expect(await left()).toEqual({ subscribed: [], ended: [] });
+  });
+});
+
+describe('removing subscriptions that were deleted', () => {
+  it('removes them after some days, in steps', async () => {
+    const recent = await unsubscribed(3, 8 * MINUTES_OF_DAY - 1);
+    await unsubscribed(3, 8 * MINUTES_OF_DAY);
+    await unsubscribed(11_000, 9 * MINUTES_OF_DAY);
+    await routing.subscriptions.deleteEnded({ ...LIMITS, most: 20_000 });
+    expect(await kept()).toEqual({ [recent]: 3 });
+  });
+
+  it('removes the oldest ones of an account that has too many, but none that was deleted a moment ago', async () => {
+    const other = await unsubscribed(10, 90, newId('user'));
+    const [now, earlier] = [await unsubscribed(6, 0), await unsubscribed(6, 20)];
+    await unsubscribed(3, 30);
+    await routing.subscriptions.deleteEnded(LIMITS);
+    expect(await kept()).toEqual({ [other]: 10, [now]: 6, [earlier]: 4 });
+    const many = await unsubscribed(20, 14);
+    await routing.subscriptions.deleteEnded(LIMITS);
+    expect(await kept()).toEqual({ [other]: 10, [now]: 6, [many]: 20 });
+  });
+
+  it('leaves nothing of an account that is deleted', async () => {
+    const other = await unsubscribed(1, 0, newId('user'));
+    await unsubscribed(10_001, 0);
+    expect(await routing.subscriptions.deleteAll(owner)).toBe(0);
+    expect(await kept()).toEqual({ [other]: 1 });
+  });
+
+  it('leaves those that another replica removes at the same time to it', async () => {
+    await unsubscribed(3, 9 * MINUTES_OF_DAY);
+    await routing.database.transaction(async (transaction) => {
+      await transaction.query('DELETE FROM ended_subscription');
+      await routing.subscriptions.deleteEnded(LIMITS);
+    });
+    expect(await kept()).toEqual({});
   });
 });
