@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { promisify } from 'node:util';
-import { createSource, type CreateSource } from '#contracts';
+import { createSource, type CreateSource, deleteSource } from '#contracts';
 import { BYTES_PER_UNIT } from '#fairness';
 import { HttpAppForTests, KEY, ME, SOURCE } from '../http-app-for-tests.js';
 
@@ -70,6 +70,16 @@ describe('a body', () => {
   it('counts as absent when it is empty, regardless of its type', async () => {
     for (const type of ['application/json', 'application/json-seq', 'text/plain'])
       expect((await http.send('POST', `/v1/sources/${SOURCE}/run`, { body: ' ', headers: { 'content-type': type } })).status).toBe(202);
+  });
+
+  it.each(['POST', 'DELETE'] as const)('counts as absent when it is empty and its type is empty or malformed: %s', async (method) => {
+    http.messages.replyTo(deleteSource, () => ({}));
+    const url = method === 'POST' ? `/v1/sources/${SOURCE}/run` : `/v1/sources/${SOURCE}`;
+    const statuses = [];
+    for (const type of ['', ';', 'json'])
+      for (const head of [{ 'content-length': '0' }, { 'transfer-encoding': 'chunked' }, {}])
+        statuses.push((await http.send(method, url, { headers: { 'content-type': type, ...head } })).status);
+    expect(new Set(statuses)).toEqual(new Set([method === 'POST' ? 202 : 204]));
   });
 
   it('invalid fields are refused, and each of them is listed', async () => {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { hasTooManyParts, Invalid, MAX_JSON_DEPTH, MAX_JSON_PARTS, nestsTooDeeply, type SluiceError, type UserId } from '#contracts';
 import { takesEvents, typeProblem } from './content-types.js';
 import { scopeProblem } from './scopes.js';
@@ -11,6 +11,11 @@ import { scopeProblem } from './scopes.js';
  * @param parsed gets the account and how long its body, valid or not, has occupied the main thread
  */
 export function readJsonBodies(fastify: FastifyInstance, parsed: (owner: UserId, ms: number) => void): void {
+  // Fastify refuses a malformed type, such as an empty one, before it calls the parser
+  fastify.addHook('preParsing', (request, _reply, _payload, done) => {
+    if (isEmpty(request) && !takesEvents(request)) delete request.headers['content-type'];
+    done();
+  });
   fastify.removeAllContentTypeParsers();
   // one parser for all types: Fastify would select one by the beginning of the type, and application/json-seq is not JSON
   fastify.addContentTypeParser('*', (request, _payload, done) => {
@@ -51,5 +56,7 @@ function jsonObject(text: string): object {
   if (nestsTooDeeply(value)) throw new Invalid(`the body is nested deeper than ${MAX_JSON_DEPTH} levels`);
   return value;
 }
+
+const isEmpty = ({ received }: FastifyRequest): boolean => !received || received.bytes.length === 0;
 
 const unsupported = (message: string): Error => Object.assign(new Error(message), { statusCode: 415 });
