@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { promisify } from 'node:util';
-import { createSource, type CreateSource, deleteSource } from '#contracts';
+import { createSource, type CreateSource, createWebhook, deleteSource, type Webhook } from '#contracts';
 import { BYTES_PER_UNIT } from '#fairness';
 import { HttpAppForTests, KEY, ME, SOURCE } from '../http-app-for-tests.js';
 
@@ -27,7 +27,7 @@ describe('a body', () => {
       (type): [string, number, unknown, object] => [`is not ${type}`, 415, '{"component_code":"x"}', { 'content-type': type }],
     ),
     ['is not an array', 400, '[]', {}],
-    ['is not null', 400, 'null', {}],
+    ['is not a string', 400, '"null"', {}],
     ['is not broken', 400, '{', {}],
     ['does not nest too deeply', 400, nested(250), {}],
     ['is not text', 415, 'x', { 'content-type': 'text/plain' }],
@@ -80,6 +80,25 @@ describe('a body', () => {
       for (const head of [{ 'content-length': '0' }, { 'transfer-encoding': 'chunked' }, {}])
         statuses.push((await http.send(method, url, { headers: { 'content-type': type, ...head } })).status);
     expect(new Set(statuses)).toEqual(new Set([method === 'POST' ? 202 : 204]));
+  });
+
+  it.each(['null', ' null\n', '""'])('counts as absent when it is %j, which axios sends for an empty one', async (body) => {
+    http.messages.replyTo(createWebhook, ({ id }) => ({ id }) as Webhook).replyTo(deleteSource, () => ({}));
+    expect((await http.send('POST', `/v1/sources/${SOURCE}/run`, { body })).status).toBe(202);
+    expect((await http.send('POST', '/v1/webhooks?url=https://a.test', { body })).status).toBe(200);
+    expect((await http.send('DELETE', `/v1/sources/${SOURCE}`, { body })).status).toBe(204);
+    const { status, body: problem } = await http.send('POST', '/v1/connections', { body });
+    expect([status, problem.detail]).toEqual([400, 'app is required; credentials is required']);
+  });
+
+  it('is an event where a route accepts events, also when it is null', async () => {
+    const published: unknown[][] = [];
+    http.publishing.publish = async (...call: unknown[]) => {
+      published.push(call);
+      return [];
+    };
+    expect((await http.send('POST', `/v1/sources/${SOURCE}/events`, { body: 'null' })).status).toBe(202);
+    expect(published).toEqual([[ME, 'source', SOURCE, expect.objectContaining({ body: Buffer.from('null') })]]);
   });
 
   it('invalid fields are refused, and each of them is listed', async () => {

@@ -43,8 +43,8 @@ export function readJsonBodies(fastify: FastifyInstance, parsed: (owner: UserId,
   });
 }
 
-/** Throws Invalid if the text is not a JSON object. */
-function jsonObject(text: string): object {
+/** @returns undefined for the texts that axios sends as an empty JSON body @throws Invalid if the text is not a JSON object */
+function jsonObject(text: string): object | undefined {
   if (hasTooManyParts(text)) throw new Invalid(`the body has more than ${MAX_JSON_PARTS} JSON values and names`);
   let value: unknown;
   try {
@@ -52,7 +52,8 @@ function jsonObject(text: string): object {
   } catch (error) {
     throw new Invalid(`the body is not valid JSON: ${(error as Error).message}`);
   }
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Invalid('the body must be a JSON object');
+  if (value === null || value === '') return undefined;
+  if (typeof value !== 'object' || Array.isArray(value)) throw new Invalid('the body must be a JSON object');
   if (nestsTooDeeply(value)) throw new Invalid(`the body is nested deeper than ${MAX_JSON_DEPTH} levels`);
   return value;
 }
