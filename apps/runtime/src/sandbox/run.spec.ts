@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { runInNewContext } from 'node:vm';
 import { jobOf, startTestSandbox } from './sandbox-for-tests.js';
@@ -1103,6 +1105,46 @@ describe('running a component', () => {
       expect(guilty).toMatchObject({ status: 'killed', error: { code: 'BLOCKED' } });
       for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'ok', emits: [{ event: '1' }], responded: true });
       expect(replies).toBe(2);
+    });
+  });
+
+  describe('that was the only one in progress in a process that has had others', () => {
+    let calls = 0;
+    const server = createServer((_, response) => response.end(String(++calls)));
+    let connected: Sandbox;
+    const runOf = (accountId: string, body: string, job: Partial<RunJob> = {}) =>
+      connected.run(jobOf(`export default { name: "n", async run() { ${body} } }`, { accountId, ...job }));
+    beforeAll(async () => {
+      connected = await startTestSandbox({ limits: { cpuMs: 2500, silenceCpuMs: 2000 }, allowPrivateHosts: '127.0.0.1' });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    });
+    afterAll(async () => {
+      await connected.close();
+      server.close();
+    });
+
+    it.each<[string, string, Partial<RunJob>, object]>([
+      ['an endless loop', 'for (;;);', {}, { status: 'killed', error: { code: 'BLOCKED' } }],
+      [
+        'busy turns without end',
+        'for (;;) { const t = Date.now(); while (Date.now() - t < 20); await new Promise((r) => setImmediate(r)) }',
+        {},
+        { status: 'killed', error: { code: 'CPU' } },
+      ],
+      ['a loop until its time is over', 'for (;;);', { wallMs: 1800 }, { status: 'timeout', error: { code: 'TIMEOUT' } }],
+    ])('is not repeated if it ended because of %s, after it had begun', async (kind, loop, job, outcome) => {
+      await runOf(kind, 'globalThis.used = true');
+      const before = calls;
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+      expect(await runOf(kind, `await (await fetch("${url}")).text(); ${loop}`, job)).toMatchObject(outcome);
+      expect(calls - before).toBe(1);
+    });
+
+    it('is repeated if code that an earlier run has left running kept it from beginning', async () => {
+      // After the last message of this run, and before the next one is read
+      const loopAfterEnd = 'let n = 100; const wait = () => (n-- > 0 ? queueMicrotask(wait) : setImmediate(() => { for (;;); })); wait();';
+      expect(await runOf('u_left', loopAfterEnd)).toMatchObject({ status: 'ok' });
+      expect(await runOf('u_left', 'this.$emit(1)')).toMatchObject({ status: 'ok', emits: [{ event: '1' }] });
     });
   });
 

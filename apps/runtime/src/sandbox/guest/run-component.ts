@@ -30,6 +30,7 @@ export async function runComponent(
     await currentRun.run(run, async () => {
       const failed = new Promise<never>((_, reject) => (run.fail = reject));
       const component = await race([loader.load(job, job.variables), failed]);
+      void confirmSoon(run);
       await race([call(component, run), failed]);
       // rejections that nobody awaits are reported one turn later
       await race([nextTurn(), failed]);
@@ -47,6 +48,13 @@ function refusedCalls({ refused, refusedLeftOut }: RunState, uncaught: unknown):
   if (refused.length === 0) return undefined;
   const caught = refused.filter((error) => error !== uncaught).map(guestError);
   return refusedLeftOut === 0 ? caught : [...caught, guestError(`${refusedLeftOut} more calls were refused`)];
+}
+
+/** A run that ends in this turn of the event loop needs no frame to confirm that it has begun: it has no response from another system yet. */
+async function confirmSoon(run: RunState): Promise<void> {
+  await nextTurn();
+  await nextTurn();
+  run.confirm();
 }
 
 async function call(component: Component, run: RunState): Promise<void> {

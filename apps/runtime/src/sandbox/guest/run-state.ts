@@ -119,6 +119,11 @@ export class RunState {
     this.send({ t: 'respond', id: this.job.id, status, headers, body });
   }
 
+  /** Lets the parent know that the run has begun, unless its output has. */
+  confirm(): void {
+    if (!this.done && this.sentAtOnce === 0 && !this.responded) this.send({ t: 'out', id: this.job.id, out: this.takeRest() });
+  }
+
   refuse(error: Error): Error {
     if (this.refused.length < mostRefused) this.refused.push(error);
     else this.refusedLeftOut++;

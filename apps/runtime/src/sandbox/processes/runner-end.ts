@@ -7,6 +7,8 @@ export interface RunnerEnd {
   message: string;
   /** The process had to end for the sake of others: its runs are repeated, whatever they did. */
   isForOthers?: boolean;
+  /** Code that was running had to be stopped. In other cases, earlier runs may have used up what the process may have. */
+  isOfRunningCode?: boolean;
 }
 
 export const retired: RunnerEnd = { status: 'retired', code: 'RETIRED', message: 'the process was replaced because of its age' };
@@ -27,6 +29,13 @@ export const blocked = (silenceCpuMs: number): RunnerEnd => ({
   status: 'killed',
   code: 'BLOCKED',
   message: `The code blocked the event loop (an endless loop?); it may compute for ${silenceCpuMs} ms without a pause`,
+  isOfRunningCode: true,
+});
+export const usedCpu = (ms: number): RunnerEnd => ({
+  status: 'killed',
+  code: 'CPU',
+  message: `The code used more than ${ms} ms of CPU`,
+  isOfRunningCode: true,
 });
 
 /** Whether V8, Node or the C++ library has reported on standard error that the process may have no more memory. The signal differs between jails. */

@@ -64,7 +64,7 @@ const pieceBytes = 256;
  *         └───────────────────┴───── a limit, a broken frame, its own end ────▶ dead
  *
  * Each of its messages must name a run or an inspection that was started here. When it dies, its runs end: with the cause of its death if a run is
- * certainly the cause, otherwise with `again`.
+ * the cause, otherwise with `again`.
  */
 export class RunnerProcess {
   readonly ready: Promise<void>;
@@ -185,9 +185,9 @@ export class RunnerProcess {
   /** Call it when `ready`. Never rejects. */
   async run(job: RunJob): Promise<Attempt> {
     const { limits } = this.settings;
-    for (const other of this.inFlight.all()) other.alone = false;
     const run = new RunInFlight(randomBytes(8).toString('hex'), job, limits, this.runs === 0);
     if (this.end) return this.alreadyEnded(run, this.end);
+    for (const other of this.inFlight.all()) other.overlaps = run.overlaps = true;
     this.charge(job.accountId);
     this.runs++;
     this.sources.add(job.sourceId);
@@ -344,7 +344,8 @@ export class RunnerProcess {
     const left = wallMs + stillMs - (performance.now() - run.startedAt);
     if (this.alive && stillMs > 0 && left > 0) return this.inFlight.extend(run, left, () => this.timeOut(run, wallMs));
     // It may not have run at all, because something else blocks the event loop
-    if (!run.alone && this.watch?.unresponsive) return this.stop(blocked(this.settings.limits.silenceCpuMs));
+    const end = blocked(this.settings.limits.silenceCpuMs);
+    if (this.watch?.unresponsive && !run.isCauseOf(end)) return this.stop(end);
     this.retiring = true;
     const message = `The run took longer than ${wallMs} ms and was stopped`;
     this.settle(run, 'timeout', { name: 'TimeoutError', code: 'TIMEOUT', message, stack: '' });
@@ -366,7 +367,7 @@ export class RunnerProcess {
     const end = (this.end ??= own);
     this.failToStart(new SandboxUnavailable(`A runner process did not start: ${end.message}. ${this.child.firstError}`));
     for (const run of this.inFlight.all()) {
-      const again = end.isForOthers ?? (end !== closed && run !== this.cause && !run.alone);
+      const again = end.isForOthers ?? (end !== closed && run !== this.cause && !run.isCauseOf(end));
       this.settle(run, statusOf(end), errorOf(end), again);
     }
     this.inspections.rejectAll(end);

@@ -2,7 +2,7 @@ import { MainThreadClock, type MainThreadTimes } from '#observability';
 import { mostOpenFiles } from '../jail/command-line.js';
 import { openFiles, processUsage, TemporaryFolder } from '../jail/process-usage.js';
 import { ProcessPriority } from '../jail/process-priority.js';
-import { blocked, idle, type RunnerEnd } from './runner-end.js';
+import { blocked, idle, type RunnerEnd, usedCpu } from './runner-end.js';
 import type { SandboxLimits } from '../sandbox-config.js';
 
 const tickMs = 100;
@@ -165,8 +165,7 @@ export class RunnerWatch {
       if (this.checkFiles()) return;
       for (const account of this.accounts.values()) {
         account.cpuAtStart ??= usage.cpuMs;
-        if ((usage.cpuMs - account.cpuAtStart) / this.accounts.size > limits.cpuMs)
-          return this.stop({ status: 'killed', code: 'CPU', message: `The code used more than ${limits.cpuMs} ms of CPU` });
+        if ((usage.cpuMs - account.cpuAtStart) / this.accounts.size > limits.cpuMs) return this.stop(usedCpu(limits.cpuMs));
       }
       this.cpuAtReply ??= usage.cpuMs;
     }

@@ -3,6 +3,7 @@ import { defaultLimits } from '../sandbox-config.js';
 import { jobOf } from '../sandbox-for-tests.js';
 import { ProtocolBroken } from '../wire/guest-message.js';
 import type { OutputItem } from '../wire/messages.js';
+import { blocked, endByItself, type RunnerEnd, usedCpu } from './runner-end.js';
 import { RunInFlight } from './runs-in-flight.js';
 
 const COST = { bytes: 20, tokens: 5, pieces: 1, ms: 0.1 };
@@ -14,6 +15,26 @@ it('the pieces of all frames of a run are limited together, and their time is th
   run.end('killed', null, 0);
   expect((await run.settled).mainMs).toBeCloseTo(0.4);
 });
+
+const OUT_OF_MEMORY = endByItself('out of memory', 'SIGABRT');
+
+it.each<[boolean, string, RunnerEnd, { isFirst?: boolean; overlaps?: boolean; hasBegun?: boolean }]>([
+  [true, 'that blocked', blocked(1), { hasBegun: true }],
+  [true, 'that used too much CPU', usedCpu(1), { hasBegun: true }],
+  [false, 'that blocked before it began', blocked(1), {}],
+  [false, 'that blocked while another run was in progress', blocked(1), { hasBegun: true, overlaps: true }],
+  [false, 'that ran out of memory', OUT_OF_MEMORY, { hasBegun: true }],
+  [true, 'that ran out of memory, as its first run', OUT_OF_MEMORY, { isFirst: true }],
+  [true, 'that blocked, as its first run, before it began', blocked(1), { isFirst: true }],
+])(
+  'a run is the cause of the end of its process: %s for one %s',
+  (isCause, _, end, { isFirst = false, overlaps = false, hasBegun = false }) => {
+    const run = new RunInFlight('1', jobOf(''), defaultLimits, isFirst);
+    run.overlaps = overlaps;
+    if (hasBegun) run.count(COST);
+    expect(run.isCauseOf(end)).toBe(isCause);
+  },
+);
 
 it.each([
   ['a change of the db', ['db', 'k', '1']],

@@ -3,6 +3,7 @@ import type { Emit, HttpReply, LogLine, RunError, RunJob, RunOutcome, RunStatus 
 import { ProtocolBroken } from '../wire/guest-message.js';
 import type { OutputItem } from '../wire/messages.js';
 import type { FrameCost } from './runner-channel.js';
+import type { RunnerEnd } from './runner-end.js';
 
 /** The output exceeds limits that the guest enforces, so the guest no longer controls the process. */
 export class TooMuchOutput extends Error {}
@@ -13,8 +14,8 @@ export class RunInFlight {
   readonly settled: Promise<RunOutcome>;
   /** Like `RunOutcome.mainMs`, so far */
   mainMs = 0;
-  /** No other run was ever in this process, so this run is the cause of any failure. */
-  alone: boolean;
+  /** Whether another run was in its process at the same time */
+  overlaps = false;
   outputBytes = 0;
   /** The code with its variables, as one of the `modules` of its process */
   module = '';
@@ -39,9 +40,9 @@ export class RunInFlight {
     readonly id: string,
     readonly job: RunJob,
     private readonly limits: SandboxLimits,
-    alone: boolean,
+    /** Whether no run was in its process before */
+    private readonly isFirst: boolean,
   ) {
-    this.alone = alone;
     this.settled = new Promise((settle) => (this.settle = settle));
   }
 
@@ -91,6 +92,15 @@ export class RunInFlight {
     this.responded = true;
     const reply: HttpReply = { status, headers, body: bytes };
     this.job.onRespond?.(reply);
+  }
+
+  /**
+   * Whether this run probably caused the end of its process: if so, its calls to other systems must not be repeated. Code that an earlier run has left
+   * running can block the process before this one begins, which its first frame shows.
+   */
+  isCauseOf({ isOfRunningCode = false }: RunnerEnd): boolean {
+    const hasBegun = this.outputBytes > 0;
+    return !this.overlaps && (this.isFirst || (isOfRunningCode && hasBegun));
   }
 
   end(status: RunStatus, error: RunError | null, cpuMs: number): void {

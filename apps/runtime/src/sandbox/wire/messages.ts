@@ -36,6 +36,7 @@ export interface RunMessage {
 export type FromGuest =
   | { t: 'ready' }
   | { t: 'pong'; n: number }
+  /** The first one shows that the run has begun; it may have no output. */
   | { t: 'out'; id: string; out: OutputItem[] }
   | { t: 'respond'; id: string; status: number; headers: Record<string, string | string[]>; body: string }
   /** `refused`: the errors of refused calls that the component has caught; absent: none */
