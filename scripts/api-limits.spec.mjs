@@ -38,6 +38,7 @@ it.each([
   ['connections of a source', 'apps/catalog/src/sources/source-connections.ts', 'MAX_CONNECTIONS', '#', 1],
   ['replays', REPLAYS, 'RUNNING_PER_ACCOUNT', '# that run', 1],
   ['replays', REPLAYS, 'COUNTED_PER_ACCOUNT', '# whose events', 1],
+  ['replays', REPLAYS, 'COUNTED_OF_ALL', '# of all accounts', 1],
   ['tests of webhooks at a time', 'apps/routing/src/deliveries/direct/webhook-test.ts', 'AT_ONCE', '# in each replica', 1],
   ['deliveries of an event', LISTENERS, 'ATTEMPTS_BYTES', '# MiB of attempts', KiB * KiB],
   ['deliveries of an event', 'libs/messaging/src/reply-parts.ts', 'MAX_REPLY_BYTES', 'at most # MiB', KiB * KiB],
@@ -52,8 +53,10 @@ it.each([
   ['files of `component_url`', REMOTE, 'READ_MS', 'all within # s', 1000],
   ['imports of one file', REMOTE, 'MAX_IMPORTS', '#', 1],
   ['components fetched at a time', REMOTE, 'READS_PER_ACCOUNT', '# of an account', 1],
+  ['components fetched at a time', REMOTE, 'READS_OF_ALL', '# of all', 1],
   ['time of `options()`', OPTIONS, 'OPTIONS_MS', '# s', 1000],
   ['calls of `options()` at a time', OPTIONS, 'OPTIONS_PER_ACCOUNT', '# of an account', 1],
+  ['calls of `options()` at a time', OPTIONS, 'OPTIONS_OF_ALL', '# of all', 1],
   ['result of `options()`', 'libs/contracts/src/values.ts', 'MAX_JSON_PARTS', '# JSON values', 1],
 ])('docs/reference/api-limits.md states the limit of %s that %s has as %s', (row, file, name, text, unit) => {
   const value = constant(file, name) / unit;

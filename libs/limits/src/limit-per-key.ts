@@ -1,7 +1,15 @@
 import { TooManyRequests } from '#contracts';
 import { SumPerKey } from './sum-per-key.js';
 
-/** Counts what each key has in use, and refuses more than a limit. */
+/** The part of the total that is kept for keys that have none in use. */
+const KEPT = 1 / 8;
+
+/**
+ * Counts what each key has in use, and refuses more than a limit.
+ *
+ * A few keys cannot exhaust the total. An eighth of it is kept for keys that have none in use. Of the rest, a key takes one more only while it has fewer than
+ * are left: if all want as many as possible, they have about equal shares, and the fewer the more keys there are.
+ */
 export class LimitPerKey<Key> {
   private readonly used = new SumPerKey<Key>();
 
@@ -14,9 +22,9 @@ export class LimitPerKey<Key> {
     private readonly total = Infinity,
   ) {}
 
-  /** Takes one; undefined if the key, or all of them together, already have as many as the limit allows. @returns a function that gives it back; further calls of it do nothing */
+  /** Takes one; undefined if the key may not have more. @returns a function that gives it back; further calls of it do nothing */
   acquire(key: Key): (() => void) | undefined {
-    if (this.used.of(key) >= this.limit || this.used.total >= this.total) return undefined;
+    if (!this.admits(key)) return undefined;
     this.used.add(key, 1);
     let released = false;
     return () => {
@@ -26,7 +34,7 @@ export class LimitPerKey<Key> {
     };
   }
 
-  /** Has one in use while it works. @throws TooManyRequests with this sentence if none is left */
+  /** Has one in use while it works. @throws TooManyRequests with this sentence if the key may not have more */
   async run<Result>(key: Key, refusal: string, work: () => Promise<Result>): Promise<Result> {
     const release = this.acquire(key);
     if (!release) throw new TooManyRequests(refusal);
@@ -35,5 +43,11 @@ export class LimitPerKey<Key> {
     } finally {
       release();
     }
+  }
+
+  private admits(key: Key): boolean {
+    const own = this.used.of(key);
+    if (own === 0) return this.limit > 0 && this.used.total < this.total;
+    return own < this.limit && own < this.total * (1 - KEPT) - this.used.total;
   }
 }

@@ -49,7 +49,7 @@ export type EndpointResponse = HttpReply | 'queued' | 'no response' | 'stopped' 
 
 /** Requests of one account that may wait for a component's response, or for their clients to read it. */
 const MAX_WAITING_REQUESTS = 128;
-/** Of all accounts: with bodies of 512 KiB, in base64, they take 700 MB of the container's 2 GiB. Eight accounts can have their most at a time. */
+/** Of all accounts: with bodies of 512 KiB, in base64, they take 700 MB of the container's 2 GiB. Six accounts can have their most at a time. */
 const MAX_WAITING_REQUESTS_OF_ALL = 1024;
 /** A client that disconnects after a longer wait has given up, and may have sent its request again; one that does so before may never read responses. */
 const GIVES_UP_AFTER_MS = 5000;
