@@ -14,3 +14,11 @@ it.each([
   new KafkaClient(KafkaConfig.read({}), 'test', log).logger().warn(message);
   expect(levels).toEqual([expected]);
 });
+
+it('logs a warning that all consumers of the process have only once', () => {
+  const warnings: string[] = [];
+  const log = { warn: (_: object, message: string) => warnings.push(message), debug: () => {} } as unknown as Log;
+  const client = new KafkaClient(KafkaConfig.read({}), 'test', log);
+  for (const groupId of ['a', 'b']) client.consumer({ groupId }).logger().warn('Connection error: connect ECONNREFUSED');
+  expect(warnings).toEqual(['kafka: Connection error: connect ECONNREFUSED']);
+});

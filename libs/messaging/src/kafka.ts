@@ -36,7 +36,7 @@ export interface KafkaClientOptions {
   onFatal?(error: Error, of: string): void;
 }
 
-/** The client that all consumers and producers of a process share. It retries requests with back-off, which covers an outage of about a minute. */
+/** Makes the consumers and producers of a process. They retry requests with back-off, which covers an outage of about a minute. */
 export class KafkaClient extends kafkajs.Kafka {
   readonly drainMs: number;
   readonly onFatal: (error: Error, of: string) => void;
@@ -48,6 +48,7 @@ export class KafkaClient extends kafkajs.Kafka {
     log: Log,
     { drainMs = 8000, retries = 30, onFatal = () => {} }: KafkaClientOptions = {},
   ) {
+    const write = logger(log);
     const settings: KafkajsConfig = {
       ...config.clientOptions(),
       clientId,
@@ -55,12 +56,17 @@ export class KafkaClient extends kafkajs.Kafka {
       requestTimeout: 30_000,
       retry: { initialRetryTime: 100, maxRetryTime: 1000, multiplier: 2, retries },
       logLevel: kafkajs.logLevel.WARN,
-      logCreator: () => logger(log),
+      logCreator: () => write,
     };
     super(settings);
     this.settings = settings;
     this.drainMs = drainMs;
     this.onFatal = onFatal;
+  }
+
+  /** Each has a client of kafkajs to itself, because a client remembers the offsets of every group that its consumers have ever had. */
+  override consumer(config: ConsumerConfig): Consumer {
+    return new kafkajs.Kafka(this.settings).consumer(config);
   }
 
   /** A consumer that calls `onConnection` before each connection to a broker that it makes: behind it may be another broker, with other records. */
