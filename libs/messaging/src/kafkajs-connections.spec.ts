@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import './kafkajs-connections.js';
 
 // the spec needs the instances that kafkajs itself loads
 const load = createRequire(import.meta.url);
-const logger = { namespace: () => logger, debug: () => {}, warn: () => {} };
+const logger = { namespace: () => logger, debug: () => {}, warn: () => {}, error: () => {} };
 
 interface RequestQueue {
   pending: unknown[];
@@ -34,13 +35,15 @@ const newQueue = (options: object = {}) =>
     ...options,
   });
 
+const ConnectionClass = load('kafkajs/src/network/connection.js') as new (options: object) => {
+  isConnected(): boolean;
+  connect(): Promise<boolean>;
+  disconnect(): Promise<boolean>;
+  sendAuthRequest(protocol: object): Promise<unknown>;
+  send(protocol: object): Promise<unknown>;
+};
+
 describe('a kafkajs connection', () => {
-  const ConnectionClass = load('kafkajs/src/network/connection.js') as new (options: object) => {
-    connect(): Promise<boolean>;
-    disconnect(): Promise<boolean>;
-    sendAuthRequest(protocol: object): Promise<unknown>;
-    send(protocol: object): Promise<unknown>;
-  };
   const Encoder = load('kafkajs/src/protocol/encoder.js') as new () => object;
   const request = { apiKey: 18, apiVersion: 0, apiName: 'ApiVersions', encode: async () => new Encoder() };
   const response = { decode: async (payload: Buffer) => payload, parse: async (payload: Buffer) => payload.toString() };
@@ -58,7 +61,7 @@ describe('a kafkajs connection', () => {
       ...{ host: 'h', port: 1, clientId: 'c', logger: quiet, requestTimeout: 1000, connectionTimeout: 1000 },
       socketFactory: ({ onConnect }: { onConnect(): void }) => {
         setImmediate(onConnect);
-        const socket = Object.assign(new EventEmitter(), { write: () => {}, end: () => {}, unref: () => {} });
+        const socket = Object.assign(new EventEmitter(), { write: () => {}, end: () => {}, unref: () => {}, destroy: () => {} });
         sockets.push(socket);
         return socket;
       },
@@ -94,6 +97,25 @@ describe('a kafkajs connection', () => {
     expect(reason).toContain('Connection closed by the server');
     await connection.disconnect();
   });
+});
+
+it('a kafkajs connection is not closed by the end of its predecessor', async () => {
+  const { promise: accepted, resolve: accept } = Promise.withResolvers<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => accept(socket.on('error', () => {})));
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const connection = new ConnectionClass({
+    ...{ host: '127.0.0.1', port, clientId: 'c', logger, requestTimeout: 1000, connectionTimeout: 1000 },
+    socketFactory: ({ onConnect }: { onConnect(): void }) => connect(port, '127.0.0.1', onConnect),
+  });
+  await connection.connect();
+  await connection.disconnect();
+  await connection.connect();
+  (await accepted).destroy();
+  await settled();
+  expect(connection.isConnected()).toBe(true);
+  await connection.disconnect();
+  server.close();
 });
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10));
@@ -206,6 +228,16 @@ describe('the request queue of a kafkajs connection', () => {
     // otherwise, a consumer whose cluster has lost a broker would wait for it without end
     expect(failed).toEqual(ends ? ['Fetch: Closed connection', 'Fetch: Closed connection'] : []);
     queue.destroy();
+  });
+
+  it('fails a request that was sent while its connection was being closed', async () => {
+    const queue = newQueue();
+    const failed: string[] = [];
+    await queue.waitForPendingRequests();
+    const entry = { correlationId: 1, apiName: 'Produce', reject: ({ message }: Error) => void failed.push(message) };
+    queue.push({ entry, expectResponse: true, sendRequest: () => {} });
+    queue.destroy();
+    expect(failed).toEqual(['Closed connection']);
   });
 });
 

@@ -85,6 +85,7 @@ interface Connection {
   authHandlers: { onError(): void } | null;
   isConnected(): boolean;
   connect(): Promise<boolean>;
+  disconnect(): Promise<boolean>;
 }
 
 /** The bytes in which a response has its size. */
@@ -96,7 +97,7 @@ const { prototype: queue } = queueModule as { prototype: RequestQueue };
 const { prototype: connection } = connectionModule as { prototype: Connection };
 const { connect, disconnect } = cluster;
 const { connect: connectPool, connectBroker, findConnectedBroker, refreshMetadataIfNecessary } = pool;
-const { connect: openConnection } = connection;
+const { connect: openConnection, disconnect: closeConnection } = connection;
 const { scheduleCheckPendingRequests, waitForPendingRequests, destroy } = queue;
 
 /** The connected clients, and when each last requested metadata because a broker was late; as from performance.now(). */
@@ -148,6 +149,13 @@ connection.connect = function (this: Connection): Promise<boolean> {
   }
   return openConnection.call(this);
 };
+/** kafkajs 2.2.4 lets the broker end the connection: if a new one has begun before, that one is closed. */
+connection.disconnect = async function (this: Connection): Promise<boolean> {
+  const { socket } = this;
+  await closeConnection.call(this);
+  socket?.destroy();
+  return true;
+};
 
 /** After the clock was set back, kafkajs 2.2.4 would keep its metadata, and notice no new partition, until the clock has caught up. */
 pool.refreshMetadataIfNecessary = function (this: BrokerPool, topics: string[]): Promise<void> {
@@ -173,8 +181,10 @@ queue.scheduleRequestTimeoutCheck = function (this: RequestQueue): void {
   endLooks ??= eachSecond(look);
 };
 
+/** Without this, a request that was sent while kafkajs 2.2.4 was closing the connection gets neither a response nor a timeout. */
 queue.destroy = function (this: RequestQueue): void {
   destroy.call(this);
+  this.rejectAll(closed());
   open.delete(this);
   endLooksIfIdle();
 };
@@ -186,7 +196,7 @@ queue.destroy = function (this: RequestQueue): void {
  */
 queue.waitForPendingRequests = function (this: RequestQueue): Promise<void> {
   const isFetching = [...this.pending, ...this.inflight.values()].every(({ entry }) => entry.apiName === 'Fetch');
-  if (isFetching) this.rejectAll(new kafkajs.KafkaJSConnectionError('Closed connection'));
+  if (isFetching) this.rejectAll(closed());
   else if (isQueueLate(this)) this.rejectAll(notResponding());
   return waitForPendingRequests.call(this);
 };
@@ -270,4 +280,5 @@ function isQueueLate({ inflight }: RequestQueue): boolean {
   return false;
 }
 
+const closed = (): Error => new kafkajs.KafkaJSConnectionError('Closed connection');
 const notResponding = (): Error => new kafkajs.KafkaJSConnectionError('The broker does not respond');
