@@ -89,7 +89,7 @@ const RESPONSES: Record<Exclude<EndpointResponse, HttpReply>, { status: number; 
     retryAfterS: () => secondsToReset(Date.now()),
   },
   'not run': { status: 503, error: 'the source cannot run: it was switched off or deleted' },
-  stopped: { status: 504, error: 'the component was stopped because it reached a limit' },
+  stopped: { status: 504, error: 'the run was stopped at a limit, or its process ended' },
 };
 
 /** The endpoints of sources, on a separate origin: `/<endpoint key>/any/path`. Any method. */

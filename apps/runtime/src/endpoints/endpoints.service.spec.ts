@@ -281,6 +281,7 @@ describe('the endpoints of sources', () => {
     ['as stopped after a time-out', undefined, 'timeout', 'stopped'],
     ['as stopped when the process was killed', undefined, 'killed', 'stopped'],
     ['as stopped without memory', undefined, 'memory', 'stopped'],
+    ['as stopped when the process ended by itself', undefined, 'crashed', 'stopped'],
     ['as not run when the source was switched off', undefined, null, 'not run'],
   ])('run a component that responds itself at once, and end %s', async (_, its, end, expected) => {
     customResponse = true;

@@ -19,7 +19,7 @@ import type { DueRun } from '../run-events/run-events.js';
 import { RunQueue } from '../runs/run-queue.js';
 import { RunLanes } from '../runs/run-lanes.js';
 import { RunsService } from '../runs/runs.service.js';
-import type { HttpReply, RunStatus } from '../sandbox/sandbox.js';
+import { type HttpReply, KILLED, type RunStatus } from '../sandbox/sandbox.js';
 
 const HTTP_INTERFACE = '$.interface.http';
 /** How long an unknown key is remembered, so that the catalog is not queried again. It hides no new endpoint: nobody knows a key before it exists. */
@@ -31,8 +31,6 @@ const MAX_UNKNOWN = 500;
 const MS_PER_QUERY = 20;
 /** The others wait behind a query. */
 const QUERY_MS = 4000;
-/** The statuses of runs that were stopped. */
-const STOPPED: RunStatus[] = ['timeout', 'killed', 'memory'];
 const KEY = /^[A-Za-z0-9]{16,64}$/;
 
 /** Whether a key has the form of an endpoint's. */
@@ -203,4 +201,4 @@ const runFor = ({ owner_id, source_id }: DeploymentRow, event: RequestEvent): Du
 const tooLate = (): Unavailable =>
   new Unavailable('the stores do not respond', `it could not be stored within ${STORED_WITHIN_MS / 1000} s`);
 
-const endOf = (status: RunStatus): EndpointResponse => (STOPPED.includes(status) ? 'stopped' : 'no response');
+const endOf = (status: RunStatus): EndpointResponse => (KILLED.includes(status) ? 'stopped' : 'no response');
