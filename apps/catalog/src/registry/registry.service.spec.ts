@@ -193,4 +193,16 @@ describe('the components that ship with Sluice', () => {
     await jest.advanceTimersByTimeAsync(300_000);
     expect(add).toHaveBeenCalledTimes(tried);
   });
+
+  it('are not reported as missing because the catalog stops', async () => {
+    const { service, add, notFilled } = startWith(0);
+    const { promise, reject } = Promise.withResolvers<never>();
+    add.mockReturnValueOnce(promise);
+    void service.onApplicationBootstrap();
+    await jest.advanceTimersByTimeAsync(21_000);
+    service.beforeApplicationShutdown();
+    reject(new Error('the service is stopping'));
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(notFilled).not.toHaveBeenCalled();
+  });
 });

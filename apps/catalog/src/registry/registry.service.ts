@@ -102,7 +102,7 @@ export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationS
       } catch (error) {
         const isFirst = !isLate;
         isLate = Date.now() > deadline;
-        if (isLate && isFirst) this.log.error({ err: error }, 'registry.not-filled');
+        if (isLate && isFirst && !this.stopping) this.log.error({ err: error }, 'registry.not-filled');
         await pause(isLate ? LONG_PAUSE_MS : PAUSE_MS);
       }
     }
