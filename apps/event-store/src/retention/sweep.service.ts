@@ -8,6 +8,8 @@ import { AppendRepository } from '../append/append.repository.js';
 
 const swept = counter('events_swept_total', 'Events deleted because their emitter is deleted or unknown.', ['emitter']);
 
+/** The first walk begins after this time, because the process may end within the interval. Not at once: after an outage, other work waits. */
+const FIRST_AFTER_MS = 300_000;
 const EMITTERS_AT_ONCE = 200;
 /** The pause between two steps, because appending events takes precedence. */
 const PAUSE_MS = 100;
@@ -26,7 +28,7 @@ export interface Swept {
  */
 @Injectable()
 export class SweepService implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private timer: NodeJS.Timeout | undefined;
+  private timers: NodeJS.Timeout[] = [];
   private stopping = false;
   private walk: Promise<void> | undefined;
 
@@ -38,15 +40,16 @@ export class SweepService implements OnApplicationBootstrap, BeforeApplicationSh
   ) {}
 
   onApplicationBootstrap(): void {
-    this.timer = setInterval(() => {
+    const begin = (): void => {
       // not while one is in progress: with many emitters, it may take longer than the interval
       this.walk ??= this.run().finally(() => (this.walk = undefined));
-    }, this.config.sweepEveryMs);
+    };
+    this.timers = [setTimeout(begin, FIRST_AFTER_MS), setInterval(begin, this.config.sweepEveryMs)];
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    clearInterval(this.timer);
+    for (const timer of this.timers) clearTimeout(timer);
     await this.walk;
   }
 

@@ -61,12 +61,14 @@ async function turnOf({
   runs?: (query: FindRunOutcomes) => Promise<RunOutcomes>;
   /** Whether Kafka refuses a record. */
   refuses?: (record: OutgoingRecord) => boolean;
-} = {}): Promise<{ saved: Saved; steps: string[]; sent: OutgoingRecord[] }> {
+} = {}): Promise<{ saved: Saved; steps: string[]; sent: OutgoingRecord[]; sweeps: number }> {
   const row = { id: 'rpl_1', owner_id: 'u_1', status: 'running', listener_id, emitter_id: 'dc_1', offsets: {} };
   const claimable = [{ ...row, events, parked, parked_at, cancelled_at, delivered: 0, failed: 0 }];
   const ended = Promise.withResolvers<Saved>();
   const steps: string[] = [];
+  let sweeps = 0;
   const replays = {
+    deleteOld: async () => void (sweeps += 1),
     claim: async () => claimable.pop(),
     save: async (row: ReplayRow, { restMs }: { restMs?: number } = {}) => {
       const { status, delivered, failed } = row;
@@ -124,13 +126,17 @@ async function turnOf({
     createLog('test', 'silent'),
   );
   replayer.onApplicationBootstrap();
-  return { saved: await ended.promise, steps, sent };
+  return { saved: await ended.promise, steps, sent, sweeps };
 }
 
 it('delivers, counts the outcome and is done', async () => {
   const { saved, steps } = await turnOf();
   expect(steps).toEqual(['read', 'parked', 'looked']);
   expect(saved).toEqual({ status: 'done', delivered: 1, failed: 0, restMs: 0 });
+});
+
+it('deletes old replays soon after the start, because the process may end within an hour', async () => {
+  expect((await turnOf()).sweeps).toBe(1);
 });
 
 it.each([
