@@ -20,6 +20,14 @@ it.each<[string, Record<string, string>, number]>([
     548,
   ],
   [
+    'a container in which the names of many files were looked up',
+    {
+      ...machine,
+      ...version2(String(2048 * MB), 2000 * MB, `slab ${450 * MB}\nslab_reclaimable ${400 * MB}\nslab_unreclaimable ${50 * MB}\n`),
+    },
+    448,
+  ],
+  [
     'a container with a limit on a machine with less',
     { '/proc/meminfo': 'MemAvailable: 102400 kB\n', ...version2(String(2048 * MB), 0) },
     100,

@@ -15,12 +15,15 @@ export function freeMemoryMb(read: Read = readKernelFile): number {
   return Math.min(ofMachine, ...CONTROLLERS.map((each) => freeOf(each, read)));
 }
 
-/** Cached files do not count as used: they give way. */
+/**
+ * Cached files and what the kernel remembers of names do not count as used: they give way. Code can make the kernel remember any number of names that do
+ * not exist. Version 1 of the controller does not report how much that is.
+ */
 function freeOf({ folder, limit, used }: (typeof CONTROLLERS)[number], read: Read): number {
   const [most, now] = [limit, used].map((file) => Number(read(`${folder}/${file}`) ?? NaN));
   // `max` stands for no limit
   if (most === undefined || now === undefined || Number.isNaN(most - now)) return Infinity;
   const stat = read(`${folder}/memory.stat`) ?? '';
-  const cached = [...stat.matchAll(/^(?:in)?active_file (\d+)$/gm)].reduce((sum, [, bytes]) => sum + Number(bytes), 0);
-  return (most - now + cached) / MB;
+  const givesWay = [...stat.matchAll(/^(?:active_file|inactive_file|slab_reclaimable) (\d+)$/gm)];
+  return (most - now + givesWay.reduce((sum, [, bytes]) => sum + Number(bytes), 0)) / MB;
 }
