@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { findProgram } from './command-line.js';
 import { confineProgram } from './confine.js';
 import { seccompFilter } from './seccomp-filter.js';
 
@@ -64,6 +65,12 @@ const program = process.platform === 'linux' ? confineProgram(seccompFilter()) :
     ];
     const script = `${attempts} return [${steps.map((step) => `t(() => ${step})`).join()}]`;
     expect(await confined(rules, script)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok', 'EACCES', 'EACCES']);
+  });
+
+  it('does not outlive its parent, whatever it asks the kernel for', async () => {
+    await expect(run(confine, ['-', findProgram('setpriv')!, '--pdeathsig', 'clear', '/bin/true'])).rejects.toMatchObject({
+      stderr: expect.stringContaining('Operation not permitted'),
+    });
   });
 
   it('starts no other program', async () => {

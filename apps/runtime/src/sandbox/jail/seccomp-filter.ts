@@ -86,6 +86,7 @@ const offset = { call: 0, arch: 4, firstArgument: 16, secondArgument: 24 };
 const unixSocket = 1;
 const cloneThread = 0x10000;
 const pushToTerminal = 0x5412;
+const setSignalOfParentsDeath = 1;
 
 /**
  * A BPF program that denies system calls to a runner, for `bwrap --seccomp` and `setpriv --seccomp-filter`; null: this processor is not supported.
@@ -106,6 +107,20 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
     program[jump]![2] = program.length - jump - 1;
   };
 
+  const allowOnly = (argument: number, value: number): void => {
+    load(argument);
+    program.push([code.ifEqual, 0, 1, value]);
+    endWith(verdict.allow);
+    endWith(verdict.eperm);
+  };
+  const deny = (argument: number, ...values: number[]): void => {
+    load(argument);
+    // Over the comparisons that follow, and the instruction that allows the others
+    values.forEach((value, index) => program.push([code.ifEqual, values.length - index, 0, value]));
+    endWith(verdict.allow);
+    endWith(verdict.eperm);
+  };
+
   load(offset.arch);
   program.push([code.ifEqual, 1, 0, processor.audit]);
   endWith(verdict.kill);
@@ -116,31 +131,18 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
   for (const call of Object.values(denied).flat()) forCall(call, () => endWith(verdict.eperm));
   // A filter cannot read its flags, which are behind a pointer. Without it, glibc falls back to clone.
   forCall('clone3', () => endWith(verdict.enosys));
-  forCall('socket', () => {
-    load(offset.firstArgument);
-    program.push([code.ifEqual, 0, 1, unixSocket]);
-    endWith(verdict.allow);
-    endWith(verdict.eperm);
-  });
+  forCall('socket', () => allowOnly(offset.firstArgument, unixSocket));
   // Of another process. 0: the caller, which may lower its own limits
-  forCall('prlimit64', () => {
-    load(offset.firstArgument);
-    program.push([code.ifEqual, 0, 1, 0]);
-    endWith(verdict.allow);
-    endWith(verdict.eperm);
-  });
+  forCall('prlimit64', () => allowOnly(offset.firstArgument, 0));
   forCall('clone', () => {
     load(offset.firstArgument);
     program.push([code.ifAnyBit, 0, 1, cloneThread]);
     endWith(verdict.allow);
     endWith(verdict.eperm);
   });
-  forCall('ioctl', () => {
-    load(offset.secondArgument);
-    program.push([code.ifEqual, 0, 1, pushToTerminal]);
-    endWith(verdict.eperm);
-    endWith(verdict.allow);
-  });
+  forCall('ioctl', () => deny(offset.secondArgument, pushToTerminal));
+  // The launchers set it before the filter. Without it, code would outlive a runtime that was killed
+  forCall('prctl', () => deny(offset.firstArgument, setSignalOfParentsDeath));
   endWith(verdict.allow);
 
   const bytes = Buffer.alloc(program.length * 8);

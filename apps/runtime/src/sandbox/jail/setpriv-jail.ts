@@ -48,7 +48,8 @@ export class SetprivJail implements Jail {
         '-',
       ];
     return [
-      ...['--landlock-access', 'fs'],
+      // setpriv(1) applies the filter before `--pdeathsig`, which the filter denies
+      ...['--', findProgram('setpriv') ?? 'setpriv', '--landlock-access', 'fs'],
       ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
       ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
       ...writable.flatMap((path) => ['--landlock-rule', `path-beneath:${writeRights}:${path}`]),

@@ -64,6 +64,7 @@ export const systemCalls = {
   pidfd_open: [434, 434],
   pidfd_send_signal: [424, 424],
   pivot_root: [155, 41],
+  prctl: [157, 167],
   prlimit64: [302, 261],
   process_madvise: [440, 440],
   process_mrelease: [448, 448],
