@@ -86,6 +86,8 @@ const offset = { call: 0, arch: 4, firstArgument: 16, secondArgument: 24 };
 const unixSocket = 1;
 const cloneThread = 0x10000;
 const pushToTerminal = 0x5412;
+/** The process that receives the signals of a descriptor, and which signal it is: F_SETOWN, F_SETSIG, F_SETOWN_EX, and two more names of the first. */
+const signalsOfDescriptor = { fcntl: [8, 10, 15], ioctl: [0x8901, 0x8902] };
 const setSignalOfParentsDeath = 1;
 
 /**
@@ -140,7 +142,8 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
     endWith(verdict.allow);
     endWith(verdict.eperm);
   });
-  forCall('ioctl', () => deny(offset.secondArgument, pushToTerminal));
+  forCall('ioctl', () => deny(offset.secondArgument, pushToTerminal, ...signalsOfDescriptor.ioctl));
+  forCall('fcntl', () => deny(offset.secondArgument, ...signalsOfDescriptor.fcntl));
   // The launchers set it before the filter. Without it, code would outlive a runtime that was killed
   forCall('prctl', () => deny(offset.firstArgument, setSignalOfParentsDeath));
   endWith(verdict.allow);

@@ -17,6 +17,7 @@ export const systemCalls = {
   clone3: [435, 435],
   delete_module: [176, 106],
   execveat: [322, 281],
+  fcntl: [72, 25],
   finit_module: [313, 273],
   fork: [57, null],
   fsconfig: [431, 431],
