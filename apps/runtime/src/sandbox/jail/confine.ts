@@ -58,12 +58,12 @@ export function confineProgram(filter: Buffer | null): Buffer | null {
   // The code contains addresses that depend on its length, which is known in the second pass
   const { length } = assemble(filter, 0);
   const code = assemble(filter, length);
-  const file = Buffer.concat([
-    elfHeader(headerBytes + code.length + dataOf(filter, 0).bytes.length),
-    code,
-    dataOf(filter, code.length).bytes,
-  ]);
-  return file;
+  return executable(Buffer.concat([code, dataOf(filter, code.length).bytes]));
+}
+
+/** A file with this code, and the data that follows it. */
+export function executable(contents: Buffer): Buffer {
+  return Buffer.concat([elfHeader(headerBytes + contents.length), contents]);
 }
 
 type Data = ReturnType<typeof dataOf>;

@@ -4,6 +4,8 @@ export interface ProcessUsage {
   /** CPU of all threads, in steps of 10 ms */
   cpuMs: number;
   rssMb: number;
+  /** Whether its main thread runs. Where it has ended before others, the kernel shows neither the memory nor the files of the process */
+  hasMainThread: boolean;
 }
 
 const clockTicksPerSecond = 100;
@@ -20,6 +22,7 @@ export function processUsage(pid: number): ProcessUsage | null {
   return {
     cpuMs: ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond,
     rssMb: (Number(fields[21]) * pageBytes) / 1048576,
+    hasMainThread: fields[0] !== 'Z',
   };
 }
 

@@ -78,9 +78,12 @@ export async function runInJail(
 /** Kills both: killing the launcher may or may not end the program. @param program the pid of the program that the launcher has started */
 export function killJailed(launcher: ChildProcess, program: number): void {
   launcher.kill('SIGKILL');
-  if (program === launcher.pid) return;
+  if (program !== launcher.pid) killProcess(program);
+}
+
+export function killProcess(pid: number): void {
   try {
-    process.kill(program, 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
   } catch {
     // it has ended
   }

@@ -39,6 +39,7 @@ export const systemCalls = {
   kill: [62, 129],
   listen: [50, 201],
   memfd_create: [319, 279],
+  memfd_secret: [447, 447],
   migrate_pages: [256, 238],
   mknod: [133, null],
   mknodat: [259, 33],

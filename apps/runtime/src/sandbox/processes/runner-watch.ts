@@ -1,7 +1,8 @@
 import { MainThreadClock, type MainThreadTimes } from '#observability';
 import { mostOpenFiles } from '../jail/command-line.js';
-import { openFiles, processUsage, TemporaryFolder } from '../jail/process-usage.js';
+import { openFiles, processUsage, TemporaryFolder, type ProcessUsage } from '../jail/process-usage.js';
 import { ProcessPriority } from '../jail/process-priority.js';
+import { killProcess } from '../jail/run-in-jail.js';
 import { blocked, idle, type RunnerEnd, usedCpu } from './runner-end.js';
 import type { SandboxLimits } from '../sandbox-config.js';
 
@@ -64,7 +65,7 @@ export class RunnerWatch {
    * @param idleMs how long it may be idle: its main thread neither runs nor waits for a CPU
    */
   enter(id: string, idleMs = Infinity): void {
-    const usage = this.priority.isDue(performance.now()) ? processUsage(this.pid) : null;
+    const usage = this.priority.isDue(performance.now()) ? this.usage() : null;
     if (usage) this.priority.note(usage.cpuMs, performance.now());
     if (this.accounts.size === 0) {
       this.noteReply();
@@ -96,7 +97,7 @@ export class RunnerWatch {
 
   /** Resident memory, in MB; 0 if the process has ended. */
   get rssMb(): number {
-    return processUsage(this.pid)?.rssMb ?? 0;
+    return this.usage()?.rssMb ?? 0;
   }
 
   /** Whether half of the files are open that it may open, connections included: code has not closed them, and the next runs would find none left. */
@@ -111,7 +112,7 @@ export class RunnerWatch {
   /** Called periodically: code that an ended run left running must not use CPU or memory until the process is ended for being idle. */
   checkIdle(): void {
     if (this.accounts.size > 0 || performance.now() - this.idleSince < idleTickMs) return;
-    const usage = processUsage(this.pid);
+    const usage = this.usage();
     if (!usage) return;
     this.priority.note(usage.cpuMs, performance.now());
     const burnt = usage.cpuMs - (this.idleCpu ?? usage.cpuMs);
@@ -138,6 +139,13 @@ export class RunnerWatch {
     return ms > lateMs ? ms : 0;
   }
 
+  /** A process without a main thread is killed: Node never ends that alone. If it is about to end, this changes nothing. */
+  private usage(): ProcessUsage | null {
+    const usage = processUsage(this.pid);
+    if (usage && !usage.hasMainThread) killProcess(this.pid);
+    return usage;
+  }
+
   private noteReply(): void {
     this.repliedAt = performance.now();
     this.cpuAtReply = null;
@@ -157,7 +165,7 @@ export class RunnerWatch {
       }
       return this.noteReply();
     }
-    const usage = processUsage(this.pid);
+    const usage = this.usage();
     if (usage) {
       this.priority.note(usage.cpuMs, now);
       if (usage.rssMb > limits.memoryMb)
