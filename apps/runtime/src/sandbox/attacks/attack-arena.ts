@@ -4,6 +4,7 @@ import { OwnHosts } from '#egress';
 import { startMockInternet, type MockInternet } from '../egress/mock-internet-for-tests.js';
 import type { JailChoice } from '../jail/choose-jail.js';
 import type { Rung } from '../jail/jail.js';
+import { processFields } from '../jail/process-usage.js';
 import type { ProcessSandbox } from '../process-sandbox.js';
 import { componentOf, jobOf, startTestSandbox } from '../sandbox-for-tests.js';
 import type { RunOutcome } from '../sandbox.js';
@@ -194,7 +195,7 @@ function processesOf(sandbox: ProcessSandbox): string[] {
 const isRunner = (sandbox: ProcessSandbox, pid: string): boolean => sandbox.ownsUser(statSync(`/proc/${pid}`).uid);
 
 function statusOf(pid: string): { isZombie: boolean; parent: string } {
-  const [, state, parent] = /\) (.) (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))!;
+  const [state, parent] = processFields(pid)!;
   return { isZombie: state === 'Z', parent: parent! };
 }
 

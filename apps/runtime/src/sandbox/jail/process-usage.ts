@@ -13,12 +13,17 @@ const pageBytes = 4096;
 // linux/magic.h
 const tmpfs = 0x01021994;
 
+/** The fields that the kernel reports of a process, from its state on; null if it has ended or the system has no /proc. */
+export function processFields(pid: number | string): string[] | null {
+  const stat = readKernelFile(`/proc/${pid}/stat`);
+  // Before them is the command, which the process chooses: it may contain spaces and brackets
+  return stat && stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
 /** The usage of a process as the kernel reports it, because the process itself could lie; null if it has ended or the system has no /proc. */
 export function processUsage(pid: number): ProcessUsage | null {
-  const stat = readKernelFile(`/proc/${pid}/stat`);
-  if (stat === null) return null;
-  // The second field is the command, which may contain spaces and brackets
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const fields = processFields(pid);
+  if (!fields) return null;
   return {
     cpuMs: ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond,
     rssMb: (Number(fields[21]) * pageBytes) / 1048576,

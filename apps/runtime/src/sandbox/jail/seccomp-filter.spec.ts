@@ -31,7 +31,7 @@ function judge(filter: Buffer, call: number, args: number[] = [], arch: number =
 describe('the seccomp filter', () => {
   const x64 = seccompFilter('x64')!;
   const arm64 = seccompFilter('arm64')!;
-  const [unix, inet, netlink] = [1, 2, 16];
+  const [unix, inet, netlink, tipc] = [1, 2, 16, 30];
   const [thread, newUser] = [0x3d0f00, 0x10000000];
 
   it.each<[string, number, number[], string]>([
@@ -42,10 +42,16 @@ describe('the seccomp filter', () => {
     ['socket(AF_UNIX)', 41, [unix], 'allowed'],
     ['socket(AF_INET)', 41, [inet], 'EPERM'],
     ['socket(AF_NETLINK)', 41, [netlink], 'EPERM'],
+    ['socketpair(AF_UNIX)', 53, [unix], 'allowed'],
+    ['socketpair(AF_INET)', 53, [inet], 'EPERM'],
+    ['socketpair(AF_TIPC)', 53, [tipc], 'EPERM'],
+    ['fanotify_init', 300, [], 'EPERM'],
+    ['timer_create', 222, [], 'EPERM'],
     ['clone of a thread', 56, [thread], 'allowed'],
     ['clone of a process', 56, [17], 'EPERM'],
     ['clone of a user namespace', 56, [newUser], 'EPERM'],
     ['clone3', 435, [], 'ENOSYS'],
+    ['modify_ldt', 154, [], 'EPERM'],
     ['fork', 57, [], 'EPERM'],
     ['vfork', 58, [], 'EPERM'],
     ['bind', 49, [], 'EPERM'],
@@ -87,6 +93,11 @@ describe('the seccomp filter', () => {
     ['socket(AF_UNIX)', 198, [unix], 'allowed'],
     ['socket(AF_INET)', 198, [inet], 'EPERM'],
     ['socket(AF_NETLINK)', 198, [netlink], 'EPERM'],
+    ['socketpair(AF_UNIX)', 199, [unix], 'allowed'],
+    ['socketpair(AF_INET)', 199, [inet], 'EPERM'],
+    ['socketpair(AF_TIPC)', 199, [tipc], 'EPERM'],
+    ['fanotify_init', 262, [], 'EPERM'],
+    ['timer_create', 107, [], 'EPERM'],
     ['clone of a thread', 220, [thread], 'allowed'],
     ['clone of a process', 220, [17], 'EPERM'],
     ['clone of a user namespace', 220, [newUser], 'EPERM'],

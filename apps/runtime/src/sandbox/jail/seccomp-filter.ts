@@ -43,6 +43,7 @@ const denied: Record<string, SystemCall[]> = {
     'memfd_secret',
     'execveat',
     'userfaultfd',
+    'fanotify_init',
     'swapon',
     'swapoff',
   ],
@@ -82,6 +83,8 @@ const denied: Record<string, SystemCall[]> = {
     'setsid',
     'setpgid',
     'vmsplice',
+    'modify_ldt',
+    'timer_create',
   ],
 };
 
@@ -144,7 +147,9 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
   for (const call of Object.values(denied).flat()) forCall(call, () => endWith(verdict.eperm));
   // A filter cannot read its flags, which are behind a pointer. Without it, glibc falls back to clone.
   forCall('clone3', () => endWith(verdict.enosys));
+  // Another family is a network, or a module that the kernel would load
   forCall('socket', () => allowOnly(offset.firstArgument, unixSocket));
+  forCall('socketpair', () => allowOnly(offset.firstArgument, unixSocket));
   // Of another process. 0: the caller, which may lower its own limits
   forCall('prlimit64', () => allowOnly(offset.firstArgument, 0));
   forCall('clone', () => {
