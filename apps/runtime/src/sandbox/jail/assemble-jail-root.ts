@@ -5,7 +5,10 @@ import { confineProgram } from './confine.js';
 import { mostWritable } from './jail.js';
 import type { JailRootParts } from './jail-root-parts.js';
 
-export async function assembleJailRoot(target: string, { programs, guest, packages, npm, filter }: JailRootParts): Promise<void> {
+export async function assembleJailRoot(
+  target: string,
+  { programs, guest, packages, npm, filter, strictFilter }: JailRootParts,
+): Promise<void> {
   const root = join(target, 'root');
   const mountPoints = Array.from({ length: mostWritable }, (_, index) => writablePath(index).slice(1));
   for (const folder of ['bin', 'runner/node_modules', 'tmp', 'exchange', 'dev', ...mountPoints])
@@ -28,10 +31,16 @@ export async function assembleJailRoot(target: string, { programs, guest, packag
   for (const { from, to } of packages) await placePackage(from, join(root, 'runner', to));
   // Outside of node_modules, where components could import it; its own packages are inside it
   await placePackage(npm.from, join(root, 'runner', 'npm'), true);
-  if (filter) await writeFile(join(target, 'seccomp.bpf'), filter);
-  const confine = confineProgram(filter);
-  if (confine) await writeFile(join(root, 'bin', 'confine'), confine, { mode: 0o755 });
+  await placeFilter(filter, join(target, 'seccomp.bpf'), join(root, 'bin', 'confine'));
+  await placeFilter(strictFilter, join(target, 'seccomp-strict.bpf'), join(root, 'bin', 'confine-strict'));
   await makeReadable(target);
+}
+
+/** Both ways to apply it: for bwrap and setpriv(1), and a program that applies it to itself. */
+async function placeFilter(filter: Buffer | null, file: string, program: string): Promise<void> {
+  if (filter) await writeFile(file, filter);
+  const confine = confineProgram(filter);
+  if (confine) await writeFile(program, confine, { mode: 0o755 });
 }
 
 /**

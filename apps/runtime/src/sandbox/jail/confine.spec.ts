@@ -23,9 +23,9 @@ const program = process.platform === 'linux' ? confineProgram(seccompFilter()) :
   afterAll(() => rm(dir, { recursive: true, force: true }));
 
   /** The output of a script in the confined Node. */
-  const confined = async (rules: string[], script: string): Promise<unknown> =>
+  const confined = async (rules: string[], script: string, launcher = confine): Promise<unknown> =>
     JSON.parse(
-      (await run(confine, [...rules, '-', process.execPath, '-p', `JSON.stringify((() => { ${script} })())`], { env: { KEPT: 'yes' } }))
+      (await run(launcher, [...rules, '-', process.execPath, '-p', `JSON.stringify((() => { ${script} })())`], { env: { KEPT: 'yes' } }))
         .stdout,
     );
   const everything = ['x/', 'r/'];
@@ -71,6 +71,21 @@ const program = process.platform === 'linux' ? confineProgram(seccompFilter()) :
     await expect(run(confine, ['-', findProgram('setpriv')!, '--pdeathsig', 'clear', '/bin/true'])).rejects.toMatchObject({
       stderr: expect.stringContaining('Operation not permitted'),
     });
+  });
+
+  it('leaves the rights and the times of files as they are, where they are shared', async () => {
+    const strict = join(dir, 'confine-strict');
+    await writeFile(strict, confineProgram(seccompFilter(process.arch, 'shared'))!, { mode: 0o755 });
+    const file = JSON.stringify(join(dir, 'readable'));
+    const steps = [
+      `fs.chmodSync(${file}, 0o644)`,
+      `fs.utimesSync(${file}, 1, 1)`,
+      `fs.chownSync(${file}, process.getuid(), process.getgid())`,
+      `fs.watch(${file}).close()`,
+    ];
+    const script = `const t = (f) => { try { f(); return "ok" } catch (e) { return e.code } }; return [${steps.map((step) => `t(() => ${step})`).join()}]`;
+    expect(await confined([], script)).toEqual(['ok', 'ok', 'ok', 'ok']);
+    expect(await confined([], script, strict)).toEqual(['EPERM', 'EPERM', 'EPERM', 'EPERM']);
   });
 
   it('starts no other program', async () => {

@@ -20,6 +20,8 @@ export interface JailRootParts {
   npm: CuratedPackage;
   /** null: this processor is not supported */
   filter: Buffer | null;
+  /** For programs that share the files of this machine */
+  strictFilter: Buffer | null;
 }
 
 export async function collectJailRootParts(modules: string[]): Promise<JailRootParts> {
@@ -29,11 +31,11 @@ export async function collectJailRootParts(modules: string[]): Promise<JailRootP
     packageClosure(modules),
     installedPackage('npm'),
   ]);
-  return { programs, guest, packages, npm, filter: seccompFilter() };
+  return { programs, guest, packages, npm, filter: seccompFilter(), strictFilter: seccompFilter(process.arch, 'shared') };
 }
 
 /** Depends only on contents, because the files of a container image may not have the times of its build. */
-export async function fingerprint({ programs, guest, packages, npm, filter }: JailRootParts): Promise<string> {
+export async function fingerprint({ programs, guest, packages, npm, filter, strictFilter }: JailRootParts): Promise<string> {
   const hash = createHash('sha256');
   // one for all files: the memory of a large buffer for each would not return to the system
   const buffer = Buffer.alloc(1 << 20);
@@ -42,8 +44,10 @@ export async function fingerprint({ programs, guest, packages, npm, filter }: Ja
     for (const path of [file, ...libraries]) hash.update(await beginningOf(path, buffer));
   }
   hash.update(JSON.stringify([guest, [...packages, npm].map(({ to, version }) => [to, version])]));
-  hash.update(filter ?? 'none');
-  hash.update(confineProgram(filter) ?? 'none');
+  for (const each of [filter, strictFilter]) {
+    hash.update(each ?? 'none');
+    hash.update(confineProgram(each) ?? 'none');
+  }
   return hash.digest('hex').slice(0, 16);
 }
 

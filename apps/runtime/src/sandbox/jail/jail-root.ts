@@ -15,13 +15,15 @@ export class NoJailRoot extends Error {
   override readonly name = 'NoJailRoot';
 }
 
-/** The only directory that a jailed process can see, and the seccomp filter beside it. */
+/** The only directory that a jailed process can see, and the seccomp filters beside it. */
 export interface JailRoot {
   /** `/bin` with node and the bundler, their libraries, `/runner` with the guest and the curated packages; nothing else. */
   dir: string;
   /** null: there is no filter for this processor */
   seccompFile: string | null;
-  /** Whether `/bin/confine` exists. Only some processors are supported. */
+  /** For programs that share the files of this machine */
+  strictSeccompFile: string | null;
+  /** Whether `/bin/confine` and `/bin/confine-strict` exist. Only some processors are supported. */
   confines: boolean;
 }
 
@@ -91,9 +93,13 @@ export function keepJailRoot({ dir }: JailRoot): () => void {
 const isSystemError = (error: unknown): error is NodeJS.ErrnoException => (error as NodeJS.ErrnoException).syscall !== undefined;
 
 async function jailRootIn(dir: string): Promise<JailRoot> {
-  const seccompFile = join(dir, 'seccomp.bpf');
-  const confine = join(dir, 'root', 'bin', 'confine');
-  return { dir: join(dir, 'root'), seccompFile: (await exists(seccompFile)) ? seccompFile : null, confines: await exists(confine) };
+  const ifExists = async (file: string) => ((await exists(file)) ? file : null);
+  return {
+    dir: join(dir, 'root'),
+    seccompFile: await ifExists(join(dir, 'seccomp.bpf')),
+    strictSeccompFile: await ifExists(join(dir, 'seccomp-strict.bpf')),
+    confines: await exists(join(dir, 'root', 'bin', 'confine')),
+  };
 }
 
 /** Removes roots of earlier versions that have not been used for a day. */

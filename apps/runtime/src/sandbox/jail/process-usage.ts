@@ -17,7 +17,7 @@ const tmpfs = 0x01021994;
 export function processFields(pid: number | string): string[] | null {
   const stat = readKernelFile(`/proc/${pid}/stat`);
   // Before them is the command, which the process chooses: it may contain spaces and brackets
-  return stat && stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return stat === null ? null : stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /** The usage of a process as the kernel reports it, because the process itself could lie; null if it has ended or the system has no /proc. */

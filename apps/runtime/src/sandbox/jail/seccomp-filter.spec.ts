@@ -132,6 +132,44 @@ describe('the seccomp filter', () => {
     expect(judge(arm64, call, args, audit.arm64)).toBe(verdict);
   });
 
+  it.each<[string, number | null, number | null, number[]]>([
+    ['chmod', 90, null, []],
+    ['fchmod', 91, 52, []],
+    ['fchmodat', 268, 53, []],
+    ['fchmodat2', 452, 452, []],
+    ['chown', 92, null, []],
+    ['lchown', 94, null, []],
+    ['fchown', 93, 55, []],
+    ['fchownat', 260, 54, []],
+    ['setxattr', 188, 5, []],
+    ['lsetxattr', 189, 6, []],
+    ['fsetxattr', 190, 7, []],
+    ['removexattr', 197, 14, []],
+    ['lremovexattr', 198, 15, []],
+    ['fremovexattr', 199, 16, []],
+    ['utime', 132, null, []],
+    ['utimes', 235, null, []],
+    ['futimesat', 261, null, []],
+    ['utimensat', 280, 88, []],
+    ['inotify_add_watch', 254, 27, []],
+    ['fcntl(F_SETLEASE)', 72, 25, [3, 1024]],
+  ])('denies only where files are shared: %s', (_, onX64, onArm64, args) => {
+    for (const arch of ['x64', 'arm64'] as const) {
+      const call = arch === 'x64' ? onX64 : onArm64;
+      if (call === null) continue;
+      expect(judge(seccompFilter(arch)!, call, args, audit[arch])).toBe('allowed');
+      expect(judge(seccompFilter(arch, 'shared')!, call, args, audit[arch])).toBe('EPERM');
+    }
+  });
+
+  it.each(['x64', 'arm64'] as const)('denies everything else where files are shared, too (%s)', (arch) => {
+    const [own, shared] = [seccompFilter(arch)!, seccompFilter(arch, 'shared')!];
+    for (let call = 0; call < 500; call++) {
+      const verdict = judge(own, call, [0, 8], audit[arch]);
+      if (verdict !== 'allowed') expect([call, judge(shared, call, [0, 8], audit[arch])]).toEqual([call, verdict]);
+    }
+  });
+
   it('kills a process that calls by another processor’s table', () => {
     expect(judge(x64, 0, [], 0x40000003)).toBe('killed');
   });

@@ -88,6 +88,29 @@ const denied: Record<string, SystemCall[]> = {
   ],
 };
 
+/** Landlock does not restrict these. They concern every file of the user, and the names in every folder. */
+const deniedOnSharedFiles: SystemCall[] = [
+  'chmod',
+  'fchmod',
+  'fchmodat',
+  'fchmodat2',
+  'chown',
+  'lchown',
+  'fchown',
+  'fchownat',
+  'setxattr',
+  'lsetxattr',
+  'fsetxattr',
+  'removexattr',
+  'lremovexattr',
+  'fremovexattr',
+  'utime',
+  'utimes',
+  'futimesat',
+  'utimensat',
+  'inotify_add_watch',
+];
+
 /** AUDIT_ARCH_* of linux/audit.h, and the column of the table. */
 const processors: Partial<Record<NodeJS.Architecture, { audit: number; column: 0 | 1 }>> = {
   x64: { audit: 0xc000003e, column: 0 },
@@ -102,13 +125,15 @@ const cloneThread = 0x10000;
 const pushToTerminal = 0x5412;
 /** The process that receives the signals of a descriptor, and which signal it is: F_SETOWN, F_SETSIG, F_SETOWN_EX, and two more names of the first. */
 const signalsOfDescriptor = { fcntl: [8, 10, 15], ioctl: [0x8901, 0x8902] };
+const setLease = 1024;
 const setSignalOfParentsDeath = 1;
 
 /**
  * A BPF program that denies system calls to a runner, for `bwrap --seccomp` and `setpriv --seccomp-filter`; null: this processor is not supported.
- * On arm64 it was tested under full emulation of Linux 6.12: each denied call fails with EPERM, and Node works in every safe rung.
+ * On arm64, an earlier list was tested under full emulation of Linux 6.12: each denied call failed with EPERM, and Node worked in every safe rung.
+ * @param files `shared`: the program sees the files of this machine, and writes to none
  */
-export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer | null {
+export function seccompFilter(arch: NodeJS.Architecture = process.arch, files: 'own' | 'shared' = 'own'): Buffer | null {
   const processor = processors[arch];
   if (!processor) return null;
 
@@ -144,7 +169,8 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
   // Calls that are newer than the table. On x64 this includes the calls of the x32 table, which have much higher numbers
   program.push([code.ifAtLeast, 0, 1, newestSystemCall + 1]);
   endWith(verdict.enosys);
-  for (const call of Object.values(denied).flat()) forCall(call, () => endWith(verdict.eperm));
+  const shared = files === 'shared';
+  for (const call of [...Object.values(denied).flat(), ...(shared ? deniedOnSharedFiles : [])]) forCall(call, () => endWith(verdict.eperm));
   // A filter cannot read its flags, which are behind a pointer. Without it, glibc falls back to clone.
   forCall('clone3', () => endWith(verdict.enosys));
   // Another family is a network, or a module that the kernel would load
@@ -159,7 +185,7 @@ export function seccompFilter(arch: NodeJS.Architecture = process.arch): Buffer 
     endWith(verdict.eperm);
   });
   forCall('ioctl', () => deny(offset.secondArgument, pushToTerminal, ...signalsOfDescriptor.ioctl));
-  forCall('fcntl', () => deny(offset.secondArgument, ...signalsOfDescriptor.fcntl));
+  forCall('fcntl', () => deny(offset.secondArgument, ...signalsOfDescriptor.fcntl, ...(shared ? [setLease] : [])));
   // The launchers set it before the filter. Without it, code would outlive a runtime that was killed
   forCall('prctl', () => deny(offset.firstArgument, setSignalOfParentsDeath));
   endWith(verdict.allow);

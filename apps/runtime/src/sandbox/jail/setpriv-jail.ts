@@ -33,7 +33,10 @@ export class SetprivJail implements Jail {
   }
 
   private securityModules(program: JailedProgram): string[] {
-    const { dir, seccompFile } = this.root;
+    const { dir } = this.root;
+    // npm gives rights and times to the files that it installs
+    const isStrict = program.kind !== 'npm';
+    const seccompFile = isStrict ? this.root.strictSeccompFile : this.root.seccompFile;
     // The loader and the libraries, because the programs' interpreter has an absolute path outside our root
     const execute = [`${dir}/lib`, `${dir}/lib64`, '/lib', '/lib64', '/usr/lib', `${dir}/bin/node`, `${dir}/bin/esbuild`].filter(
       existsSync,
@@ -43,7 +46,7 @@ export class SetprivJail implements Jail {
     const { writable = [] } = program;
     if (this.root.confines)
       return [
-        ...['--', `${dir}/bin/confine`],
+        ...['--', `${dir}/bin/confine${isStrict ? '-strict' : ''}`],
         ...[...execute.map((path) => `x${path}`), ...read.map((path) => `r${path}`), ...writable.map((path) => `w${path}`)],
         '-',
       ];

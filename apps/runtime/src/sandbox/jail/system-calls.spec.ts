@@ -15,8 +15,10 @@ describe('the table of system calls', () => {
     const defined = [...readFileSync(file, 'utf8').matchAll(/^#define __NR_(\w+)\s+(\d+)/gm)];
     const numbers = new Map(defined.map(([, name, number]) => [name!, Number(number)]));
     const column = processor === 'x64' ? 0 : 1;
-    const expected = Object.keys(systemCalls).map((name) => [name, numbers.get(name) ?? null]);
-    expect(Object.entries(systemCalls).map(([name, both]) => [name, both[column]])).toEqual(expected);
+    const newest = Math.max(...numbers.values());
+    // Older headers lack the newest calls
+    const ofTable = Object.entries(systemCalls).filter(([, both]) => (both[column] ?? 0) <= newest);
+    expect(ofTable.map(([name, both]) => [name, both[column]])).toEqual(ofTable.map(([name]) => [name, numbers.get(name) ?? null]));
   });
 
   it('has the same number for every call that was added after Linux 5.0 (they count alike from 424 on)', () => {
