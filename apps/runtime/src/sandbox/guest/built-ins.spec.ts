@@ -36,6 +36,21 @@ describe("Node's own modules", () => {
     expect(await emitted(reached)).toEqual([]);
   });
 
+  it.each([
+    ['realpathSync', 'require("fs").realpathSync(path)'],
+    ['an imported realpathSync', '(await import("fs")).realpathSync(path)'],
+    ['realpathSync.native', 'require("fs").realpathSync.native(path)'],
+    ['realpath', 'await require("util").promisify(require("fs").realpath)(path)'],
+    ['fs/promises', 'await require("fs/promises").realpath(path)'],
+  ])('do not show by %s whether a file exists that the component may not read', async (_, resolve) => {
+    const codes = `const codes = []; for (const path of ["/bin/node", "/bin/none", "/bin/node/none"]) try { ${resolve}; codes.push("resolved") } catch (e) { codes.push(e.code) } return codes`;
+    expect(await emitted(codes)).toEqual(Array(3).fill('ERR_ACCESS_DENIED'));
+  });
+
+  it('resolve a path that the component may read', async () => {
+    expect(await emitted('return require("fs").realpathSync(process.argv[1])')).toMatch(/\/runner\.cjs$/);
+  });
+
   it('are never installed from npm, with and without the prefix node:', async () => {
     const names = [...builtinModules, 'child_process/more'];
     const spellings = new Set(names.flatMap((name) => [name, name.startsWith('node:') ? name : `node:${name}`]));

@@ -11,7 +11,7 @@ import { guestError } from './guest-error.js';
 import { installConsole } from './guest-console.js';
 import { ComponentLoader, loadingError, NoComponent, outlineProgram } from './load-component.js';
 import { CuratedModules } from './modules.js';
-import { closeProcess, installEnvironment, installMemoryUsage } from './process-surface.js';
+import { closeProcess, installEnvironment, installMemoryUsage, resolvePathsNatively } from './process-surface.js';
 import { installTracedFetch } from './traced-fetch.js';
 import { runComponent } from './run-component.js';
 import { currentRun } from './run-state.js';
@@ -55,6 +55,7 @@ function setUp(message: Extract<ToGuest, { t: 'setup' }>): void {
   process.on('unhandledRejection', stray);
   if (message.hardened) {
     closeProcess();
+    resolvePathsNatively();
     closeBuiltIns();
   }
   // A hostile component would find it anyway; this way the tests of the jail need not search for it

@@ -1,3 +1,5 @@
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { currentRun } from './run-state.js';
@@ -34,6 +36,16 @@ export function closeProcess(): void {
       throw Object.assign(new Error(`process.${name}() is not available to a component`), { code: 'NOT_AVAILABLE' });
     };
   }
+}
+
+/**
+ * Node's realpathSync in JavaScript does not check the permission to read, so that it shows whether a file exists: in a jail without a separate root
+ * directory, any file of the machine. It is not a security boundary.
+ */
+export function resolvePathsNatively(): void {
+  const { native } = fs.realpathSync;
+  fs.realpathSync = Object.assign(native, { native });
+  syncBuiltinESMExports();
 }
 
 /** Node reads the resident memory from /proc, which the jail does not have. Here, it is the most so far. */
