@@ -8,6 +8,11 @@ export class SumPerKey<Key> {
     return this.all;
   }
 
+  /** Of every key that has something. */
+  get perKey(): ReadonlyMap<Key, number> {
+    return this.sums;
+  }
+
   of(key: Key): number {
     return this.sums.get(key) ?? 0;
   }

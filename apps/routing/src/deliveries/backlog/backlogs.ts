@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { UserId } from '#contracts';
 import { DueWork } from '#due-work';
+import { SumPerKey } from '#limits';
 import { LOG, type Log } from '#observability';
 import { accountShareOf } from '../../routing.config.js';
 import { RANDOM, type Random } from '../attempt/retry-schedule.js';
@@ -24,7 +25,7 @@ const SHARE_LOOK_MS = 500;
 export class Backlogs extends DueWork {
   private readonly underWay = new Set<Promise<void>>();
   /** How many of them each account has. */
-  private readonly taken = new Map<UserId, number>();
+  private readonly taken = new SumPerKey<UserId>();
   /** Nothing could be claimed, perhaps because of the shares. */
   private mustWait = false;
 
@@ -44,9 +45,9 @@ export class Backlogs extends DueWork {
   }
 
   async handleDue(): Promise<number> {
-    const claims = await this.store.claim(this.capacity, randomUUID(), LEASE_MS, { most: OF_ACCOUNT, taken: this.taken });
+    const claims = await this.store.claim(this.capacity, randomUUID(), LEASE_MS, { most: OF_ACCOUNT, taken: this.taken.perKey });
     for (const claim of claims) this.drain(claim);
-    this.mustWait = claims.length === 0 && [...this.taken.values()].some((count) => count >= OF_ACCOUNT);
+    this.mustWait = claims.length === 0 && [...this.taken.perKey.values()].some((count) => count >= OF_ACCOUNT);
     return claims.length;
   }
 
@@ -64,24 +65,14 @@ export class Backlogs extends DueWork {
 
   private drain(claim: Claim): void {
     const { ownerId } = claim;
-    this.count(ownerId, 1);
-    const othersWait = () => this.capacity === 0 || this.takenBy(ownerId) >= OF_ACCOUNT;
+    this.taken.add(ownerId, 1);
+    const othersWait = () => this.capacity === 0 || this.taken.of(ownerId) >= OF_ACCOUNT;
     const draining: Promise<void> = this.drainer.drain(claim, othersWait).finally(() => {
       this.underWay.delete(draining);
-      this.count(ownerId, -1);
+      this.taken.add(ownerId, -1);
       // what is due next in this backlog, or one for which there was no capacity
       this.scheduled(0);
     });
     this.underWay.add(draining);
-  }
-
-  private takenBy(account: UserId): number {
-    return this.taken.get(account) ?? 0;
-  }
-
-  private count(account: UserId, change: 1 | -1): void {
-    const count = this.takenBy(account) + change;
-    if (count === 0) this.taken.delete(account);
-    else this.taken.set(account, count);
   }
 }

@@ -1,4 +1,5 @@
 import type { UserId } from '#contracts';
+import { SumPerKey } from '#limits';
 import { accountShareOf } from '../../routing.config.js';
 import type { Parked } from '../store/delivery-store.js';
 
@@ -15,7 +16,6 @@ const BESIDE_JSON_BYTES = 64 * 1024;
 /** How often those that wait look whether they still need memory. */
 const LOOK_MS = 200;
 
-/** Deliveries with their sizes. */
 type Sized = Pick<Parked, 'bytes'>[];
 
 const bytesOf = (parked: Sized): number => parked.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -38,8 +38,7 @@ export class DeliveryMemory {
   private readonly ofAccount = accountShareOf(MOST_BYTES);
   /** The largest delivery: a small part of the share of an account, so one is always possible. */
   private readonly least: number;
-  private reserved = 0;
-  private readonly accounts = new Map<UserId, number>();
+  private readonly reserved = new SumPerKey<UserId>();
   /** In the order of their requests. */
   private waiting: { account: UserId; begin: (reservation: Reservation | undefined) => void }[] = [];
 
@@ -64,14 +63,14 @@ export class DeliveryMemory {
 
   /** These deliveries, which were kept for the account, are in memory no longer. */
   free(account: UserId, parked: Sized): void {
-    this.add(account, -bytesOf(parked));
+    this.reserved.add(account, -bytesOf(parked));
     this.serve();
   }
 
   private serve(): void {
-    while (this.waiting.length > 0 && MOST_BYTES - this.reserved >= this.least) {
-      const next = this.waiting.reduce((first, each) => (this.reservedBy(each.account) < this.reservedBy(first.account) ? each : first));
-      const free = Math.min(MOST_BYTES - this.reserved, this.ofAccount - this.reservedBy(next.account));
+    while (this.waiting.length > 0 && MOST_BYTES - this.reserved.total >= this.least) {
+      const next = this.waiting.reduce((first, each) => (this.reserved.of(each.account) < this.reserved.of(first.account) ? each : first));
+      const free = Math.min(MOST_BYTES - this.reserved.total, this.ofAccount - this.reserved.of(next.account));
       // nor do the others have less
       if (free < this.least) return;
       this.waiting.splice(this.waiting.indexOf(next), 1);
@@ -80,25 +79,14 @@ export class DeliveryMemory {
   }
 
   private begin(account: UserId, bytes: number): Reservation {
-    this.add(account, bytes);
+    this.reserved.add(account, bytes);
     return {
       bytes,
       isScarce: (parked) => 2 * bytesOf(parked) > bytes,
       keep: (parked) => {
-        this.add(account, bytesOf(parked) - bytes);
+        this.reserved.add(account, bytesOf(parked) - bytes);
         this.serve();
       },
     };
-  }
-
-  private reservedBy(account: UserId): number {
-    return this.accounts.get(account) ?? 0;
-  }
-
-  private add(account: UserId, bytes: number): void {
-    this.reserved += bytes;
-    const own = this.reservedBy(account) + bytes;
-    if (own === 0) this.accounts.delete(account);
-    else this.accounts.set(account, own);
   }
 }
