@@ -1,15 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import { type EmitterId, EVENTS_TOPIC, type UserId } from '#contracts';
-import {
-  type DeletedRange,
-  type EmittedEvent,
-  emitterOf,
-  type EventLogRecord,
-  type EventPlace,
-  eventPlace,
-  readEventRecord,
-} from '#events';
+import { type EmittedEvent, emitterOf, type EventLogRecord, type EventPlace, eventPlace, readEventRecord } from '#events';
 import { AccountPace } from '#fairness';
 import { Consumers } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
@@ -150,11 +142,6 @@ export class PostponedEvents implements BeforeApplicationShutdown {
     await this.repository.add(events);
     postponedEvents.inc(events.length);
     for (const { ownerId } of events) this.start(ownerId);
-  }
-
-  /** Deletes those of deleted ranges of an emitter. Returns how many there were. */
-  withdraw(ranges: DeletedRange[]): Promise<number> {
-    return this.repository.withdraw(ranges);
   }
 
   /** Whether events of an emitter are in progress here that are before this one in their partition. */

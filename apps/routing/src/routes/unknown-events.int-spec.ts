@@ -170,8 +170,8 @@ describe('an event of an unknown emitter that is in the database', () => {
     });
     const { place } = event({ emitterId, offset: 3 }).event;
     const range = { kind: 'delete', emitterId, place, start: null, end: null, stream: 'default' } as const;
-    expect(await unknown.withdraw([range])).toBe(1);
-    expect(await unknown.withdraw([{ ...range, stream: null }])).toBe(1);
+    expect(await repository.withdraw([range])).toBe(1);
+    expect(await repository.withdraw([{ ...range, stream: null }])).toBe(1);
     expect(await stored()).toEqual(['{"n":3}', '{"n":4}']);
   });
 });

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type EmitterId, Unavailable } from '#contracts';
 import { type Emitter, EmitterDirectory, isUncertain } from '#emitters';
-import { BEFORE_ALL, type DeletedRange } from '#events';
+import { BEFORE_ALL } from '#events';
 import { Consumers } from '#messaging';
 import { counter, LOG, type Log } from '#observability';
 import { Rounds } from '#service';
@@ -89,11 +89,6 @@ export class UnknownEvents {
       this.log.warn({ emitter_id: events[0]?.event.emitterId }, 'unknown-events.stored-until-looked-up');
     }
     for (const { record } of events) this.bytes.added += ROW_BYTES + record.bytes;
-  }
-
-  /** Deletes those of deleted ranges of an emitter. Returns how many there were. */
-  withdraw(ranges: DeletedRange[]): Promise<number> {
-    return this.repository.withdraw(ranges);
   }
 
   @Rounds(LOOK_EVERY_MS, 'unknown-events.not-read')

@@ -7,11 +7,13 @@ import type { Dispatcher } from '../deliveries/direct/dispatcher.js';
 import type { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { tenantsOf } from './event-tasks.js';
 import type { PostponedEvents } from './postponed-events.js';
-import type { UnknownEvents } from './unknown-events.js';
+import type { PostponedEventsRepository } from './postponed-events.repository.js';
+import type { UnknownEventsRepository } from './unknown-events.repository.js';
 import { Withdrawals } from './withdrawals.js';
 
 const [PARTITION, OFFSET] = [3, 100];
-const UNKNOWN = { withdraw: async () => 0 } as unknown as UnknownEvents;
+const POSTPONED = { withdraw: async () => 0 } as unknown as PostponedEventsRepository;
+const UNKNOWN = { withdraw: async () => 0 } as unknown as UnknownEventsRepository;
 const RANGE: DeletedRange = {
   kind: 'delete',
   place: eventPlace({ clock: 1, partition: PARTITION, offset: OFFSET }),
@@ -45,9 +47,9 @@ function withdrawing(offset: number, { isPostponedInProgress = false } = {}) {
     isStopping: () => state.isStopping,
   } as unknown as Consumers;
   const parked = { withdraw: async () => state.withdrawn.push(...state.waiting.splice(0)) } as unknown as ParkedDeliveriesRepository;
-  const postponed = { withdraw: async () => 0, isInProgress: () => state.isPostponedInProgress } as unknown as PostponedEvents;
+  const postponed = { isInProgress: () => state.isPostponedInProgress } as unknown as PostponedEvents;
   const dispatcher = { withdraw: () => state.withdrawn.push(...state.inMemory.splice(0)) } as unknown as Dispatcher;
-  const { run } = new Withdrawals(createLog('test', 'silent'), postponed, UNKNOWN, parked, dispatcher, consumers).task(RANGE);
+  const { run } = new Withdrawals(createLog('test', 'silent'), postponed, POSTPONED, UNKNOWN, parked, dispatcher, consumers).task(RANGE);
   run(() => (state.released = true)).then(
     () => (state.outcome = 'done'),
     () => (state.outcome = 'left'),
@@ -62,9 +64,9 @@ it('a deletion ends the events of an unknown emitter before postponed ones, whic
   const withdrawn: string[] = [];
   const withdraw = (table: string) => async () => withdrawn.push(table);
   const none = { withdraw: async () => 0 } as never;
-  const consumers = { positionsOf: () => [] } as unknown as Consumers;
+  const consumers = { positionsOf: () => [], undoneOf: () => [] } as unknown as Consumers;
   const tables = [{ withdraw: withdraw('postponed_event') }, { withdraw: withdraw('unknown_event') }] as [never, never];
-  await new Withdrawals(createLog('test', 'silent'), ...tables, none, none, consumers).task(RANGE).run(() => {});
+  await new Withdrawals(createLog('test', 'silent'), none, ...tables, none, none, consumers).task(RANGE).run(() => {});
   expect(withdrawn).toEqual(['unknown_event', 'postponed_event']);
 });
 
@@ -148,9 +150,9 @@ describe('several deletions of a partition', () => {
         return 0;
       },
     };
-    const postponed = { withdraw: async () => 0, isInProgress: () => false } as unknown as PostponedEvents;
+    const postponed = { isInProgress: () => false } as unknown as PostponedEvents;
     const dispatcher = { withdraw: () => 0 } as never;
-    const withdrawals = new Withdrawals(createLog('test', 'silent'), postponed, UNKNOWN, parked as never, dispatcher, consumers);
+    const withdrawals = new Withdrawals(createLog('test', 'silent'), postponed, POSTPONED, UNKNOWN, parked as never, dispatcher, consumers);
     const lanes = new Lanes({ concurrency: 10 });
     const tasks = deletions.map((range) => withdrawals.task(range, 'u_1'));
     for (const [index, task] of tasks.entries()) lanes.push(task, () => ended.push(offsetOf(deletions[index]!)));

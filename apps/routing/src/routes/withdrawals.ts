@@ -8,7 +8,8 @@ import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliverie
 import { tenantOfDeletions } from './event-tasks.js';
 import { EVENTS_GROUP } from './events-group.js';
 import { PostponedEvents } from './postponed-events.js';
-import { UnknownEvents } from './unknown-events.js';
+import { PostponedEventsRepository } from './postponed-events.repository.js';
+import { UnknownEventsRepository } from './unknown-events.repository.js';
 
 /** Until the next look: the first pause and the longest. */
 const LOOK_MS = { first: 20, longest: 2000 };
@@ -30,8 +31,9 @@ export class Withdrawals {
 
   constructor(
     @Inject(LOG) private readonly log: Log,
-    private readonly postponed: PostponedEvents,
-    private readonly unknown: UnknownEvents,
+    private readonly postponedEvents: PostponedEvents,
+    private readonly postponed: PostponedEventsRepository,
+    private readonly unknown: UnknownEventsRepository,
     private readonly parked: ParkedDeliveriesRepository,
     private readonly dispatcher: Dispatcher,
     private readonly consumers: Consumers,
@@ -112,7 +114,7 @@ export class Withdrawals {
       // another replica has the partition, or it is read again from an earlier position: so is the deletion
       if (!position || position.offset < withdrawal.reached) return true;
       withdrawal.reached = position.offset;
-      return offset <= position.event && !this.postponed.isInProgress(emitterId, place);
+      return offset <= position.event && !this.postponedEvents.isInProgress(emitterId, place);
     });
   }
 
