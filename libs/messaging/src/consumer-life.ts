@@ -55,6 +55,9 @@ const MAX_PAUSE_MS = 15_000;
 /** With the global timer, which a test can replace. */
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** The same, but it does not keep the process alive. */
+export const unrefSleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms).unref());
+
 export interface WatchedConsumerOptions {
   /**
    * The log may be another. Called before a new connection to a broker, before the first fetch after a failed one, and before the records of the first fetch
@@ -199,7 +202,7 @@ export class WatchedConsumer {
     states.delete(this.group);
     lag.remove({ group: this.name });
     // kafkajs leaves a group only after it has joined it: other members would wait for the end of the session
-    await Promise.race([this.joining.catch(() => {}), new Promise((resolve) => setTimeout(resolve, JOINED_IN_MS).unref())]);
+    await Promise.race([this.joining.catch(() => {}), unrefSleep(JOINED_IN_MS)]);
     await this.consumer.disconnect();
     if (this.ownGroup) await deleteGroups(this.kafka, this.log, [this.group]);
   }

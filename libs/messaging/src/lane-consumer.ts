@@ -2,7 +2,7 @@ import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import { gauge, type Log } from '#observability';
 import { committedProgress, type Position, progressMetadata } from './watermark.js';
-import { SESSION_MS, sleep, WatchedConsumer } from './consumer-life.js';
+import { SESSION_MS, sleep, unrefSleep, WatchedConsumer } from './consumer-life.js';
 import { eachSecond } from './each-second.js';
 import { Gathering } from './gathering.js';
 import type { ConsumerSettings } from './handlers.js';
@@ -62,9 +62,6 @@ const LOOK_MS = 10;
 /** The back-off of a partition whose records cannot be planned, such as because the database is down. */
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 3000;
-
-/** Does not keep the process alive. */
-const after = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms).unref());
 
 /**
  * Keyed lanes over a consumer: `plan` turns records into tasks, different lanes run concurrently, and progress is committed
@@ -207,8 +204,8 @@ export class LaneConsumer {
   async stop(): Promise<void> {
     this.stopping = true;
     this.pause();
-    const end = after(this.kafka.drainMs);
-    await Promise.race([this.options.handOver?.(), after(HAND_OVER_MS)]);
+    const end = unrefSleep(this.kafka.drainMs);
+    await Promise.race([this.options.handOver?.(), unrefSleep(HAND_OVER_MS)]);
     this.membership.close();
     this.intake.close();
     await Promise.race([this.intake.lanes.waitUntilBelow(1), end]);

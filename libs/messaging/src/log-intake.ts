@@ -1,5 +1,6 @@
 import type { KafkaMessage } from 'kafkajs';
 import type { Log } from '#observability';
+import { unrefSleep } from './consumer-life.js';
 import { type Fetched, LogContinuity, reportMissed, reportReplaced } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
 import { clockAfter, type Position } from './watermark.js';
@@ -241,7 +242,7 @@ export class LogIntake {
         }
         this.log[tries < MANY_ATTEMPTS ? 'warn' : 'error']({ ...fields, tries, err: error }, 'log.batch-failed');
         tries += 1;
-        await sleep(pause);
+        await unrefSleep(pause);
         pause = Math.min(pause * 2, MAX_PAUSE_MS);
       }
     }
@@ -262,7 +263,7 @@ export class LogIntake {
         return this.pauseFull();
       } catch (error) {
         this.log.warn({ topic: this.options.topic, partitions, err: error }, 'log.position-unknown');
-        await sleep(pause);
+        await unrefSleep(pause);
       }
     }
   }
@@ -272,7 +273,7 @@ export class LogIntake {
     this.partitions = new Map();
     for (const assigned of all) assigned.dropped = true;
     this.pauseFull();
-    await Promise.race([Promise.all(all.map(async ({ working }) => working)), sleep(SETTLE_MS)]);
+    await Promise.race([Promise.all(all.map(async ({ working }) => working)), unrefSleep(SETTLE_MS)]);
   }
 }
 
@@ -289,5 +290,3 @@ function nextBatch(waiting: LogRecord[]): LogRecord[] {
   }
   return waiting.slice(0, count);
 }
-
-const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
