@@ -13,7 +13,8 @@ import {
 import { schemaOf, type Transaction } from '#database';
 import type { Messages } from '#messaging';
 import { FakeMessages, type FreshDatabase, freshDatabase } from '#testing';
-import { type EmitterChange, EmitterChangeHandler, EmitterDirectory, emittersSchema } from './directory.js';
+import { type EmitterChange, EmitterChangeHandler, EmitterDirectory } from './directory.js';
+import { emittersSchema } from './emitter.entity.js';
 
 let db: FreshDatabase;
 let directory: EmitterDirectory;

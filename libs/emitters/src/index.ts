@@ -1,10 +1,3 @@
-export {
-  Emitter,
-  type EmitterChange,
-  EmitterChangeHandler,
-  EmitterDirectory,
-  emittersSchema,
-  isUncertain,
-  updateCreation,
-} from './directory.js';
+export { type EmitterChange, EmitterChangeHandler, EmitterDirectory, isUncertain, updateCreation } from './directory.js';
+export { Emitter, emittersSchema } from './emitter.entity.js';
 export { EmittersModule } from './emitters.module.js';

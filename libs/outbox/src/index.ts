@@ -2,11 +2,10 @@ export {
   type AccountRecord,
   addedToOutbox,
   addToOutbox,
-  OutboxRecord,
   OUTBOX_GATHER_MS,
   OutboxRelay,
   outboxRows,
-  outboxSchema,
   outboxValues,
   WAKE_RELAY,
 } from './outbox.js';
+export { OutboxRecord, outboxSchema } from './outbox-record.entity.js';

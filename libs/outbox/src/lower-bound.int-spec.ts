@@ -4,7 +4,8 @@ import type { PoolClient } from 'pg';
 import { FairBatches, schemaOf, type Session } from '#database';
 import { freshDatabase, type FreshDatabase, pagesRead, seededRandom } from '#testing';
 import { ABOVE_BOUND, LowerBound } from './lower-bound.js';
-import { outboxSchema, UNSENT } from './outbox.js';
+import { outboxSchema } from './outbox-record.entity.js';
+import { UNSENT } from './outbox.js';
 
 const ADD =
   "INSERT INTO outbox (topic, key, account_id, headers) SELECT 'facts', 'k', 'u_1', '{}' FROM generate_series(1, $1) RETURNING id";

@@ -4,7 +4,8 @@ import { type Database, schemaOf, type Transaction } from '#database';
 import type { OutgoingRecord, Publisher } from '#messaging';
 import { createLog, type Log, metrics } from '#observability';
 import { type FreshDatabase, freshDatabase } from '#testing';
-import { addedToOutbox, addToOutbox, OutboxRelay, outboxSchema, SEND_REFUSED_AGAIN } from './outbox.js';
+import { addedToOutbox, addToOutbox, OutboxRelay, SEND_REFUSED_AGAIN } from './outbox.js';
+import { outboxSchema } from './outbox-record.entity.js';
 
 let db: FreshDatabase;
 beforeAll(async () => {
