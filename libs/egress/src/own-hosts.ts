@@ -56,7 +56,7 @@ const lookupMs = 2_000;
 export class OwnHosts {
   private readonly sources = new Map<string, OwnHost[]>();
   /** By host; none for a name that does not exist. Names that no name server has responded about are missing. */
-  private readonly addresses = new Map<string, string[]>();
+  private readonly addresses = new Map<string, { all: string[]; list: BlockList }>();
   private readonly lookup: (host: string) => Promise<{ address: string }[]>;
   private readonly ownAddresses: () => string[];
   private thisMachine = new BlockList();
@@ -94,10 +94,11 @@ export class OwnHosts {
     if (!this.isResolved() && !isPublicAddress(address)) return true;
     return this.hosts().some((own) => {
       if (own.isStore && own.port === port && (isHere || !isPublicAddress(address))) return true;
-      const addresses = this.addresses.get(own.host) ?? [];
-      const isThisHost = blockListOf(addresses).check(address, family);
-      if (isHere && addresses.some((each) => this.thisMachine.check(each, familyOf(each)))) return own.port === port || own.port === null;
-      return isThisHost && (own.isStore || own.port === null || own.port === port);
+      const addresses = this.addresses.get(own.host);
+      if (!addresses) return false;
+      if (isHere && addresses.all.some((each) => this.thisMachine.check(each, familyOf(each))))
+        return own.port === port || own.port === null;
+      return addresses.list.check(address, family) && (own.isStore || own.port === null || own.port === port);
     });
   }
 
@@ -139,12 +140,10 @@ export class OwnHosts {
   private async resolve(host: string): Promise<void> {
     try {
       const found = isIP(host) === 0 ? await this.lookup(host) : [{ address: host }];
-      this.addresses.set(
-        host,
-        found.map(({ address }) => address),
-      );
+      const all = found.map(({ address }) => address);
+      this.addresses.set(host, { all, list: blockListOf(all) });
     } catch (error) {
-      if (isUnknown(error) && !this.addresses.has(host)) this.addresses.set(host, []);
+      if (isUnknown(error) && !this.addresses.has(host)) this.addresses.set(host, { all: [], list: new BlockList() });
     }
   }
 }
