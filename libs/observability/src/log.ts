@@ -68,7 +68,7 @@ export const currentRequestId = (): string | undefined => storage.getStore();
 export class NestLog implements LoggerService {
   constructor(private readonly out: Log) {}
   log(message: unknown, ...context: unknown[]): void {
-    this.out.debug({ context: context.at(-1) }, String(message));
+    this.debug(message, ...context);
   }
   debug(message: unknown, ...context: unknown[]): void {
     this.out.debug({ context: context.at(-1) }, String(message));

@@ -128,9 +128,9 @@ export interface Conditions {
   atATime: Partial<Record<SourceId, number>>;
 }
 
-/** SQL: no other replica than this one holds a run of the source. Not NOT EXISTS, for which PostgreSQL may read the whole table to build a hash. */
-const isFree = (sourceId: string, replica: string): string =>
-  `(SELECT true FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> ${replica} AND ${isLeased('held.held_until')} LIMIT 1) IS NULL`;
+/** SQL: no other replica than this one ($3) holds a run of the source. Not NOT EXISTS, for which PostgreSQL may read the whole table to build a hash. */
+const isFree = (sourceId: string): string =>
+  `(SELECT true FROM queued_run held WHERE held.source_id = ${sourceId} AND held.held_by <> $3 AND ${isLeased('held.held_until')} LIMIT 1) IS NULL`;
 
 /** SQL: the source with waiting runs of the account $1 that follows this one, in the order of the ids. By rows, which only the index of both columns has in order. */
 const sourceAfter = (sourceId: string): string => `(
@@ -216,13 +216,13 @@ export class QueuedRunsRepository {
       // CASE keeps the order of the steps, which a join could change
       text: `WITH RECURSIVE hooks AS MATERIALIZED (
                SELECT seq, bytes FROM queued_run
-               WHERE account_id = $1 AND hook AND run_id <> ALL($2) AND ${isFree('queued_run.source_id', '$3')} ORDER BY seq LIMIT $4
+               WHERE account_id = $1 AND hook AND run_id <> ALL($2) AND ${isFree('queued_run.source_id')} ORDER BY seq LIMIT $4
              ), source (id) AS (
                SELECT ${nextSource('$7')}
                UNION
                SELECT ${nextSource('source.id')} FROM source WHERE source.id IS NOT NULL
              ), walked AS MATERIALIZED (
-               SELECT id FROM source WHERE CASE WHEN id IS NOT NULL THEN ${isFree('source.id', '$3')} END LIMIT ${WALKED}
+               SELECT id FROM source WHERE CASE WHEN id IS NOT NULL THEN ${isFree('source.id')} END LIMIT ${WALKED}
              ), runs AS (
                SELECT seq, bytes, nth, row_number() OVER (ORDER BY nth, walked.id <= $7, walked.id) AS place FROM walked CROSS JOIN LATERAL (
                  SELECT seq, run_id, bytes, row_number() OVER (ORDER BY seq) AS nth

@@ -141,7 +141,7 @@ class Development {
         if (!isNoted) this.notes.problem(this.component.located(explain(error)));
         if (isRefusal(error)) return undefined;
       }
-      if (await this.hasChanged(AGAIN_MS)) await this.change();
+      if (await this.hasChanged()) await this.change();
     }
   }
 
@@ -155,12 +155,13 @@ class Development {
         if (!isPassing(error)) throw error;
         if (!isNoted) this.session.warn(explain(error));
       }
-      if (await this.hasChanged(AGAIN_MS)) return false;
+      if (await this.hasChanged()) return false;
     }
   }
 
-  private hasChanged(withinMs: number): Promise<boolean> {
-    return Promise.race([this.next.then(() => true), sleep(withinMs, false)]);
+  /** Resolves when the file has changed or, with false, when it is time for another attempt. */
+  private hasChanged(): Promise<boolean> {
+    return Promise.race([this.next.then(() => true), sleep(AGAIN_MS, false)]);
   }
 
   private async show(source: Source): Promise<void> {

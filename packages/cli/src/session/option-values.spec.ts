@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { jsonOption, numberOption, timeOption } from './option-values.js';
+import { dataOption, countOption, timeOption } from './option-values.js';
 
 it('reads the JSON of an option from text, a file or standard input', async () => {
-  expect(await jsonOption('--data', '{"a":1}', async () => '')).toEqual({ a: 1 });
-  expect(await jsonOption('--data', '-', async () => '"text"')).toBe('text');
-  await expect(jsonOption('--data', 'text', async () => '')).rejects.toThrow('--data must be JSON');
-  await expect(jsonOption('--data', '@none.json', async () => '')).rejects.toThrow('there is no file none.json');
+  expect(await dataOption('{"a":1}', async () => '')).toEqual({ a: 1 });
+  expect(await dataOption('-', async () => '"text"')).toBe('text');
+  await expect(dataOption('text', async () => '')).rejects.toThrow('--data must be JSON');
+  await expect(dataOption('@none.json', async () => '')).rejects.toThrow('there is no file none.json');
 });
 
 it('shows no part of a file that is not JSON, because it may contain a secret', async () => {
@@ -19,10 +19,10 @@ it('shows no part of a file that is not JSON, because it may contain a secret', 
     ['{"token": "hunter2secret" }}', ' (line 1 column 28)'],
   ] as const) {
     writeFileSync(file, text);
-    await expect(jsonOption('--data', `@${file}`, async () => '')).rejects.toThrow(
+    await expect(dataOption(`@${file}`, async () => '')).rejects.toThrow(
       new Error(`--data must be JSON: ${file} is not${place}; a string needs quotes: '"text"'`),
     );
-    await expect(jsonOption('--data', '-', async () => text)).rejects.toThrow(`--data must be JSON: standard input is not${place};`);
+    await expect(dataOption('-', async () => text)).rejects.toThrow(`--data must be JSON: standard input is not${place};`);
   }
   rmSync(folder, { recursive: true });
 });
@@ -31,14 +31,14 @@ it('keeps numbers as they are written, and drops a byte order mark', async () =>
   const text = '{"id":12345678901234567890,"huge":1e400}';
   const folder = mkdtempSync(join(tmpdir(), 'sluice-options-'));
   writeFileSync(join(folder, 'event.json'), `\ufeff${text}\n`);
-  expect(JSON.stringify(await jsonOption('--data', `@${join(folder, 'event.json')}`, async () => ''))).toBe(text);
+  expect(JSON.stringify(await dataOption(`@${join(folder, 'event.json')}`, async () => ''))).toBe(text);
   rmSync(folder, { recursive: true });
 });
 
 it('accepts an option that is an integer in its range, and refuses other values', () => {
-  expect([numberOption('-n', '1', 1, 100), numberOption('-n', '100', 1, 100)]).toEqual([1, 100]);
+  expect([countOption('1', 1, 100), countOption('100', 1, 100)]).toEqual([1, 100]);
   for (const text of ['0', '101', '1.5', 'many', ''])
-    expect(() => numberOption('-n', text, 1, 100)).toThrow(`-n must be an integer from 1 to 100, not ${text}`);
+    expect(() => countOption(text, 1, 100)).toThrow(`-n must be an integer from 1 to 100, not ${text}`);
 });
 
 it('refuses a date that would be Unix seconds', () => {

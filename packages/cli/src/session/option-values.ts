@@ -12,8 +12,8 @@ export function given(value: string): string {
   return value;
 }
 
-/** JSON of an option: text, `@file`, or `-` for standard input. Its numbers are sent as they are written. */
-export async function jsonOption(option: string, text: string, stdin: () => Promise<string>): Promise<unknown> {
+/** The JSON of `--data`: text, `@file`, or `-` for standard input. Its numbers are sent as they are written. */
+export async function dataOption(text: string, stdin: () => Promise<string>): Promise<unknown> {
   const from = text === '-' ? 'standard input' : text.startsWith('@') ? text.slice(1) : undefined;
   const json = text === '-' ? await stdin() : from === undefined ? text : fileText(from);
   try {
@@ -22,15 +22,15 @@ export async function jsonOption(option: string, text: string, stdin: () => Prom
     const { message } = error as Error;
     // the message contains a part of the text, which may be secret in a file
     const [place = ''] = / \(line \d+ column \d+\)$/.exec(message) ?? [];
-    throw usageError(`${option} must be JSON: ${from === undefined ? message : `${from} is not${place}`}; a string needs quotes: '"text"'`);
+    throw usageError(`--data must be JSON: ${from === undefined ? message : `${from} is not${place}`}; a string needs quotes: '"text"'`);
   }
 }
 
-/** The value of an option that is an integer. */
-export function numberOption(option: string, text: string, least: number, most: number): number {
+/** The value of `-n`, how many to show. */
+export function countOption(text: string, least: number, most: number): number {
   const number = Number(text);
   if (text === '' || !Number.isInteger(number) || number < least || number > most)
-    throw usageError(`${option} must be an integer from ${least} to ${most}, not ${text}`);
+    throw usageError(`-n must be an integer from ${least} to ${most}, not ${text}`);
   return number;
 }
 

@@ -3,7 +3,7 @@ import type { EventListener, Replay, Webhook, WebhookDelivery } from '@sluice/cl
 import { findEmitter, findListener, findWebhook } from '../resources/find.js';
 import { namesOfEnds } from '../resources/kinds.js';
 import { CliError, EXIT, usageError, usageErrorOf } from '../session/errors.js';
-import { numberOption, timeOption } from '../session/option-values.js';
+import { countOption, timeOption } from '../session/option-values.js';
 import { counted, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { finder, isOff, unknownDelivery } from './retry.js';
@@ -31,7 +31,7 @@ export async function deliveries(
       `${text} is a source or workflow: give the id of an event, too: sluice deliveries ${text} EVENT_ID (sluice events ${text} lists them)`,
     );
   const { id, active } = webhook;
-  const limit = numberOption('-n', number, 1, 100);
+  const limit = countOption(number, 1, 100);
   const { data } = await session.sluice.listDeliveries({ path: { id }, query: { limit } });
   session.list(data, [
     ['ID', ({ id: delivery }) => delivery],

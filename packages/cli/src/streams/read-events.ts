@@ -1,7 +1,7 @@
 import type { EventSummary, SluiceClient } from '@sluice/client';
 import { findEmitter } from '../resources/find.js';
 import { parseExactly } from '../session/exact-json.js';
-import { numberOption } from '../session/option-values.js';
+import { countOption } from '../session/option-values.js';
 import { itemText } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { eventText, shortStack } from './event-line.js';
@@ -26,7 +26,7 @@ export const errors = (session: Session, text: string, options: ReadOptions): Pr
 
 /** The last events of a stream, oldest first, then those that follow. */
 async function readEvents(session: Session, text: string, { number = '10', follow = false, stream }: ReadOptions): Promise<void> {
-  const limit = numberOption('-n', number, 0, MOST);
+  const limit = countOption(number, 0, MOST);
   const emitter = await findEmitter(session.sluice, text);
   const lineOf = (event: EventSummary): string => {
     const line = eventText(event, session.format);

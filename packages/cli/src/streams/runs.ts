@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Run, RunSourceBody } from '@sluice/client';
 import { findSource } from '../resources/find.js';
 import { CliError, EXIT } from '../session/errors.js';
-import { jsonOption, numberOption } from '../session/option-values.js';
+import { dataOption, countOption } from '../session/option-values.js';
 import { cell, itemText, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
 import { shortStack } from './event-line.js';
@@ -14,7 +14,7 @@ const RUN_LIMIT_MS = 10 * 60_000;
 export async function run(session: Session, text: string, { data, wait }: { data?: string; wait: boolean }): Promise<void> {
   const { id } = await findSource(session.sluice, text, { exactly: !session.isInteractive });
   const body: RunSourceBody = {};
-  if (data !== undefined) body.event = await jsonOption('--data', data, () => session.stdin());
+  if (data !== undefined) body.event = await dataOption(data, () => session.stdin());
   const { data: started } = await session.sluice.runSource({ path: { id }, body });
   if (!wait) return session.print(session.format === 'table' ? `${started.id}\n` : itemText(started, session.format));
   const finished = await finishedRun(session, id, started.id);
@@ -44,7 +44,7 @@ const SHOWN_ERROR = 100;
 
 /** `sluice runs SOURCE`: its last runs, newest first. */
 export async function runs(session: Session, text: string, { number = '20' }: { number?: string }): Promise<void> {
-  const limit = numberOption('-n', number, 1, 100);
+  const limit = countOption(number, 1, 100);
   const { id } = await findSource(session.sluice, text);
   const { data } = await session.sluice.listRuns({ path: { id }, query: { limit } });
   session.list(data, [

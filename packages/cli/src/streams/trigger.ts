@@ -1,6 +1,6 @@
 import { text as readAll } from 'node:stream/consumers';
 import { UnreachableError } from '@sluice/client';
-import { jsonOption } from '../session/option-values.js';
+import { dataOption } from '../session/option-values.js';
 import { findSource } from '../resources/find.js';
 import { endpointOf } from '../resources/kinds.js';
 import { CliError, usageError } from '../session/errors.js';
@@ -52,7 +52,7 @@ async function requestOf(session: Session, { fixture, data, secretFile }: Trigge
   if (data !== undefined && fixture === undefined)
     return {
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(await jsonOption('--data', data, () => session.stdin())),
+      body: JSON.stringify(await dataOption(data, () => session.stdin())),
     };
   const secret = secretFrom(secretFile, session.env.SLUICE_FIXTURE_SECRET);
   if ((fixture === undefined) === (data === undefined))

@@ -1,5 +1,5 @@
 import { UnreachableError } from '@sluice/client';
-import { jsonOption } from '../session/option-values.js';
+import { dataOption } from '../session/option-values.js';
 import { findAmong, isNoId } from '../resources/find.js';
 import { KINDS } from '../resources/kinds.js';
 import { CliError, EXIT, usageError } from '../session/errors.js';
@@ -66,7 +66,7 @@ export async function api(
   addressOf(operation, values);
   if (data !== undefined && !operation.hasBody) throw usageError(`${operationId} has no body: --data is for operations that have one`);
   const { path, query } = addressOf(operation, await withId(session, operation, values));
-  const body = data === undefined ? undefined : JSON.stringify(await jsonOption('--data', data, () => session.stdin()));
+  const body = data === undefined ? undefined : JSON.stringify(await dataOption(data, () => session.stdin()));
   const response = await session.request(`${path}${query.size > 0 ? `?${query.toString()}` : ''}`, {
     method: operation.method,
     body,
