@@ -77,8 +77,9 @@ export class AppendService {
       try {
         return await this.together.add(plain);
       } catch (error) {
-        if (!isLocked(error)) throw error;
-        this.locked.add(partition);
+        if (isLocked(error)) this.locked.add(partition);
+        else if (isRepeat(error)) this.watched.set(partition, 1);
+        else throw error;
       }
     }
     try {
@@ -95,8 +96,6 @@ export class AppendService {
   }
 
   private async appendTogether(batches: PlainBatch[]): Promise<Appended[]> {
-    const [only] = batches;
-    if (batches.length === 1 && only) return [await this.appendAlone(only)];
     return this.events.transaction(async (transaction) => {
       // in the order of the partitions: two processes would otherwise wait for each other
       for (const batch of [...batches].sort((a, b) => a.partition - b.partition)) await this.advance(transaction, batch);
@@ -117,8 +116,7 @@ export class AppendService {
     try {
       return await this.attempt(batch, this.isWatched(batch.partition));
     } catch (error) {
-      if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
-      // an emit is already stored, which has made the whole transaction fail
+      if (!isRepeat(error)) throw error;
       return this.attempt(batch, true);
     }
   }
@@ -209,6 +207,9 @@ export class AppendService {
 
 /** Whether another process holds a partition. */
 const isLocked = (error: unknown): boolean => (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE;
+
+/** Whether an emit is already stored, which makes the whole transaction fail. */
+const isRepeat = (error: unknown): boolean => (error as { code?: unknown }).code === UNIQUE_VIOLATION;
 
 function isSmall(operations: Operation[]): boolean {
   if (operations.length > SMALL.events) return false;
