@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { CatalogConfig } from '../catalog.config.js';
-import { Absent, CodeFetcher, rawUrl } from './remote-code.js';
+import { Absent, CodeFetcher, rawUrl } from './code-fetcher.js';
 
 describe('rawUrl', () => {
   it.each([

@@ -18,7 +18,8 @@ import { CatalogConfig } from '../catalog.config.js';
 import { codeHash, componentOf, type DescribedComponent, type InspectedCode, type NewComponent } from './component.entity.js';
 import { ComponentsRepository } from './components.repository.js';
 import { inspectCode, inspectUntil } from './inspect-code.js';
-import { MAX_URL_LENGTH, RemoteCode } from './remote-code.js';
+import { MAX_URL_LENGTH } from './code-fetcher.js';
+import { RemoteCode } from './remote-code.js';
 
 @Injectable()
 export class ComponentsService {

@@ -4,7 +4,8 @@ import { bundleComponent, Invalid, Unavailable } from '#contracts';
 import { Messages } from '#messaging';
 import { cpuSeconds, FakeMessages } from '#testing';
 import { CatalogConfig } from '../catalog.config.js';
-import { Absent, CodeFetcher, RemoteCode, Unreadable } from './remote-code.js';
+import { Absent, CodeFetcher, Unreadable } from './code-fetcher.js';
+import { RemoteCode } from './remote-code.js';
 
 const ORIGIN = 'https://code.test';
 /** In place of code: the reason why it cannot be read. */
