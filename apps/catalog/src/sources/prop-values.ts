@@ -4,6 +4,7 @@ import {
   CONFIGURED_PROPS_BYTES,
   CONNECTION_ID,
   type FieldProblem,
+  isObject,
   PROPS_TOO_LARGE,
   type PropDefinition,
   type Schedule,
@@ -111,10 +112,10 @@ const TIMER_FIELDS = ['intervalSeconds', 'interval_seconds', 'cron', 'timezone']
 
 /** The problem of a field that would have no effect, or null. Defaults in the code are not checked for it, because the user cannot mend them. */
 function timerProblem(value: unknown): string | null {
-  if (!is('object', value)) return null;
-  const { cron, timezone } = value as Record<string, unknown>;
+  if (!isObject(value)) return null;
+  const { cron, timezone } = value;
   if (timezone && !cron) return 'must have a timezone only with cron';
-  return unknownIn(value as object, TIMER_FIELDS);
+  return unknownIn(value, TIMER_FIELDS);
 }
 
 /** The problem of a value, or null. */
@@ -139,11 +140,11 @@ const APP_FIELDS = [CONNECTION_ID, AUTH];
 
 /** The problem of the value of an app, which names a connection or contains credentials (see source-connections.ts), or null. */
 function appProblem(value: unknown): string | null {
-  if (!is('object', value)) return 'must be an object with authProvisionId or $auth';
-  const unknown = unknownIn(value as object, APP_FIELDS);
+  if (!isObject(value)) return 'must be an object with authProvisionId or $auth';
+  const unknown = unknownIn(value, APP_FIELDS);
   if (unknown !== null) return unknown;
-  const { $auth } = value as Record<string, unknown>;
-  return $auth === undefined || $auth === null || is('object', $auth) ? null : 'must have an object as $auth';
+  const { $auth } = value;
+  return $auth === undefined || $auth === null || isObject($auth) ? null : 'must have an object as $auth';
 }
 
 /** The problem of the first field that is not known, or null. */
@@ -154,8 +155,8 @@ function unknownIn(value: object, known: readonly string[]): string | null {
 
 /** A value as responses show it, which a client may send back; it has no effect. */
 function isEndpoint(value: unknown): boolean {
-  if (!is('object', value)) return false;
-  const { endpoint_url, ...rest } = value as Record<string, unknown>;
+  if (!isObject(value)) return false;
+  const { endpoint_url, ...rest } = value;
   // a key of scope `read` gets {}
   return (typeof endpoint_url === 'string' || endpoint_url === null || endpoint_url === undefined) && Object.keys(rest).length === 0;
 }
@@ -169,7 +170,7 @@ function is(type: string, value: unknown): boolean {
     case 'boolean':
       return typeof value === 'boolean';
     case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value);
+      return isObject(value);
     default:
       return true;
   }
@@ -183,8 +184,8 @@ const MAX_INTERVAL_SECONDS = 2 ** 31 - 1;
 /** Parses a timer's value as users write it (`{intervalSeconds}`, `{cron, timezone}`) or as responses show it (`{cron, interval_seconds}`). Returns a
  * sentence if it is neither. */
 export function readSchedule(value: unknown, minSeconds: number): Schedule | string {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return 'must be an object with intervalSeconds or cron';
-  const { intervalSeconds, interval_seconds, cron, timezone } = value as Record<string, unknown>;
+  if (!isObject(value)) return 'must be an object with intervalSeconds or cron';
+  const { intervalSeconds, interval_seconds, cron, timezone } = value;
   const seconds = intervalSeconds ?? interval_seconds ?? undefined;
   if (typeof cron === 'string' && cron !== '') {
     if (seconds !== undefined) return 'must have intervalSeconds or cron, not both';
