@@ -33,6 +33,18 @@ interface ParkedRow {
 /** Without a delivery to probe with, `ms` is null. */
 type ProbeRow = { in_flight: boolean } & (ParkedRow | { ms: null });
 
+/** The columns that a new row gets from its delivery, in the order of the parameters. */
+const ADDED: Record<string, (delivery: Delivery) => unknown> = {
+  ms: ({ place }) => place.ms,
+  seq: ({ place }) => place.seq,
+  emitter_id: ({ emitterId }) => emitterId,
+  stream: ({ stream }) => stream,
+  emit_id: ({ emitId }) => emitId,
+  time: ({ time }) => time ?? null,
+  context: ({ context }) => (context === undefined ? null : JSON.stringify(context)),
+  body: ({ json }) => json,
+};
+const ADDED_COLUMNS = Object.keys(ADDED).join(', ');
 const COLUMNS = 'ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, parked_at, due_at, scheduled_at';
 /** In memory, a text has at most two bytes for each byte in UTF-8. The size of the column is not enough: responses compress well. */
 const BYTES = `octet_length(body) + 2 * coalesce(octet_length(context), 0) + 2 * octet_length(attempts::text) + ${OVERHEAD_BYTES}`;
@@ -186,7 +198,7 @@ export class ParkedDeliveriesRepository {
       name: 'delivery-park-fresh',
       text: `
         WITH hook AS MATERIALIZED (SELECT id, ${MODE} AS mode FROM webhook WHERE id = $1 FOR SHARE), parked AS (
-          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at)
+          INSERT INTO parked_delivery (webhook_id, ${ADDED_COLUMNS}, fresh, attempts, tries, due_at)
           SELECT hook.id, d.*, true, '[]', 0, now()
           FROM hook CROSS JOIN unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]) AS d
           WHERE hook.mode = 'spilled'
@@ -196,17 +208,7 @@ export class ParkedDeliveriesRepository {
           ${wakeBacklogs("SELECT id, now() FROM hook WHERE mode = 'spilled'")}
         )
         SELECT mode FROM hook`,
-      values: [
-        webhookId,
-        deliveries.map(({ place }) => place.ms),
-        deliveries.map(({ place }) => place.seq),
-        deliveries.map(({ emitterId }) => emitterId),
-        deliveries.map(({ stream }) => stream),
-        deliveries.map(({ emitId }) => emitId),
-        deliveries.map(({ time }) => time ?? null),
-        deliveries.map(contextText),
-        deliveries.map(({ json }) => json),
-      ],
+      values: [webhookId, ...columnsOf(deliveries)],
     });
     const mode = rows[0]?.mode ?? 'gone';
     if (mode === 'spilled') this.backlogs.scheduled(this.database);
@@ -215,24 +217,22 @@ export class ParkedDeliveriesRepository {
 
   /** Adds a delivery whose first attempt is in flight for at most `leaseMs`. Returns its revision, unless it was parked before. */
   async addInFlight(transaction: Transaction, delivery: Delivery, leaseMs: number): Promise<string | undefined> {
-    const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
     const { rows } = await transaction.query<{ revision: string }>(
-      `INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at, in_flight_until)
+      `INSERT INTO parked_delivery (webhook_id, ${ADDED_COLUMNS}, fresh, attempts, tries, due_at, in_flight_until)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, true, '[]', 0, now(), clock_timestamp() + $10 * ${MS})
        ON CONFLICT (webhook_id, ms, seq) DO NOTHING RETURNING ${REVISION}`,
-      [webhookId, place.ms, place.seq, emitterId, stream, emitId, time ?? null, contextText(delivery), json, leaseMs],
+      [delivery.webhookId, ...valuesOf(delivery), leaseMs],
     );
     return rows[0]?.revision;
   }
 
   async parkFailed(session: Session, failed: Failed): Promise<Failed[]> {
     const { delivery, attempts, tries, pauseMs } = failed;
-    const { webhookId, place, emitterId, stream, emitId, time, json } = delivery;
     const { rowCount: parked } = await session.query({
       name: 'delivery-park-failed',
       text: `
         WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE id = $1 FOR SHARE), parked AS (
-          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, fresh, attempts, tries, due_at, failed_at)
+          INSERT INTO parked_delivery (webhook_id, ${ADDED_COLUMNS}, fresh, attempts, tries, due_at, failed_at)
           SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, false, $10, $11, now() + $12 * ${MS}, CASE WHEN $12::float8 IS NULL THEN now() END FROM hook
           ON CONFLICT (webhook_id, ms, seq) DO NOTHING
           RETURNING webhook_id, due_at
@@ -240,10 +240,7 @@ export class ParkedDeliveriesRepository {
           ${wakeBacklogs('SELECT webhook_id, due_at FROM parked WHERE due_at IS NOT NULL')}
         )
         SELECT FROM parked`,
-      values: [
-        ...[webhookId, place.ms, place.seq, emitterId, stream, emitId],
-        ...[time ?? null, contextText(delivery), json, JSON.stringify(attempts), tries, pauseMs],
-      ],
+      values: [delivery.webhookId, ...valuesOf(delivery), JSON.stringify(attempts), tries, pauseMs],
     });
     if (pauseMs !== null) this.backlogs.scheduled(session, pauseMs);
     if (pauseMs !== null || !parked) return [];
@@ -498,7 +495,7 @@ export class ParkedDeliveriesRepository {
       name: 'delivery-park-again',
       text: `
         WITH hook AS MATERIALIZED (SELECT id FROM webhook WHERE owner_id = $1 AND id = $2 FOR SHARE), due AS (
-          INSERT INTO parked_delivery (webhook_id, ms, seq, emitter_id, stream, emit_id, time, context, body, attempts, fresh, tries, due_at)
+          INSERT INTO parked_delivery (webhook_id, ${ADDED_COLUMNS}, attempts, fresh, tries, due_at)
           SELECT hook.id, d.ms, d.seq, d.emitter_id, d.stream, d.emit_id, d.time, d.context, d.body, d.attempts::jsonb, $12, 0, now()
           FROM hook CROSS JOIN unnest($3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bytea[], $11::text[])
             AS d (ms, seq, emitter_id, stream, emit_id, time, context, body, attempts)
@@ -512,14 +509,7 @@ export class ParkedDeliveriesRepository {
       values: [
         ownerId,
         webhookId,
-        deliveries.map(({ delivery }) => delivery.place.ms),
-        deliveries.map(({ delivery }) => delivery.place.seq),
-        deliveries.map(({ delivery }) => delivery.emitterId),
-        deliveries.map(({ delivery }) => delivery.stream),
-        deliveries.map(({ delivery }) => delivery.emitId),
-        deliveries.map(({ delivery }) => delivery.time ?? null),
-        deliveries.map(({ delivery }) => contextText(delivery)),
-        deliveries.map(({ delivery }) => delivery.json),
+        ...columnsOf(deliveries.map(({ delivery }) => delivery)),
         deliveries.map(({ attempts }) => JSON.stringify(attempts)),
         fresh,
       ],
@@ -718,7 +708,11 @@ export class ParkedDeliveriesRepository {
   }
 }
 
-const contextText = ({ context }: Delivery): string | null => (context === undefined ? null : JSON.stringify(context));
+const valuesOf = (delivery: Delivery): unknown[] => Object.values(ADDED).map((valueOf) => valueOf(delivery));
+
+/** An array for each column. */
+const columnsOf = (deliveries: Delivery[]): unknown[][] =>
+  Object.values(ADDED).map((valueOf) => deliveries.map((delivery) => valueOf(delivery)));
 
 const parkedOf = (
   webhookId: WebhookId,
