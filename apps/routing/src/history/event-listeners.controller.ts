@@ -18,7 +18,8 @@ import { comparePlaces, coversStream, type EmittedEvent, logPlaceOf, parseEventI
 import { type Emitter, EmitterDirectory } from '#emitters';
 import { QueuePerKey } from '#limits';
 import { deadlineOf, Handles, LogRecord } from '#messaging';
-import { DELIVERY_UNDER_WAY_MS, DeliveredLog } from '../deliveries/history/delivered.repository.js';
+import { DELIVERY_UNDER_WAY_MS } from '../deliveries/history/delivered.repository.js';
+import { DeliveredLog } from '../deliveries/history/delivered-log.js';
 import { type Attempt, inOrder } from '../deliveries/delivery.js';
 import { deliveryIdOf } from '../deliveries/delivery-id.js';
 import { replayRunId } from '../replays/replayer.js';

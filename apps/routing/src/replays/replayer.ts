@@ -6,7 +6,8 @@ import { Messages, type OutgoingRecord, Publisher, sendOrSetAside } from '#messa
 import { LOG, type Log } from '#observability';
 import { FullAccounts } from '#waiting-data';
 import { deliveryOf } from '../deliveries/delivery.js';
-import { DeliveredLog, DeliveredRepository } from '../deliveries/history/delivered.repository.js';
+import { DeliveredRepository } from '../deliveries/history/delivered.repository.js';
+import { DeliveredLog } from '../deliveries/history/delivered-log.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { runsOf, workflowRecord } from '../routes/triggers.js';
 import { type Outcomes, type ReplayRow, ReplaysRepository } from './replays.repository.js';

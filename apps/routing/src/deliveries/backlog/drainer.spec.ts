@@ -10,7 +10,7 @@ import { ReceiverStates } from '../receivers/receiver-states.js';
 import { Targets } from '../receivers/targets.js';
 import { DeliveryStoreInMemory, UNSHARED } from '../store/delivery-store-in-memory-for-tests.js';
 import type { Claim } from '../store/delivery-store.js';
-import type { DeliveredLog } from '../history/delivered.repository.js';
+import type { DeliveredLog } from '../history/delivered-log.js';
 import type { Delivery } from '../delivery.js';
 import { Drainer } from './drainer.js';
 

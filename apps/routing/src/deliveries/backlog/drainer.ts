@@ -4,7 +4,7 @@ import { Lanes } from '#messaging';
 import { LimitedWarnings, LOG, type Log } from '#observability';
 import { limitsOfLanes, RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempt/attempts.js';
-import { DeliveredLog } from '../history/delivered.repository.js';
+import { DeliveredLog } from '../history/delivered-log.js';
 import { type Claim, DeliveryStore, type NextLook, type Parked, type Taken } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates } from '../receivers/receiver-states.js';
 import { Notices } from '../notices.js';

@@ -3,7 +3,7 @@ import type { RetryStep } from '../attempt/attempts.js';
 import { longestSilence, scheduleLength } from '../attempt/retry-schedule.js';
 import { keptAttempts, type Outcome } from '../delivery.js';
 import { disableGone } from '../gone-receivers.js';
-import type { DeliveredLog } from '../history/delivered.repository.js';
+import type { DeliveredLog } from '../history/delivered-log.js';
 import { disabledReports, failureReportOf, type Notices } from '../notices.js';
 import type { Target, Targets } from '../receivers/targets.js';
 import type { Claim, DeliveryStore, Parked, ReportOf, Settlement } from '../store/delivery-store.js';

@@ -5,7 +5,7 @@ import { comparePlaces, type DeletedRange, eventIdOf, isInRange } from '#events'
 import { counter, LOG, type Log } from '#observability';
 import { RoutingConfig } from '../../routing.config.js';
 import { Attempts, FIRST } from '../attempt/attempts.js';
-import { DeliveredLog } from '../history/delivered.repository.js';
+import { DeliveredLog } from '../history/delivered-log.js';
 import { type Delivery, detached, type Outcome } from '../delivery.js';
 import { DeliveryStore } from '../store/delivery-store.js';
 import { type ReceiverState, ReceiverStates, type Waiting } from '../receivers/receiver-states.js';

@@ -4,7 +4,8 @@ import type { Database } from '#database';
 import { seededRandom } from '#testing';
 import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { createLog } from '#observability';
-import { COUNTED, type DeliveredEntry, DeliveredLog, DeliveredRepository, KEPT, MOST_GATHERED } from './delivered.repository.js';
+import { COUNTED, type DeliveredEntry, DeliveredRepository, KEPT } from './delivered.repository.js';
+import { DeliveredLog, MOST_GATHERED } from './delivered-log.js';
 
 it('deletes surplus deliveries also of more webhooks than it counts', async () => {
   let trimmed = 0;

@@ -20,7 +20,8 @@ import { AFTER_ALL, BEFORE_ALL, type EmittedEvent, eventIdOf, type EventPlace } 
 import { LimitPerKey } from '#limits';
 import { FullAccounts } from '#waiting-data';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
-import { type DeliveredEntry, DeliveredLog, DeliveredRepository } from './delivered.repository.js';
+import { type DeliveredEntry, DeliveredRepository } from './delivered.repository.js';
+import { DeliveredLog } from './delivered-log.js';
 import { deliveryOf, inOrder } from '../delivery.js';
 import { deliveryIdOf, placeOfDelivery } from '../delivery-id.js';
 import { RecordedEvents } from './recorded-events.js';

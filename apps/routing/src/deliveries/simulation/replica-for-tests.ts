@@ -7,7 +7,7 @@ import { SecretBox } from '#secrets';
 import { limitsOfLanes, RoutingConfig } from '../../routing.config.js';
 import { Attempts } from '../attempt/attempts.js';
 import { Backlogs } from '../backlog/backlogs.js';
-import { DeliveredLog } from '../history/delivered.repository.js';
+import { DeliveredLog } from '../history/delivered-log.js';
 import { deliveryOf } from '../delivery.js';
 import type { DeliveryStore } from '../store/delivery-store.js';
 import { Dispatcher } from '../direct/dispatcher.js';
