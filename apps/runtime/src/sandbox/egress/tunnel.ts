@@ -1,5 +1,5 @@
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
-import { type AddressGuard, EgressRefused, type ResolvedAddress } from '#egress';
+import { type AddressGuard, EgressRefused, type ResolvedAddress, withoutBrackets } from '#egress';
 import type { EgressBudget, EgressLimits } from './egress-budget.js';
 import type { EgressCounts } from './egress-proxy.js';
 
@@ -89,7 +89,7 @@ export class Tunnel {
 
   private dial(request: ConnectRequest, addresses: ResolvedAddress[], budget: EgressBudget): Socket {
     const { client, limits } = this;
-    const host = request.host.replace(/^\[|\]$/g, '');
+    const host = withoutBrackets(request.host);
     // Connects only to addresses that were checked. It tries the next one soon after the first, because one of them may be unreachable from here
     const pinned: LookupFunction = (_name, _options, callback) => callback(null, addresses);
     const remote = connect({

@@ -1,13 +1,4 @@
-import {
-  changeUser,
-  findProgram,
-  lowerPriority,
-  programCommand,
-  programEnv,
-  resourceLimits,
-  tmpBytes,
-  writablePath,
-} from './command-line.js';
+import { changeUser, lowerPriority, pathOf, programCommand, programEnv, resourceLimits, tmpBytes, writablePath } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
@@ -24,9 +15,9 @@ export class BwrapJail implements Jail {
       // bwrap must run as an ordinary user: started by root, it would map the jail's user to root outside
       ...changeUser(program.uid),
       ...lowerPriority(),
-      findProgram('prlimit') ?? 'prlimit',
+      pathOf('prlimit'),
       ...resourceLimits(program.kind),
-      findProgram('bwrap') ?? 'bwrap',
+      pathOf('bwrap'),
       '--unshare-all',
       '--unshare-user',
       ...['--cap-drop', 'ALL'],

@@ -94,7 +94,7 @@ export function lowerPriority(): string[] {
 
 /** If we are root, every rung first changes to a user that no other process has. An ordinary user is kept. */
 export function changeUser(uid: number): string[] {
-  return process.getuid?.() === 0 ? [findProgram('setpriv') ?? 'setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'] : [];
+  return process.getuid?.() === 0 ? [pathOf('setpriv'), `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'] : [];
 }
 
 // Services often start with a short PATH; setpriv and prlimit may be in any of these folders
@@ -114,3 +114,6 @@ export function findProgram(name: string): string | null {
   }
   return null;
 }
+
+/** The same, but the name itself if there is no such program: the start then fails with a message that names it. */
+export const pathOf = (name: string): string => findProgram(name) ?? name;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { changeUser, findProgram, lowerPriority, processLimit, programCommand, programEnv, resourceLimits } from './command-line.js';
+import { changeUser, lowerPriority, pathOf, processLimit, programCommand, programEnv, resourceLimits } from './command-line.js';
 import type { Jail, JailCommand, JailedProgram } from './jail.js';
 import type { JailRoot } from './jail-root.js';
 
@@ -20,10 +20,10 @@ export class SetprivJail implements Jail {
     const isRoot = process.getuid?.() === 0;
     const [file, ...args] = [
       ...lowerPriority(),
-      findProgram('prlimit') ?? 'prlimit',
+      pathOf('prlimit'),
       ...resourceLimits(program.kind),
       ...(isRoot ? [processLimit] : []),
-      ...(isRoot ? [...changeUser(program.uid), '--bounding-set=-all', '--inh-caps=-all'] : [findProgram('setpriv') ?? 'setpriv']),
+      ...(isRoot ? [...changeUser(program.uid), '--bounding-set=-all', '--inh-caps=-all'] : [pathOf('setpriv')]),
       ...['--pdeathsig', 'KILL', '--no-new-privs'],
       ...(this.rung === 'setpriv-lsm' ? this.securityModules(program) : ['--']),
       ...programCommand(program, { root: this.root.dir, exchange: program.exchangeDir, tmp: null }),

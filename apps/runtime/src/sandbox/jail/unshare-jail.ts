@@ -1,7 +1,7 @@
 import {
   changeUser,
-  findProgram,
   lowerPriority,
+  pathOf,
   processLimit,
   programCommand,
   programEnv,
@@ -45,12 +45,12 @@ export class UnshareJail implements Jail {
     const [file, ...args] = [
       ...changeUser(program.uid),
       ...lowerPriority(),
-      findProgram('prlimit') ?? 'prlimit',
+      pathOf('prlimit'),
       ...resourceLimits(program.kind),
       // unshare ends when we do, and its child with it. Otherwise a process in an endless loop would outlive a parent that was killed
-      findProgram('setpriv') ?? 'setpriv',
+      pathOf('setpriv'),
       ...['--pdeathsig', 'KILL'],
-      findProgram('unshare') ?? 'unshare',
+      pathOf('unshare'),
       ...['--user', '--map-root-user', '--net', '--pid', '--mount', '--ipc', '--uts', '--cgroup', '--fork', '--kill-child=SIGKILL'],
       '--',
       ...['/bin/sh', '-ec', enter, this.root.dir, program.exchangeDir],

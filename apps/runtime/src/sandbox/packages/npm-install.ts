@@ -1,9 +1,9 @@
 import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AddressGuard, EgressRefused, type Resolution } from '#egress';
+import { AddressGuard, EgressRefused, type Resolution, withoutBrackets } from '#egress';
 import { EgressBudget } from '../egress/egress-budget.js';
-import type { Jail } from '../jail/jail.js';
+import type { Jail, JailedProgram } from '../jail/jail.js';
 import { runInJail, type WithMemory } from '../jail/run-in-jail.js';
 import type { ExchangeBase } from '../processes/exchange.js';
 import { ComponentRejected } from '../sandbox.js';
@@ -57,8 +57,14 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
   try {
     await writeFor(uid, join(exchange.dir, 'npmrc'), npm.npmrc);
     if (npm.authorities !== null) await writeFor(uid, join(exchange.dir, 'ca.pem'), npm.authorities);
-    const program = { kind: 'npm', exchangeDir: exchange.dir, uid, heapMb: limits.heapMb, writable: [work, store] } as const;
-    const { exchangePath, writablePaths } = jail.command({ ...program, writable: [work, store], args: [] });
+    const program: Omit<JailedProgram, 'args'> = {
+      kind: 'npm',
+      exchangeDir: exchange.dir,
+      uid,
+      heapMb: limits.heapMb,
+      writable: [work, store],
+    };
+    const { exchangePath, writablePaths } = jail.command({ ...program, args: [] });
     const [workPath, storePath] = writablePaths as [string, string];
     const args = [
       ...[`${exchangePath}/${exchange.socketName}`, workPath, 'install'],
@@ -72,7 +78,7 @@ async function attempt(tools: InstallTools, options: string[], until: number): P
     const { exit, output, errors } = await withMemory(until, (signal) =>
       runInJail(
         jail,
-        { ...program, writable: [work, store], args },
+        { ...program, args },
         {
           wallMs: Math.min(until - Date.now(), limits.wallMs),
           cpuMs: limits.cpuMs,
@@ -165,7 +171,7 @@ class RegistryGuard implements Pick<AddressGuard, 'resolve'> {
 
   /** @throws EgressRefused */
   async resolve(host: string, port: number): Promise<Resolution> {
-    const name = host.replace(/^\[|\]$/g, '').toLowerCase();
+    const name = withoutBrackets(host).toLowerCase();
     if (!this.hosts.some((each) => each.host === name && each.port === port))
       throw new EgressRefused('EACCES', `${name} is not the registry`);
     return this.guard.resolve(host, port);

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { readFile } from 'node:fs/promises';
+import { withoutBrackets } from '#egress';
 import { findProgram } from '../jail/command-line.js';
 import { installedPackage } from '../jail/jail-root-parts.js';
 
@@ -89,5 +90,5 @@ async function authoritiesOf(config: NpmConfig, env: NodeJS.ProcessEnv): Promise
 function hostOf(name: string, value: string): { host: string; port: number } {
   if (!URL.canParse(value)) throw new Error(`npm's setting ${name} is not a URL`);
   const { protocol, hostname, port } = new URL(value);
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (protocol === 'http:' ? 80 : 443) };
+  return { host: withoutBrackets(hostname), port: Number(port) || (protocol === 'http:' ? 80 : 443) };
 }
