@@ -1,6 +1,5 @@
 // npm run bench:runtime — the sandbox alone, a request at an endpoint through a whole system, and 10 000 timers of a minute.
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,10 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { ProcessSandbox } from '../dist/apps/runtime/src/sandbox/process-sandbox.js';
 import { defaultSandboxConfig } from '../dist/apps/runtime/src/sandbox/sandbox-config.js';
+import { withDescendants } from '../scripts/pid-files/process-tree.mjs';
 import { removeAtEnd } from '../scripts/shell/keeper.mjs';
 import { apiClient, startOwnSystem } from '../scripts/temporary/own-system.mjs';
 import { atRate, quantiles } from './lib/quantiles.mjs';
 import { cpuMs, cpuSeconds } from './lib/cpu.mjs';
+import { pssKb } from './lib/memory.mjs';
 
 const TIMERS = Number(process.env.BENCH_TIMERS ?? 10_000);
 const TIMER_SECONDS = Number(process.env.BENCH_TIMER_SECONDS ?? 60);
@@ -67,19 +68,19 @@ async function sandboxAlone() {
     firsts.push(await run(`u_${account}`));
   }
   await sleep(500);
-  const idle = memoryOf(await jailed());
+  const idle = memoryOf(jailed());
   for (let n = 0; n < 2000; n++) await run('u_0');
-  const [cpu, start] = [await cpuOfAll(), performance.now()];
+  const [cpu, start] = [cpuOfAll(), performance.now()];
   const warm = [];
   for (let n = 0; n < 5000; n++) warm.push(await run('u_0'));
-  const used = (await cpuOfAll()) - cpu;
+  const used = cpuOfAll() - cpu;
   const alone = {
     per_cpu_second: Math.round(5000 / used),
     per_second: Math.round(5000 / ((performance.now() - start) / 1000)),
     ms: quantiles(warm),
   };
   for (let account = 0; account < 20; account++) for (let n = 0; n < 200; n++) await run(`u_${account}`);
-  const busy = memoryOf(await jailed());
+  const busy = memoryOf(jailed());
   await sandbox.close();
   return {
     jail: sandbox.health().jail,
@@ -89,51 +90,22 @@ async function sandboxAlone() {
   };
 }
 
-/** The children of this process and their descendants. */
-async function jailed() {
-  const parents = new Map(
-    readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map((pid) => [pid, parentOf(pid)]),
-  );
-  const ours = new Set([String(process.pid)]);
-  for (let grown = true; grown;) {
-    grown = false;
-    for (const [pid, parent] of parents) {
-      if (parent === undefined || !ours.has(parent) || ours.has(pid)) continue;
-      ours.add(pid);
-      grown = true;
-    }
-  }
-  ours.delete(String(process.pid));
-  return [...ours];
+/** The descendants of this process. */
+function jailed() {
+  const all = withDescendants([process.pid]);
+  all.delete(process.pid);
+  return [...all];
 }
 
-/** @param {string} pid */
-function parentOf(pid) {
-  try {
-    return /\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1];
-  } catch {
-    return undefined;
-  }
-}
-
-/** @param {string[]} pids mean PSS of those with a heap: the jail's program beside each of them is small */
+/** @param {(number | undefined)[]} pids mean PSS of those with a heap: the jail's program beside each of them is small */
 function memoryOf(pids) {
-  const sizes = pids.flatMap((pid) => {
-    try {
-      return [Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1]) / 1024];
-    } catch {
-      return [];
-    }
-  });
-  const nodes = sizes.filter((size) => size > 5);
+  const nodes = pids.map((pid) => pssKb(pid) / 1024).filter((size) => size > 5);
   return nodes.length === 0 ? null : round(nodes.reduce((sum, size) => sum + size, 0) / nodes.length, 1);
 }
 
-async function cpuOfAll() {
+function cpuOfAll() {
   const { user, system } = process.cpuUsage();
-  return (user + system) / 1e6 + (await jailed()).reduce((sum, pid) => sum + (cpuSeconds(Number(pid)) ?? 0), 0);
+  return (user + system) / 1e6 + jailed().reduce((sum, pid) => sum + (cpuSeconds(pid) ?? 0), 0);
 }
 
 /**

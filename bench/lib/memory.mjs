@@ -8,8 +8,12 @@ import { withDescendants } from '../../scripts/pid-files/process-tree.mjs';
  */
 export const pssMb = (pids) => [...withDescendants(pids)].reduce((sum, pid) => sum + pssKb(pid), 0) / 1024;
 
-/** @param {number | undefined} pid */
-function pssKb(pid) {
+/**
+ * Of one process, in KB; 0 if there is none.
+ *
+ * @param {number | undefined} pid
+ */
+export function pssKb(pid) {
   try {
     return Number(/^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
   } catch {
