@@ -76,7 +76,6 @@ async function start() {
   await goOn();
   if (!isBuilt) await reportMisspeltVariables();
   await checkKeptFiles(folder, settings, process.env);
-  const isFirst = !started.folder;
   const hash = startHash(build, process.env);
   const isRepeated = lastStart(folder) === hash;
   // Awaited below: in a folder with data, the stores start meanwhile.
@@ -84,7 +83,7 @@ async function start() {
     ? undefined
     : announced(say, 'checking the configuration and the sandbox', 'a few seconds', () => checkServices(settings));
   checked?.catch(() => {});
-  if (isFirst) {
+  if (!started.folder) {
     await checked;
     await goOn();
     // The first start may have taken a minute so far, and another program may have taken a port.
@@ -94,6 +93,33 @@ async function start() {
 
   // Before there is data that it encrypts: without its key, a folder with data is refused.
   const key = secretsKey(folder);
+  const { kafka, isPrepared, respond } = await startStores(settings, folder, isRepeated);
+  await Promise.all([checked, isPrepared ? undefined : respond]);
+  await goOn();
+
+  const stores = { ...storeVariables(settings, folder, kafka.environment), ...key };
+  const env = { ...stores, ...reachableHosts(settings, kafka.ports), ...addressVariables(settings) };
+  if (!isPrepared) {
+    say('preparing databases and topics (a few seconds)');
+    await migrate(env);
+    await goOn();
+  }
+
+  const { apiKey, isNew } = await startServices(settings, folder, env, isPrepared ? respond : undefined);
+  writeSecret(folder.lastStart, hash);
+  announce(folder, stores, { url: apiUrl(settings), kafka: publicBrokers(settings) });
+  print(banner({ settings, apiKey, keyFile: folder.apiKey, showsKey: process.stdout.isTTY || isNew }));
+  const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
+  freeMemoryWhenIdle();
+}
+
+/**
+ * Starts those of the stores that are not external. `respond` resolves when they respond; `isPrepared`: the services can be started before that.
+ * @param {import('./launch/settings.mjs').Settings} settings
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
+ * @param {boolean} isRepeated whether the last successful start was the same
+ */
+async function startStores(settings, folder, isRepeated) {
   const own = [...(settings.kafkaBrokers ? [] : ['Apache Kafka']), ...(settings.databaseUrl ? [] : ['PostgreSQL'])];
   say(`the data is in ${folder.dir}`);
   if (own.length > 0) say(`starting ${own.join(' and ')} (about 20 s the first time)`);
@@ -109,19 +135,30 @@ async function start() {
     settings.databaseUrl ? undefined : runPostgres(folder, settings.postgresPort),
   ]);
   respond.catch(() => {});
-  await Promise.all([checked, isPrepared ? undefined : respond]);
-  await goOn();
+  return { kafka, isPrepared, respond };
+}
 
-  const stores = {
+/**
+ * The variables with which the services find their stores, and secrets in files.
+ * @param {import('./launch/settings.mjs').Settings} settings
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
+ * @param {Record<string, string>} kafka
+ */
+function storeVariables(settings, folder, kafka) {
+  return {
     ...(process.env.DATABASE_URL_FILE && { DATABASE_URL_FILE: resolve(process.env.DATABASE_URL_FILE) }),
     ...secretsInFiles(process.env, folder.secrets),
-    ...key,
-    ...kafka.environment,
+    ...kafka,
     ...(!settings.databaseUrl && postgresEnvironment(folder.postgres, settings.postgresPort)),
   };
-  const env = {
-    ...stores,
-    ...reachableHosts(settings, kafka.ports),
+}
+
+/**
+ * The variables of the services that the settings determine.
+ * @param {import('./launch/settings.mjs').Settings} settings
+ */
+function addressVariables(settings) {
+  return {
     SLUICE_HTTP_HOST: settings.httpHost,
     SLUICE_HEALTH_HOST: settings.healthHost,
     SLUICE_ENDPOINTS_HOST: settings.endpointsHost,
@@ -131,38 +168,37 @@ async function start() {
     SLUICE_DATA_DIR: settings.dataDir,
     SLUICE_LOG_COMPONENTS: process.env.SLUICE_LOG_COMPONENTS || 'true',
   };
-  if (!isPrepared) {
-    say('preparing databases and topics (a few seconds)');
-    await migrate(env);
-    await goOn();
-  }
+}
 
+/**
+ * Starts the services. Resolves when they are ready, with the key of the first account; `isNew`: this start has generated it.
+ * @param {import('./launch/settings.mjs').Settings} settings
+ * @param {import('./launch/data-folder.mjs').DataFolder} folder
+ * @param {Record<string, string>} env
+ * @param {Promise<unknown>} [respond] when the stores respond, if they may not yet: then their data may have to be migrated
+ */
+async function startServices(settings, folder, env, respond) {
+  // SLUICE_API_KEY is also a variable of the command line, and may belong to another installation: it must not replace the key of this one
+  const keptKey = readKeptKey(folder.apiKey);
+  const givenKey = keptKey ? undefined : settings.apiKey;
   const health = healthPorts(settings);
   /** @param {import('./processes/apps.mjs').App} app */
   const envOf = (app) => ({ SLUICE_HEALTH_PORT: String(health.get(app) ?? 0), SLUICE_STARTUP_TIMEOUT: settings.startupTimeout });
   say(`starting the services: ${APPS.join(', ')} (up to half a minute)`);
   started.apps = superviseApps({ env, envOf, log: printLog, say, pidFile: folder.appPidFile, graceMs: settings.graceMs });
   const ready = started.apps.startAll();
-  const migrated = isPrepared ? respond.then(() => migrateUnless(ready, env)) : undefined;
+  const migrated = respond?.then(() => migrateUnless(ready, env));
   const account = async () => {
     await migrated;
     return ensureFirstAccount({ env, keyFile: folder.apiKey, apiKey: givenKey });
   };
-  // SLUICE_API_KEY is also a variable of the command line, and may belong to another installation: it must not replace the key of this one
-  const keptKey = readKeptKey(folder.apiKey);
-  const givenKey = keptKey ? undefined : settings.apiKey;
   if (keptKey && settings.apiKey && settings.apiKey !== keptKey)
     say(`SLUICE_API_KEY is ignored, because it only sets the first key of a new installation; the key of this one is in ${folder.apiKey}`);
   // While the apps start. If an earlier start has stored a key, an account most likely exists.
   let [apiKey] = await Promise.all([keptKey ?? account(), ready, migrated]);
   await goOn();
-
   if (keptKey && !(await keyWorks(settings, keptKey))) apiKey = await account();
-  writeSecret(folder.lastStart, hash);
-  announce(folder, stores, { url: apiUrl(settings), kafka: publicBrokers(settings) });
-  print(banner({ settings, apiKey, keyFile: folder.apiKey, showsKey: process.stdout.isTTY || ![keptKey, givenKey].includes(apiKey) }));
-  const { freeMemoryWhenIdle } = await import(inRoot('dist', 'libs', 'service', 'src', 'idle-memory.js'));
-  freeMemoryWhenIdle();
+  return { apiKey, isNew: ![keptKey, givenKey].includes(apiKey) };
 }
 
 async function reportMisspeltVariables() {
