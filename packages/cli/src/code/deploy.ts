@@ -4,7 +4,7 @@ import type { PatchSourceBody, SluiceClient, Source } from '@sluice/client';
 import { SluiceError } from '@sluice/client';
 import { endpointOf, SOURCES } from '../resources/kinds.js';
 import { findSource, isNoId } from '../resources/find.js';
-import { usageError } from '../session/errors.js';
+import { isNotFound, usageError } from '../session/errors.js';
 import { isFile } from '../session/files.js';
 import type { Session } from '../session/session.js';
 import { nameOf, type Place, placesIn, readComponent } from './component-file.js';
@@ -43,7 +43,7 @@ export async function chosenComponent(sluice: SluiceClient, target: string): Pro
   const unknown = usageError(`${target} is not a file, a URL or the key of a registered component; ${remedy}`);
   if (isNoId(target)) throw unknown;
   const { data } = await sluice.getRegisteredComponent({ path: { key: target } }).catch((error: unknown) => {
-    throw error instanceof SluiceError && error.status === 404 ? unknown : error;
+    throw isNotFound(error) ? unknown : error;
   });
   const types = Object.fromEntries(data.configurable_props.map(({ name, type }) => [name, type]));
   return { component: { key: target }, name: target, types };

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { relative, resolve } from 'node:path';
-import { SluiceError } from '@sluice/client';
 import type { AutoSubscription, Component, PropDefinition, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
 import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
 import { isNoId } from '../resources/find.js';
 import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
-import { CliError, usageError } from '../session/errors.js';
+import { CliError, isNotFound, usageError } from '../session/errors.js';
 import { ACCOUNT, checkTypes, isObject, type Manifest, resolved } from './manifest.js';
 import { endNamed, type ManifestNames, sourceNames, webhookNames } from './names.js';
 import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
@@ -181,7 +180,7 @@ export class Plan {
     return this.sluice.getComponent({ path: { keyOrId: key }, query: { include } }).then(
       ({ data }) => data,
       (error: unknown) => {
-        if (error instanceof SluiceError && error.status === 404) return undefined;
+        if (isNotFound(error)) return undefined;
         throw error;
       },
     );
@@ -349,7 +348,7 @@ export class Plan {
     const unknown = usageError(`${origin}: the registry has no component ${key}; sluice list components lists them`);
     if (isNoId(key)) throw unknown;
     const { data } = await this.sluice.getRegisteredComponent({ path: { key } }).catch((error: unknown) => {
-      throw error instanceof SluiceError && error.status === 404 ? unknown : error;
+      throw isNotFound(error) ? unknown : error;
     });
     this.registered.set(key, data);
   }

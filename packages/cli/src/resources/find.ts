@@ -1,5 +1,5 @@
-import { type SluiceClient, SluiceError, type Source, type Webhook } from '@sluice/client';
-import { CliError, EXIT, usageError } from '../session/errors.js';
+import type { SluiceClient, Source, Webhook } from '@sluice/client';
+import { CliError, EXIT, isNotFound, usageError } from '../session/errors.js';
 import { type Kind, kindNamed, SOURCES, WEBHOOKS } from './kinds.js';
 
 /** An item with its kind. */
@@ -138,7 +138,7 @@ async function fetched<T>(sluice: SluiceClient, kinds: Kind<T>[], text: string):
     try {
       found.push({ kind, item: (await kind.get(sluice, text)).data as T });
     } catch (error) {
-      if (!(error instanceof SluiceError && error.status === 404)) throw error;
+      if (!isNotFound(error)) throw error;
     }
   }
   return found;

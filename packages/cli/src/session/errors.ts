@@ -16,13 +16,16 @@ export const EXIT = { failed: 1, usage: 2, auth: 3, notFound: 4, unreachable: 5,
 
 export const usageError = (message: string): CliError => new CliError(message, EXIT.usage);
 
+/** Whether the API has not found what the request names. */
+export const isNotFound = (error: unknown): boolean => error instanceof SluiceError && error.status === 404;
+
 /** The exit code for an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CliError) return error.code;
   if (error instanceof UnreachableError) return EXIT.unreachable;
   if (!(error instanceof SluiceError)) return EXIT.failed;
   if (error.status === 401 || error.status === 403) return EXIT.auth;
-  return error.status === 404 ? EXIT.notFound : EXIT.failed;
+  return isNotFound(error) ? EXIT.notFound : EXIT.failed;
 }
 
 /** Throws a usage error instead of a 400 about this parameter, which an argument of the command has set. */

@@ -1,9 +1,9 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EventSummary, SluiceError } from '@sluice/client';
+import type { EventSummary } from '@sluice/client';
 import { findEmitter, findWebhook } from '../resources/find.js';
 import { shortensAddress } from '../session/addresses.js';
-import { CliError, EXIT, usageError } from '../session/errors.js';
+import { CliError, EXIT, isNotFound, usageError } from '../session/errors.js';
 import { parseExactly } from '../session/exact-json.js';
 import { secretFrom } from '../session/files.js';
 import { cell, type Format, listText, printable, styled } from '../session/output.js';
@@ -69,7 +69,7 @@ export async function listen(session: Session, target: string | undefined, optio
       try {
         for await (const event of events) await handle(event);
       } catch (error) {
-        if (!(error instanceof SluiceError) || error.status !== 404) throw error;
+        if (!isNotFound(error)) throw error;
         session.warn(`${name} was deleted`);
       }
     }),

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type DeliveryAttempt, SluiceError, type Webhook, type WebhookDelivery } from '@sluice/client';
+import type { DeliveryAttempt, Webhook, WebhookDelivery } from '@sluice/client';
 import { findWebhook, isNoId } from '../resources/find.js';
-import { CliError, EXIT, usageErrorOf } from '../session/errors.js';
+import { CliError, EXIT, isNotFound, usageErrorOf } from '../session/errors.js';
 import { timeOption } from '../session/option-values.js';
 import { counted, time } from '../session/output.js';
 import type { Session } from '../session/session.js';
@@ -17,7 +17,7 @@ export async function retry(session: Session, text: string, deliveryId: string, 
   const unknown = unknownDelivery(text, deliveryId);
   if (isNoId(deliveryId)) throw unknown;
   const { data: due } = await session.sluice.retryDelivery({ path: { id: webhook.id, deliveryId } }).catch((error: unknown) => {
-    throw error instanceof SluiceError && error.status === 404 ? unknown : error;
+    throw isNotFound(error) ? unknown : error;
   });
   // it is pending again, whatever it was before
   if (hasSucceeded(lastAttempt(due))) session.note(`${deliveryId} had already succeeded: its event is delivered again`);
