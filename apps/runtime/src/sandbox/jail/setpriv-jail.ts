@@ -52,7 +52,7 @@ export class SetprivJail implements Jail {
       ];
     return [
       // setpriv(1) applies the filter before `--pdeathsig`, which the filter denies
-      ...['--', findProgram('setpriv') ?? 'setpriv', '--landlock-access', 'fs'],
+      ...['--', pathOf('setpriv'), '--landlock-access', 'fs'],
       ...execute.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,execute:${path}`]),
       ...read.flatMap((path) => ['--landlock-rule', `path-beneath:read-file,read-dir:${path}`]),
       ...writable.flatMap((path) => ['--landlock-rule', `path-beneath:${writeRights}:${path}`]),
