@@ -31,15 +31,18 @@ const COMPONENTS = { folder: inRoot('component-packages'), name: 'the packages o
  */
 export async function ensureDependencies({ say = console.log } = {}) {
   if (!isRepository() || [SERVICES, COMPONENTS].every(isInstalled)) return;
-  await inTurn(say, () =>
-    Promise.all([
+  await inTurn(say, async () => {
+    const installations = [
       ensureInstalled(SERVICES, say, async () => {
         await ensureNode24(say);
         await ensureEmbeddedPostgres();
       }),
       ensureInstalled(COMPONENTS, say),
-    ]),
-  );
+    ];
+    // Also if one fails: another command must not begin while npm still writes
+    await Promise.allSettled(installations);
+    await Promise.all(installations);
+  });
 }
 
 /**

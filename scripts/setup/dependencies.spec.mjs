@@ -1,7 +1,9 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { inRoot } from '../shell/paths.mjs';
 import { ensureInstalled } from './dependencies.mjs';
 
 const VARIABLES = ['NODE_ENV', 'npm_config_omit'];
@@ -51,3 +53,30 @@ it.each([{ NODE_ENV: 'production' }, { npm_config_omit: 'dev' }, { npm_config_om
     expect(['a', 'b', 'c'].filter((name) => !existsSync(join(folder, 'node_modules', name)))).toEqual([]);
   },
 );
+
+/** Fails at once for the services, and takes longer for the components. */
+const NPM = `#!${process.execPath}
+const { writeFileSync } = require('node:fs');
+if (process.cwd().endsWith('component-packages')) setTimeout(() => writeFileSync('ended', ''), 1000);
+else process.exitCode = 1;
+`;
+
+it('fails only when no npm writes any more, so that another command does not begin too early', () => {
+  for (const name of ['setup', 'shell', 'pid-files']) cpSync(inRoot('scripts', name), join(folder, 'scripts', name), { recursive: true });
+  for (const name of ['.', 'component-packages', 'bin']) mkdirSync(join(folder, name), { recursive: true });
+  for (const name of ['.', 'component-packages']) writeFileSync(join(folder, name, 'package-lock.json'), '{}');
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  writeFileSync(join(folder, 'tsconfig.build.json'), '{}');
+  writeFileSync(join(folder, 'bin', 'npm'), NPM, { mode: 0o755 });
+  writeFileSync(join(folder, 'bin', 'package.json'), '{ "type": "commonjs" }');
+  const program = `
+    import { existsSync } from 'node:fs';
+    import { ensureDependencies } from '${folder}/scripts/setup/dependencies.mjs';
+    await ensureDependencies({ say: () => {} }).catch(({ message }) => console.log(existsSync('component-packages/ended'), message));`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: folder,
+    env: { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env.PATH}` },
+    encoding: 'utf8',
+  });
+  expect(stdout).toMatch(/^true [^]*npm ci failed/);
+});
