@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { LargePageRequest } from '#contracts';
 import { type AccountPace, BYTES_PER_UNIT, REQUEST_UNITS } from '#fairness';
 import type { Messages } from '#messaging';
-import { isQueued } from './request-queues.js';
+import { takesEvents } from '../http/content-types.js';
 
 /** The cost of a request that changes something, beside that of its body: other services store the change, announce it to each other and follow it. */
 const CHANGE_UNITS = 3;
@@ -15,9 +15,9 @@ export function takeTurns(fastify: FastifyInstance, pace: AccountPace): void {
   });
 }
 
-/** Publishing, which is not queued, is charged for each event. */
+/** Publishing is charged for each event. */
 const unitsOf = (request: FastifyRequest): number =>
-  ['GET', 'HEAD'].includes(request.method) || !isQueued(request) ? REQUEST_UNITS : CHANGE_UNITS;
+  ['GET', 'HEAD'].includes(request.method) || takesEvents(request) ? REQUEST_UNITS : CHANGE_UNITS;
 
 /** Bytes of a list with large items that cost a unit: both services parse them, and the catalog decrypts some. */
 const LISTED_BYTES_PER_UNIT = BYTES_PER_UNIT / 8;

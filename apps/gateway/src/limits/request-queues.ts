@@ -24,9 +24,6 @@ const SHARED_MS = 5000;
 
 const queueOf = ({ routeOptions }: FastifyRequest) => routeOptions.config.queue ?? 'usual';
 
-/** Whether requests of this route wait while too many of their account are in progress. */
-export const isQueued = (request: FastifyRequest): boolean => queueOf(request) !== 'none';
-
 /**
  * Most of the work for a request is done by other services, which do it for all accounts in the order in which it arrives. So only a few requests of an
  * account are in progress at a time in each gateway: each until its response is sent or, if its client disconnects, until its work has ended. The others
