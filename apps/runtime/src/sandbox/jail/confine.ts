@@ -1,7 +1,7 @@
 import { Assembler, int, long } from './assembler.js';
 
 /**
- * A program of about 600 bytes that gives up its privileges, except those that its arguments list, and then executes another program:
+ * A program of about 600 bytes, and the filter, that gives up its privileges, except those that its arguments list, and then executes another program:
  *
  *     confine [x<path> …] [r<path> …] [w<path> …] - <program> <argument> …
  *

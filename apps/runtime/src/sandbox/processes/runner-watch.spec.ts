@@ -55,14 +55,14 @@ function headless(): Buffer {
   };
 
   it.each<[string, () => void]>([
-    ['a run', () => watch.enter('r')],
-    ['the look at idle processes', () => void sleep(1100).then(() => watch.checkIdle())],
-    ['the look at the memory of all', () => void watch.rssMb],
-  ])('the process is killed by %s, because its memory and files cannot be seen', async (_, look) => {
+    ['a run begins', () => watch.enter('r')],
+    ['idle processes are checked', () => void sleep(1100).then(() => watch.checkIdle())],
+    ['the memory of all processes is read', () => void watch.rssMb],
+  ])('the process is killed when %s, because its memory and files cannot be seen', async (_, look) => {
     await start();
     try {
       look();
-      expect(await Promise.race([ended, sleep(3000, ['nothing'])])).toEqual([null, 'SIGKILL']);
+      expect(await Promise.race([ended, sleep(3000, ['nothing'], { ref: false })])).toEqual([null, 'SIGKILL']);
     } finally {
       watch.close();
       child.kill('SIGKILL');
