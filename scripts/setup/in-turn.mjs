@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claim, deleteOldClaims, otherClaimant, takeBackClaim } from '../pid-files/claims.mjs';
 import { readPidFile } from '../pid-files/pid-file.mjs';
+import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 
 const CLAIMS = inRoot('.cache', 'claims');
@@ -17,10 +18,9 @@ const CLAIMS = inRoot('.cache', 'claims');
  * @returns {Promise<T>}
  */
 export async function inTurn(say, step) {
-  mkdirSync(CLAIMS, { recursive: true });
   let hasWaited = false;
   for (;;) {
-    claim(CLAIMS);
+    claimHere();
     const other = otherClaimant(CLAIMS, readPidFile);
     if (!other) break;
     takeBackClaim(CLAIMS);
@@ -34,5 +34,16 @@ export async function inTurn(say, step) {
     return await step();
   } finally {
     takeBackClaim(CLAIMS);
+  }
+}
+
+/** @throws {ExplainedError} if this user may not write here */
+function claimHere() {
+  try {
+    mkdirSync(CLAIMS, { recursive: true });
+    claim(CLAIMS);
+  } catch (error) {
+    const { message } = /** @type {Error} */ (error);
+    throw new ExplainedError(`Sluice has to install packages or to build here, and this user cannot write to ${CLAIMS}: ${message}`);
   }
 }

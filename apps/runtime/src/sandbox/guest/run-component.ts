@@ -50,7 +50,10 @@ function refusedCalls({ refused, refusedLeftOut }: RunState, uncaught: unknown):
   return refusedLeftOut === 0 ? caught : [...caught, guestError(`${refusedLeftOut} more calls were refused`)];
 }
 
-/** A run that ends in this turn of the event loop needs no frame to confirm that it has begun: it has no response from another system yet. */
+/**
+ * A run that ends in this turn of the event loop needs no frame to confirm that it has begun: it has no response from another system yet. Two turns, because
+ * the end of a run takes one.
+ */
 async function confirmSoon(run: RunState): Promise<void> {
   await nextTurn();
   await nextTurn();

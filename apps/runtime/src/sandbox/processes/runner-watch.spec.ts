@@ -9,6 +9,7 @@ import { Assembler } from '../jail/assembler.js';
 import { executable } from '../jail/confine.js';
 import { readKernelFile } from '../jail/process-usage.js';
 import { defaultLimits } from '../sandbox-config.js';
+import type { RunnerEnd } from './runner-end.js';
 import { RunnerWatch } from './runner-watch.js';
 
 const call = { pause: 34, clone: 56, exit: 60 };
@@ -63,6 +64,26 @@ function headless(): Buffer {
     try {
       look();
       expect(await Promise.race([ended, sleep(3000, ['nothing'], { ref: false })])).toEqual([null, 'SIGKILL']);
+    } finally {
+      watch.close();
+      child.kill('SIGKILL');
+    }
+  });
+});
+
+describe('a process that does not respond', () => {
+  it.each([
+    ['computes', true, 'for (;;);'],
+    ['sleeps or is frozen', false, 'setTimeout(() => {}, 60_000)'],
+  ])('is ended if it %s, and its run counts as the cause: %s', async (_, isOfRunningCode, code) => {
+    const child = spawn(process.execPath, ['-e', code]);
+    const ended = Promise.withResolvers<RunnerEnd>();
+    const watch = new RunnerWatch(child.pid!, { ...defaultLimits, silenceCpuMs: 300 }, () => {}, ended.resolve);
+    try {
+      // it computes while it starts
+      await sleep(500);
+      watch.enter('r');
+      expect(await ended.promise).toMatchObject({ code: 'BLOCKED', isOfRunningCode });
     } finally {
       watch.close();
       child.kill('SIGKILL');

@@ -185,8 +185,10 @@ export class RunnerWatch {
     // Silence is measured in the CPU time of the process, so that a busy machine does not look like an endless loop. A thread that sleeps uses none
     const silentCpu = usage && this.cpuAtReply !== null ? usage.cpuMs - this.cpuAtReply : 0;
     const waited = main && this.waitedAtReply !== null ? main.waited - this.waitedAtReply : 0;
-    if (silentCpu > limits.silenceCpuMs || now - this.repliedAt - waited > 4 * limits.silenceCpuMs)
-      return this.stop(blocked(limits.silenceCpuMs));
+    if (silentCpu > limits.silenceCpuMs) return this.stop(blocked(limits.silenceCpuMs));
+    // or the process is frozen
+    if (now - this.repliedAt - waited > 4 * limits.silenceCpuMs)
+      return this.stop({ ...blocked(limits.silenceCpuMs), isOfRunningCode: false });
     if (now - this.lastPing > pingMs) {
       this.lastPing = Math.round(now);
       this.ping(this.lastPing);
