@@ -13,6 +13,7 @@ function constant(file, name) {
 
 const KiB = 1024;
 const REMOTE = 'apps/catalog/src/components/remote-code.ts';
+const FETCHER = 'apps/catalog/src/components/code-fetcher.ts';
 const OPTIONS = 'apps/runtime/src/components/prop-options.controller.ts';
 const REPLAYS = 'apps/routing/src/replays/replays.controller.ts';
 const LISTENERS = 'apps/routing/src/history/event-listeners.controller.ts';
@@ -48,8 +49,8 @@ it.each([
   ['files of `component_url`', REMOTE, 'MAX_FILES', '#, 4 MiB', 1],
   ['files of `component_url`', REMOTE, 'MAX_FILES_BYTES', '# MiB', KiB * KiB],
   ['files of `component_url`', REMOTE, 'MAX_FETCHES', '# requests', 1],
-  ['files of `component_url`', REMOTE, 'MAX_REDIRECTS', '# redirects', 1],
-  ['files of `component_url`', REMOTE, 'TIMEOUT_MS', 'and # s', 1000],
+  ['files of `component_url`', FETCHER, 'MAX_REDIRECTS', '# redirects', 1],
+  ['files of `component_url`', FETCHER, 'TIMEOUT_MS', 'and # s', 1000],
   ['files of `component_url`', REMOTE, 'READ_MS', 'all within # s', 1000],
   ['imports of one file', REMOTE, 'MAX_IMPORTS', '#', 1],
   ['components fetched at a time', REMOTE, 'READS_PER_ACCOUNT', '# of an account', 1],
