@@ -460,9 +460,22 @@ describe('a lane consumer', () => {
   });
 
   it('hands over for a second at most before it stops, and begins no task afterwards', async () => {
-    const { lanes, begun, end } = await consuming({ handOver: () => new Promise<void>(() => {}) });
+    const { lanes, begun, committed, end } = await consuming({ drainMs: 20_000, handOver: () => new Promise<void>(() => {}) });
     setTimeout(end, 1500);
     await lanes.stop();
+    expect([begun, committed.at(-1)]).toEqual([[0], '1']);
+  });
+
+  it('starts no task when the group rebalances while it hands over, and commits what is done', async () => {
+    const handedOver = Promise.withResolvers<void>();
+    const { lanes, begun, committed, emit, end } = await consuming({ handOver: () => handedOver.promise });
+    const stopped = lanes.stop();
+    emit('REBALANCING', { memberId: 'this' });
+    end();
+    await eventually(() => expect(committed.at(-1)).toBe('1'));
+    expect(begun).toEqual([0]);
+    handedOver.resolve();
+    await stopped;
     expect(begun).toEqual([0]);
   });
 

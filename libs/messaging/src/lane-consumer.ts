@@ -96,6 +96,8 @@ export class LaneConsumer {
   private commits = 0;
   private failedCommits = 0;
   private stopping = false;
+  /** Whether it begins no more tasks. Until then, also while it hands over, another process may get its partitions. */
+  private closed = false;
   private hasLeft = false;
 
   constructor(
@@ -178,13 +180,13 @@ export class LaneConsumer {
     });
     // the partitions may go to another member, which repeats uncommitted work
     this.consumer.on(this.consumer.events.REBALANCING, ({ payload }) => {
-      if (this.stopping) return;
+      if (this.closed) return;
       if (payload.memberId) this.membership.rebalancing();
       else this.membership.left();
       void this.commit();
     });
     // kafkajs leaves the group before it joins it again
-    this.consumer.on(this.consumer.events.CRASH, () => this.stopping || this.membership.left());
+    this.consumer.on(this.consumer.events.CRASH, () => this.closed || this.membership.left());
     await this.watched.start(this.options.topics, {
       fromBeginning: true,
       autoCommit: false,
@@ -200,12 +202,13 @@ export class LaneConsumer {
     this.scheduleTick();
   }
 
-  /** Starts no more tasks, waits for those in progress, commits and leaves the group: another process takes over the rest. */
+  /** Hands over, starts no more tasks, waits for those in progress, commits and leaves the group: another process takes over the rest. */
   async stop(): Promise<void> {
     this.stopping = true;
     this.pause();
     const end = unrefSleep(this.kafka.drainMs);
     await Promise.race([this.options.handOver?.(), unrefSleep(HAND_OVER_MS)]);
+    this.closed = true;
     this.membership.close();
     this.intake.close();
     await Promise.race([this.intake.lanes.waitUntilBelow(1), end]);
@@ -247,7 +250,7 @@ export class LaneConsumer {
   }
 
   private noticeStandstill(): void {
-    const stoodStillMs = this.stopping ? undefined : this.membership.tick();
+    const stoodStillMs = this.closed ? undefined : this.membership.tick();
     if (stoodStillMs !== undefined) this.log.warn({ ...this.name, ms: Math.round(stoodStillMs) }, 'lane.stood-still');
   }
 
@@ -451,7 +454,7 @@ export class LaneConsumer {
       this.membership.confirmed(newestDoubt);
     } catch (error) {
       // another assignment shows that it is a member
-      if (isNoMember(error) && assignment === this.assignment && !this.stopping) this.membership.unconfirmed();
+      if (isNoMember(error) && assignment === this.assignment && !this.closed) this.membership.unconfirmed();
       // a rebalance or a broker that is down: the next tick commits again
       const level = ++this.failedCommits % MANY_FAILURES === 0 ? 'warn' : 'debug';
       this.log[level]({ ...this.name, failures: this.failedCommits, err: error }, 'lane.commit-failed');
