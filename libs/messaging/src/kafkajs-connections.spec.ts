@@ -55,9 +55,9 @@ describe('a kafkajs connection', () => {
     bytes.writeInt32BE(correlationId, 4);
     return bytes;
   };
-  const connected = async () => {
+  const newConnection = () => {
     sockets.length = 0;
-    const connection = new ConnectionClass({
+    return new ConnectionClass({
       ...{ host: 'h', port: 1, clientId: 'c', logger: quiet, requestTimeout: 1000, connectionTimeout: 1000 },
       socketFactory: ({ onConnect }: { onConnect(): void }) => {
         setImmediate(onConnect);
@@ -66,6 +66,9 @@ describe('a kafkajs connection', () => {
         return socket;
       },
     });
+  };
+  const connected = async () => {
+    const connection = newConnection();
     await connection.connect();
     return connection;
   };
@@ -85,6 +88,17 @@ describe('a kafkajs connection', () => {
     sockets[0]!.emit('data', Buffer.alloc(10));
     sockets[1]!.emit('data', bytesOf(1, 'whole'));
     expect(await repeated).toBe('whole');
+    await connection.disconnect();
+  });
+
+  it('is opened once for all requests that need it at the same time, and again after it has failed', async () => {
+    const connection = newConnection();
+    await Promise.all([connection.connect(), connection.connect()]);
+    expect(sockets).toHaveLength(1);
+    sockets[0]!.emit('error', new Error('ECONNRESET'));
+    await settled();
+    await Promise.all([connection.connect(), connection.connect()]);
+    expect(sockets).toHaveLength(2);
     await connection.disconnect();
   });
 

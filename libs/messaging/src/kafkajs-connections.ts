@@ -104,6 +104,8 @@ const { scheduleCheckPendingRequests, waitForPendingRequests, destroy } = queue;
 const connected = new Map<Cluster, number>();
 /** The connections of clients that have been disconnected, and not connected again: a pool does not know its client. */
 const disconnected = new WeakSet<BrokerPool>();
+/** The connections that are being opened. */
+const connecting = new WeakMap<Connection, Promise<boolean>>();
 /** The queues of open connections. */
 const open = new Set<RequestQueue>();
 let endLooks: (() => void) | undefined;
@@ -136,19 +138,32 @@ pool.connectBroker = function (this: BrokerPool, broker: Broker): Promise<void> 
 const notConnected = () => Promise.reject(new kafkajs.KafkaJSNonRetriableError('the client has been disconnected'));
 
 /**
+ * If several requests need a connection at the same time, kafkajs 2.2.4 opens one for each, and uses the last. When the broker ends another one, which is idle,
+ * the last one is closed. With this, they share one.
+ */
+connection.connect = function (this: Connection): Promise<boolean> {
+  if (this.isConnected()) return Promise.resolve(true);
+  let opening = connecting.get(this);
+  if (!opening) {
+    beginEmpty(this);
+    opening = openConnection.call(this).finally(() => connecting.delete(this));
+    connecting.set(this, opening);
+  }
+  return opening;
+};
+
+/**
  * If a connection ends in the middle of a response, kafkajs 2.2.4 takes the responses of all later ones to that broker for the rest of it: the client gets no
  * response any more. The same holds for what is left of an authentication. With this, each connection begins with nothing.
  */
-connection.connect = function (this: Connection): Promise<boolean> {
-  if (!this.isConnected()) {
-    this.socket?.removeAllListeners('data');
-    this.authHandlers?.onError();
-    this.chunks = [];
-    this.bytesBuffered = 0;
-    this.bytesNeeded = SIZE_BYTES;
-  }
-  return openConnection.call(this);
-};
+function beginEmpty(to: Connection): void {
+  to.socket?.removeAllListeners('data');
+  to.authHandlers?.onError();
+  to.chunks = [];
+  to.bytesBuffered = 0;
+  to.bytesNeeded = SIZE_BYTES;
+}
+
 /** kafkajs 2.2.4 lets the broker end the connection: if a new one has begun before, that one is closed. */
 connection.disconnect = async function (this: Connection): Promise<boolean> {
   const { socket } = this;
