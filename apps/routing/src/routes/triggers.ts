@@ -72,12 +72,13 @@ const causeOf = (event: EmittedEvent, triggered: number): Cause => spreadOver(ev
  * @returns the run of a source. `runId`: another id than that of the event's own run
  */
 export function runsOf(event: EmittedEvent, ownerId: UserId, triggered = 1): (sourceId: SourceId, runId?: string) => OutgoingRecord {
+  const cause = causeOf(event, triggered);
   let text: string | undefined;
   return (sourceId, runId = runIdOf(event, sourceId)) => {
     text ??= JSON.stringify(event.json.toString('utf8'));
     const run = {
       ...{ run_id: runId, owner_id: ownerId, source_id: sourceId, trigger: 'event' as const },
-      ...{ due_at_ms: event.place.ms, hops: event.hops, cause: causeOf(event, triggered) },
+      ...{ due_at_ms: event.place.ms, hops: event.hops, cause },
     };
     const record = recordOf(executeRun, run, ownerId);
     return { ...record, value: `${record.value.slice(0, -1)},"event":${text}}` };

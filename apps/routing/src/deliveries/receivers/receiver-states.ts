@@ -73,7 +73,7 @@ const SMOOTHING = { own: 0.2, all: 0.01 };
 /** The state of one receiver in this process. */
 export class ReceiverState {
   readonly breaker = new Breaker();
-  /** That of the newest attempt. */
+  /** That of the attempt that has begun last. */
   private url: string | undefined;
   /** In the order of arrival. */
   readonly waiting = new Set<Waiting>();
@@ -110,8 +110,8 @@ export class ReceiverState {
   }
 
   /**
-   * Counts the outcome of an attempt at a URL, unless it is a former one. Returns whether it is one failure too many: the receiver is failing, not the events. `again`: the delivery has
-   * failed before.
+   * Counts the outcome of an attempt at a URL, unless it is a former one. Returns whether it is one failure too many: the receiver is failing, not the
+   * events. `again`: the delivery has failed before.
    */
   count(url: string, { place }: Delivery, { verdict, timeout, attempt }: Outcome, again: boolean): boolean {
     const { breaker } = this;
