@@ -293,6 +293,15 @@ describe('an event from before the end of a subscription', () => {
     const pages = (ms: number) => pagesRead(routing.database, () => matching.match([event(source, '', ms)]));
     expect(await pages(Date.now() + 60_000)).toBeLessThan(50);
     expect(await pages(1)).toBeGreaterThan(100);
+    // one of another account has ended after the event
+    const other = { owner: newId('user'), ended_at_ms: Date.now() + 120_000 };
+    await routing.database.query(
+      "INSERT INTO ended_subscription (owner_id, emitter_id, stream, listener_id, ended_at_ms) VALUES ($1, $2, '', 'wh_x', $3)",
+      [other.owner, source, other.ended_at_ms],
+    );
+    expect(await pages(Date.now() + 60_000)).toBeLessThan(50);
+    await routing.database.query('ANALYZE ended_subscription');
+    expect(await pages(Date.now() + 60_000)).toBeLessThan(50);
   });
 });
 

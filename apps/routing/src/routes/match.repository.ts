@@ -192,11 +192,10 @@ export class MatchRepository {
             FROM subscription WHERE owner_id = lookup.owner_id AND emitter_id = lookup.emitter_id AND stream = lookup.stream
             UNION ALL
             SELECT listener_id, ended_at_ms
-            FROM ended_subscription WHERE owner_id = lookup.owner_id AND emitter_id = lookup.emitter_id AND stream = lookup.stream
+            FROM ended_subscription WHERE owner_id = lookup.owner_id AND emitter_id = lookup.emitter_id AND stream = lookup.stream AND ended_at_ms >= $3
               AND (SELECT EXISTS (SELECT FROM ended_subscription WHERE ended_at_ms >= $3))
             OFFSET 0
           ) AS s
-          WHERE s.ended_at_ms IS NULL OR s.ended_at_ms >= $3
           ORDER BY n LIMIT ${limit}
         )
         SELECT n, owner_id, kind, ended_at_ms, earlier.postponed, NULL AS emitter_id, NULL AS stream, NULL AS listener_id, NULL::bigint AS version,

@@ -4,6 +4,7 @@ import { BYTEWISE_TEXT } from '#database';
 
 /** A subscription that was deleted, and still applies to the events from before: its last end, if it was made and deleted several times. */
 @Entity('ended_subscription')
+@Index('ended_subscription_end', ['owner_id', 'emitter_id', 'stream', 'ended_at_ms'])
 export class EndedSubscriptionRow {
   @PrimaryColumn(BYTEWISE_TEXT)
   owner_id!: UserId;
