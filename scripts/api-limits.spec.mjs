@@ -45,7 +45,7 @@ it.each([
   ['deliveries of an event', 'libs/messaging/src/reply-parts.ts', 'MAX_REPLY_BYTES', 'at most # MiB', KiB * KiB],
   ['events whose deliveries are listed', LISTENERS, 'AT_ONCE', '# at a time', 1],
   ['events whose deliveries are listed', 'libs/limits/src/queue-per-key.ts', 'MAX_WAITING_REQUESTS', '# wait', 1],
-  ['`component_url`', 'apps/catalog/src/components/remote-code.ts', 'MAX_URL_LENGTH', '# characters', 1],
+  ['`component_url`', FETCHER, 'MAX_URL_LENGTH', '# characters', 1],
   ['files of `component_url`', REMOTE, 'MAX_FILES', '#, 4 MiB', 1],
   ['files of `component_url`', REMOTE, 'MAX_FILES_BYTES', '# MiB', KiB * KiB],
   ['files of `component_url`', REMOTE, 'MAX_FETCHES', '# requests', 1],

@@ -14,7 +14,7 @@ export class LimitPerKey<Key> {
   private readonly used = new SumPerKey<Key>();
 
   /**
-   * @param limit of one key
+   * @param limit of one key. A key alone reaches it if the total is at least 2.3 times as much
    * @param total of all keys together
    */
   constructor(

@@ -38,5 +38,7 @@ it('reads a topic again and again, and leaves no connection and no entry in the 
     });
   expect(read.toSorted((one, other) => one - other)).toEqual([0, 0, 0, 1, 1, 1]);
   expect(before).toEqual([0]);
-  expect({ sockets: sockets(), entries: sizes() }).toEqual({ sockets: socketsBefore, entries: before });
+  expect(sizes()).toEqual(before);
+  // the system closes them a moment later
+  while (sockets() > socketsBefore) await new Promise((resolve) => setTimeout(resolve, 20));
 });
