@@ -146,7 +146,9 @@ connection.connect = function (this: Connection): Promise<boolean> {
   let opening = connecting.get(this);
   if (!opening) {
     beginEmpty(this);
-    opening = openConnection.call(this).finally(() => connecting.delete(this));
+    opening = openConnection.call(this).finally(() => {
+      if (connecting.get(this) === opening) connecting.delete(this);
+    });
     connecting.set(this, opening);
   }
   return opening;
@@ -167,6 +169,8 @@ function beginEmpty(to: Connection): void {
 /** kafkajs 2.2.4 lets the broker end the connection: if a new one has begun before, that one is closed. */
 connection.disconnect = async function (this: Connection): Promise<boolean> {
   const { socket } = this;
+  // it may not have been opened yet, and kafkajs reports that only at a time limit, if at all
+  connecting.delete(this);
   await closeConnection.call(this);
   socket?.destroy();
   return true;
