@@ -157,13 +157,11 @@ export class Dispatcher implements OnApplicationShutdown {
     const late = this.clock.now() - HANDED_OVER_MS;
     const isLate = ({ waiting: [oldest] }: ReceiverState) => oldest !== undefined && oldest.since <= late && oldest.isOwn();
     const receivers = [...this.receivers].filter(isLate).slice(0, SPILLED_AT_ONCE);
-    await Promise.all(
-      receivers.map((receiver) =>
-        this.parkAll(receiver, 'slow').catch((error: Error) =>
-          this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'),
-        ),
-      ),
-    );
+    await Promise.all(receivers.map((receiver) => this.parkAll(receiver, 'slow').catch(this.reportNotSpilled(receiver))));
+  }
+
+  private reportNotSpilled({ webhookId }: ReceiverState): (error: Error) => void {
+    return (error) => this.log.warn({ webhook_id: webhookId, err: error }, 'webhook.not-spilled');
   }
 
   /** Ends the deliveries of deleted events that wait for their attempts. Returns how many there were. */
@@ -382,7 +380,7 @@ export class Dispatcher implements OnApplicationShutdown {
       // at once: the Drainer makes a webhook without a backlog direct again
       receiver.parking = this.spill(receiver, 'slow')
         .then(() => this.parkWaiting(receiver))
-        .catch((error: Error) => this.log.warn({ webhook_id: receiver.webhookId, err: error }, 'webhook.not-spilled'))
+        .catch(this.reportNotSpilled(receiver))
         .finally(() => (receiver.parking = undefined));
     }
   }

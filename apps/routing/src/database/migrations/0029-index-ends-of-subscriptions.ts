@@ -1,7 +1,0 @@
-import { Migration } from '#database';
-
-export class IndexEndsOfSubscriptions1799251200003 extends Migration {
-  readonly sql = `
-    -- "those to a stream of an emitter that ended after an event": a listener may have had 100,000 others, which the primary key cannot leave out
-    CREATE INDEX ended_subscription_end ON ended_subscription (owner_id, emitter_id, stream, ended_at_ms);`;
-}
