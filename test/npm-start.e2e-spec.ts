@@ -1,19 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { inRoot } from '../scripts/shell/paths.mjs';
-import { freePort } from '../scripts/shell/ports.mjs';
-import { userEnvironment } from './support/document-shell.js';
 import { eventually } from './support/eventually.js';
+import { npmStart } from './support/npm-start.js';
 import { needing } from './support/target.js';
 
 needing('processes').describe('npm start', () => {
   let dir: string;
   let launcher: ChildProcess;
-  let output: string;
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'sluice-start-'));
   });
@@ -27,18 +24,12 @@ needing('processes').describe('npm start', () => {
 
   /** Returns the address of the REST API. */
   async function start(): Promise<string> {
-    const [http, endpoints, kafka, postgres] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
-    const ports = { SLUICE_HTTP_PORT: http, SLUICE_ENDPOINTS_PORT: endpoints, SLUICE_KAFKA_PORT: kafka, SLUICE_POSTGRES_PORT: postgres };
-    const named = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
-    launcher = spawn(process.execPath, [inRoot('scripts', 'start.mjs')], {
-      env: { ...userEnvironment(), ...named, SLUICE_DATA_DIR: dir },
-    });
-    output = '';
-    for (const stream of [launcher.stdout!, launcher.stderr!]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+    const started = await npmStart({ SLUICE_DATA_DIR: dir });
+    launcher = started.launcher;
     return eventually(
       () => {
         // fails at once with what it has printed
-        if (launcher.exitCode !== null) return { failed: output };
+        if (launcher.exitCode !== null) return { failed: started.output() };
         return { url: (JSON.parse(readFileSync(join(dir, 'running.json'), 'utf8')) as { SLUICE_LOCAL_URL: string }).SLUICE_LOCAL_URL };
       },
       { withinMs: 90_000 },

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { readPidFile } from '../scripts/pid-files/pid-file.mjs';
 import { freePort } from '../scripts/shell/ports.mjs';
 import { userEnvironment } from './support/document-shell.js';
 import { eventually } from './support/eventually.js';
+import { npmStart } from './support/npm-start.js';
 import { needing } from './support/target.js';
 
 needing('processes').describe('a start that is refused', () => {
@@ -31,17 +32,10 @@ needing('processes').describe('a start that is refused', () => {
     variables: Record<string, string>,
     meanwhile: (launcher: ChildProcess) => Promise<void> = async () => {},
   ): Promise<{ code: number | null; output: string }> {
-    const [http, endpoints, kafka, postgres] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
-    const ports = { SLUICE_HTTP_PORT: http, SLUICE_ENDPOINTS_PORT: endpoints, SLUICE_KAFKA_PORT: kafka, SLUICE_POSTGRES_PORT: postgres };
-    const named = Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)]));
-    const child = spawn(process.execPath, [inRoot('scripts', 'start.mjs')], {
-      env: { ...userEnvironment(), ...named, SLUICE_DATA_DIR: join(base, 'new', 'data'), ...variables },
-    });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-    const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
-    await meanwhile(child);
-    return { code: await ended, output };
+    const { launcher, output } = await npmStart({ SLUICE_DATA_DIR: join(base, 'new', 'data'), ...variables });
+    const ended = new Promise<number | null>((resolve, reject) => launcher.once('error', reject).once('close', resolve));
+    await meanwhile(launcher);
+    return { code: await ended, output: output() };
   }
 
   it.each<[string, () => Record<string, string>, string]>([
