@@ -31,7 +31,7 @@ describe('the runs of an event', () => {
     ]);
   });
 
-  it('have another id in a replay', () => {
+  it('have another run id in a replay than in the event itself', () => {
     expect(payloadOf(runsOf(event, 'u_1')('dc_1', 'replayed'))).toMatchObject({ run_id: 'replayed', cause: { root: 'emit', spread: 1 } });
   });
 

@@ -115,5 +115,5 @@ export function findProgram(name: string): string | null {
   return null;
 }
 
-/** The same, but the name itself if there is no such program: the start then fails with a message that names it. */
+/** The path of a program. Without one, its name: the error of the start then shows which program is missing. */
 export const pathOf = (name: string): string => findProgram(name) ?? name;
