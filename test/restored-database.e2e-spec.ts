@@ -21,16 +21,24 @@ afterAll(async () => {
   await Promise.all([system?.stop(), receiver?.close()]);
 });
 
-/** Runs an operator's statements on the database server. */
-async function onServer(...statements: string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: process.env.SLUICE_TEST_DATABASE_URL });
+/** Runs an operator's statements in a database; by default, they concern the server. Returns the rows of the last one. */
+async function inDatabase(database: string | undefined, ...statements: string[]): Promise<unknown[]> {
+  const url = new URL(process.env.SLUICE_TEST_DATABASE_URL ?? '');
+  if (database !== undefined) url.pathname = database;
+  const client = new pg.Client({ connectionString: url.href });
   await client.connect();
+  let rows: unknown[] = [];
   try {
-    for (const statement of statements) await client.query(statement);
+    for (const statement of statements) ({ rows } = await client.query<object>(statement));
   } finally {
     await client.end();
   }
+  return rows;
 }
+
+const onServer = (...statements: string[]) => inDatabase(undefined, ...statements);
+const logged = async (app: 'routing' | 'catalog' | 'runtime', message: string) =>
+  (await system.apps.logs(app)).filter((line) => line.includes(`"${message}"`));
 
 needing('processes', 'databases', 'control', 'receiver').it(
   "delivers what was waiting for a retry when routing's database is restored from an older backup",
@@ -66,7 +74,7 @@ needing('processes', 'databases', 'control', 'receiver').it(
 
     const later = () => new Set(receiver.received.slice(failed).map(({ body }) => body.n as number));
     await eventually(() => expect([...later()].filter((n) => n >= EVENTS)).toHaveLength(EVENTS));
-    expect((await system.apps.logs('routing')).filter((line) => line.includes('"database.restored"'))).not.toHaveLength(0);
+    expect(await logged('routing', 'database.restored')).not.toHaveLength(0);
     await producer.close();
   },
 );
@@ -97,6 +105,41 @@ needing('processes', 'databases', 'control').it(
     // a change after the restore takes effect, although the other services have seen many before
     await api.put(`/sources/${id}`, { component_code: code('again') });
     await eventually(async () => expect(await emitted()).toBe('again'));
+  },
+);
+
+needing('processes', 'databases', 'control').it(
+  "keeps what a component has stored that responds itself when the runtime's database is restored from an older backup",
+  async () => {
+    const { configured_props } = await api.source(`export default {
+      name: 'responds', props: { http: { type: '$.interface.http', customResponse: true }, db: '$.service.db' },
+      run() {
+        const n = (this.db.get('n') ?? 0) + 1;
+        this.db.set('n', n);
+        this.$emit({ n }, { id: n, delivery_ts: Date.now() + 3_600_000 });
+        this.http.respond({ status: 200, body: { n } });
+      },
+    }`);
+    const count = async () => {
+      const response = await fetch(configured_props.http.endpoint_url as string, { method: 'POST', body: '{}' });
+      return ((await response.json()) as { n?: number }).n;
+    };
+    const waiting = () => inDatabase('runtime', "SELECT convert_from(value, 'UTF8')::json->'n' AS n FROM waiting_emit ORDER BY due_at");
+    expect(await count()).toBe(1);
+    await eventually(async () => expect(await waiting()).toEqual([{ n: 1 }]));
+
+    await system.apps.stop('runtime');
+    await onServer('DROP DATABASE IF EXISTS runtime_backup', 'CREATE DATABASE runtime_backup TEMPLATE runtime');
+    await system.apps.start('runtime');
+    expect([await count(), await count()]).toEqual([2, 3]);
+    await eventually(async () => expect(await waiting()).toHaveLength(3));
+
+    await system.apps.stop('runtime');
+    await onServer('DROP DATABASE runtime WITH (FORCE)', 'ALTER DATABASE runtime_backup RENAME TO runtime');
+    await system.apps.start('runtime');
+    await eventually(async () => expect(await logged('runtime', 'run.restored')).toHaveLength(2));
+    expect(await waiting()).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    expect(await count()).toBe(4);
   },
 );
 
@@ -139,8 +182,7 @@ needing('processes', 'databases', 'control', 'receiver').it(
       await onServer(`DROP DATABASE ${database(app)} WITH (FORCE)`, `ALTER DATABASE ${database(app)}_backup RENAME TO ${database(app)}`);
     const before = receiver.received.length;
     await all((app) => system.apps.start(app));
-    const reconciled = async () => (await system.apps.logs('catalog')).filter((line) => line.includes('"emitters.reconciled"'));
-    await eventually(async () => expect(await reconciled()).not.toHaveLength(0));
+    await eventually(async () => expect(await logged('catalog', 'emitters.reconciled')).not.toHaveLength(0));
     await eventually(async () => expect(await orphan.call()).toBe(404));
     expect((await api.get(`/sources/${orphan.id}`)).status).toBe(404);
     // with its state, its subscription and its events

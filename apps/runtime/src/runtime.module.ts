@@ -28,6 +28,7 @@ import { RunResults } from './runs/run-results.js';
 import { RunStatsController } from './runs/run-stats.controller.js';
 import { RunSources } from './runs/run-sources.js';
 import { LostRuns } from './runs/lost-runs.js';
+import { RestoredRuns } from './runs/restored-runs.js';
 import { RunLanes } from './runs/run-lanes.js';
 import { RunListController } from './runs/run-list.controller.js';
 import { RunsController } from './runs/runs.controller.js';
@@ -84,6 +85,7 @@ import { WAITING_DATA } from './waiting-data.js';
     ComponentConsole,
     RunResults,
     RunsService,
+    RestoredRuns,
     RunQueue,
     Ticker,
     LostRuns,

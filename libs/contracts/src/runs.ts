@@ -57,6 +57,35 @@ export class RunFinished {
 }
 export const runFinished = fact('runtime.run.finished', RunFinished);
 
+/** An emit that waits for its `delivery_ts`, with the record of the event. */
+export interface KeptEmit {
+  emit_id: string;
+  /** Milliseconds. */
+  due_at_ms: number;
+  headers: Record<string, string>;
+  /** JSON text. */
+  value: string;
+}
+
+/**
+ * A part of what a run has stored to whose request its component has responded itself. That request is not in Kafka: the run cannot be repeated when the
+ * database was restored to an older state, but what it has stored can be stored again. Key: the account.
+ */
+export class RunChanges {
+  @IsString() run_id!: string;
+  @IsId('user') owner_id!: UserId;
+  @IsId('source') source_id!: SourceId;
+  /** The number of this part, from 0; absent: it is the last one. */
+  @IsOptional() @IsInt() part?: number;
+  /** Of `this.db`: changed keys with their JSON text; null: deleted. */
+  @IsArray() db!: [key: string, value: string | null][];
+  /** The dedupe state after the run. */
+  @IsOptional() @IsObject() dedupe?: object;
+  @IsArray() waiting!: KeptEmit[];
+}
+/** Written in the transaction that stores the outcome of the run; does nothing as long as that is stored. */
+export const restoreRun = queuedCommand('runtime.run.restore', RunChanges);
+
 export const RUN_METHODS = ['run', 'deploy', 'activate', 'deactivate'] as const;
 export const RUN_RESULTS = ['succeeded', 'failed', 'timed_out', 'killed', 'skipped'] as const;
 

@@ -19,7 +19,12 @@ it('no record is kept much longer than the retention of its topic', () => {
 
 it('records of runs and facts are kept only while their ids are remembered', () => {
   const kept = topicSpecs().filter(({ isReadOnce }) => isReadOnce);
-  expect(kept.map(({ topic }) => topic)).toEqual(['runtime.run.execute', 'runtime.run.finished', 'routing.error.raised']);
+  expect(kept.map(({ topic }) => topic)).toEqual([
+    'runtime.run.execute',
+    'runtime.run.restore',
+    'runtime.run.finished',
+    'routing.error.raised',
+  ]);
   for (const { config } of kept) expect(keptFor(config)).toBeLessThan(RECORDS_GONE_AFTER_DAYS * DAY_MS);
 });
 

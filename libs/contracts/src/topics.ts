@@ -1,7 +1,7 @@
 import { type Fact, type QueuedCommand, type Service, SERVICES } from './contract.js';
 import { emitterChanged } from './emitters.js';
 import { errorRaised } from './raised-errors.js';
-import { executeRun, runFinished } from './runs.js';
+import { executeRun, restoreRun, runFinished } from './runs.js';
 import {
   deadLetterTopic,
   EVENTS_TOPIC,
@@ -57,6 +57,7 @@ const REMOVALS = { 'delete.retention.ms': String(30 * DAY_MS) };
 export const messagesWithTopics: readonly (Pick<Fact<object>, 'name' | 'topic' | 'payload' | 'compacted'> | QueuedCommand<object>)[] = [
   emitterChanged,
   executeRun,
+  restoreRun,
   runFinished,
   errorRaised,
 ];
@@ -127,8 +128,8 @@ const conversations: Record<Service, Conversation> = {
   'event-store': { requests: ['catalog'], reads: [EVENTS_TOPIC, emitterChanged.topic], writes: [EVENTS_TOPIC] },
   runtime: {
     requests: ['catalog', 'event-store', 'routing'],
-    reads: [executeRun.topic, emitterChanged.topic],
-    writes: [EVENTS_TOPIC, executeRun.topic, runFinished.topic],
+    reads: [executeRun.topic, restoreRun.topic, emitterChanged.topic],
+    writes: [EVENTS_TOPIC, executeRun.topic, restoreRun.topic, runFinished.topic],
   },
 };
 

@@ -15,7 +15,10 @@ export class RunLanes {
   constructor(private readonly consumers: Consumers) {}
 
   /** The lane, and the account as its group. @param atATime how many runs of the source may be in progress */
-  laneOf({ source_id, owner_id, hook }: RunRequest, atATime: number): Pick<Task, 'lane' | 'group' | 'isUrgent'> {
+  laneOf(
+    { source_id, owner_id, hook }: Pick<RunRequest, 'source_id' | 'owner_id' | 'hook'>,
+    atATime: number,
+  ): Pick<Task, 'lane' | 'group' | 'isUrgent'> {
     if (hook) return { lane: source_id, group: owner_id, isUrgent: true };
     if (atATime <= 1) return { lane: source_id, group: owner_id };
     const next = ((this.last.get(source_id) ?? 0) + 1) % atATime;

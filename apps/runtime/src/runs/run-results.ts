@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
 import { type RunRequest, runsAtATime, switchOffSource, Unavailable } from '#contracts';
 import { isOfData, isTransient } from '#database';
-import { AccountPace } from '#fairness';
-import { Messages } from '#messaging';
+import { AccountPace, BYTES_PER_UNIT, MS_PER_UNIT } from '#fairness';
+import { Messages, sizeOf } from '#messaging';
 import { LOG, type Log } from '#observability';
 import type { AccountRecord } from '#outbox';
 import { DeploymentsRepository, KILLS_IN_ROW } from '../deployments/deployments.repository.js';
@@ -13,6 +13,7 @@ import { Quotas } from '../quotas/quotas.js';
 import { type ComponentDescription, KILLED, type RunOutcome, type RunStatus } from '../sandbox/sandbox.js';
 import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { recordsOfChanges } from './run-changes.js';
 import { additionalUnits, bytesRead, type StateBefore } from './run-cost.js';
 import { notKept, type RunEffects, runEffects, skippedEntry } from './run-effects.js';
 import { switchedOff } from '../run-events/error-reports.js';
@@ -98,18 +99,21 @@ export class RunResults {
   /**
    * Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead. Throws Unavailable if the
    * state is outdated: the run is repeated, unless its component has responded already. Then all but the state is stored.
+   *
+   * @param isInKafka whether the request for the run is there: a restored database then gets its effects by a repetition
    */
   async store(
     run: DueRun,
     source: StoredSource,
     outcome: RunOutcome,
     effects: RunEffects,
-    { ready, hasResponded = false }: { ready?: BeforeWrite; hasResponded?: boolean } = {},
+    { ready, hasResponded = false, isInKafka = true }: { ready?: BeforeWrite; hasResponded?: boolean; isInKafka?: boolean } = {},
   ): Promise<boolean> {
+    const restorable = (stored: RunEffects) => (isInKafka ? stored : this.withChanges(run, stored));
     try {
-      return await this.write(run, effects, ready);
+      return await this.write(run, await restorable(effects), ready);
     } catch (error) {
-      if (error instanceof Outdated && hasResponded) return this.write(run, { ...effects, db: {}, dedupe: null });
+      if (error instanceof Outdated && hasResponded) return this.write(run, await restorable({ ...effects, db: {}, dedupe: null }));
       if (!isOfData(error)) throw error;
       this.log.error({ run_id: run.run_id, source_id: run.source_id, err: error }, 'run.not-kept');
       const { effects: report } = await this.effectsOf(run, { ...source, description: { dedupe: null } }, notKept(outcome), {});
@@ -139,7 +143,14 @@ export class RunResults {
     await this.messages.request(switchOffSource, { owner_id, id: source_id, version, reason: KILLS }, { account: owner_id });
   }
 
-  /** Other work of the main thread has its turn between slices of large effects. `ms`: without that work. */
+  /** Adds the records from which a restored database gets these effects. */
+  private async withChanges(run: DueRun, effects: RunEffects): Promise<RunEffects> {
+    const { value: changes, ms } = await inTurns(recordsOfChanges(run, effects));
+    const bytes = changes.reduce((sum, record) => sum + sizeOf(record), 0);
+    this.pace.spendOn('run', run.owner_id, bytes / BYTES_PER_UNIT + ms / MS_PER_UNIT);
+    return { ...effects, records: [...effects.records, ...changes] };
+  }
+
   private async effectsOf(
     run: DueRun,
     { state, description }: StoredSource,
@@ -148,13 +159,8 @@ export class RunResults {
   ): Promise<{ effects: RunEffects; ms: number }> {
     const source = { sourceId: state.source_id, ownerId: state.owner_id, version: state.version };
     const options = { counted: this.quotas.counted, schedule: this.config.retrySchedule };
-    const slices = runEffects(run, source, description, outcome, before, options);
-    for (let ms = 0; ; await nextTurn()) {
-      const begun = performance.now();
-      const { done, value } = slices.next();
-      ms += performance.now() - begun;
-      if (done) return { effects: value, ms };
-    }
+    const { value: effects, ms } = await inTurns(runEffects(run, source, description, outcome, before, options));
+    return { effects, ms };
   }
 
   /** The component may have changed other systems: waits for a database that is down for a moment, rather than repeat the run. */
@@ -169,5 +175,15 @@ export class RunResults {
         await sleep(pause);
       }
     }
+  }
+}
+
+/** Other work of the main thread has its turn between the slices. `ms`: without that work. */
+async function inTurns<T>(slices: Generator<void, T>): Promise<{ value: T; ms: number }> {
+  for (let ms = 0; ; await nextTurn()) {
+    const begun = performance.now();
+    const { done, value } = slices.next();
+    ms += performance.now() - begun;
+    if (done) return { value, ms };
   }
 }
