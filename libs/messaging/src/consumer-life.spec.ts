@@ -25,7 +25,8 @@ async function watched({ ownGroup = true, vital = true, joined = Promise.resolve
     return consumer;
   };
   const deleted: string[] = [];
-  const admin = { deleteGroups: async (groups: string[]) => void deleted.push(...groups) };
+  const describeCluster = jest.fn(async () => ({}));
+  const admin = { deleteGroups: async (groups: string[]) => void deleted.push(...groups), describeCluster };
   const onFatal = jest.fn();
   const kafka = { watchedConsumer, onFatal, withAdmin: (work: (given: object) => unknown) => work(admin) } as unknown as KafkaClient;
   const log = { ...createLog('test', 'silent'), debug: jest.fn(), warn: jest.fn(), error: jest.fn() } as unknown as jest.Mocked<Log>;
@@ -42,7 +43,7 @@ async function watched({ ownGroup = true, vital = true, joined = Promise.resolve
       started.recordLag({ topic: 't', partition, offsetLag: () => String(lag) } as unknown as Batch),
     crashes: (error: Error, restart = false) => emitter.emit('CRASH', { payload: { error, restart } }),
     ...{ run: consumer.run, disconnect: consumer.disconnect },
-    ...{ onFatal, log },
+    ...{ onFatal, log, describeCluster },
     stop: () => started.stop(),
     group: started.group,
     state: () => consumerStates().find(({ group }) => group === started.group),
@@ -218,5 +219,52 @@ describe('a consumer that has crashed', () => {
     await stop();
     await jest.advanceTimersByTimeAsync(120_000);
     expect(run).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('a consumer whose fetch does not end', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  const consumer = async (options = {}) => {
+    const it = await watched(options);
+    it.joins(0);
+    it.starts(1);
+    return it;
+  };
+  const minutes = (n: number) => jest.advanceTimersByTimeAsync(n * 60_000);
+
+  it('ends its process after some minutes in which a broker has responded to other requests', async () => {
+    const { onFatal, stop } = await consumer();
+    await minutes(2.5);
+    expect(onFatal).not.toHaveBeenCalled();
+    await minutes(10);
+    expect(onFatal.mock.calls).toEqual([[expect.objectContaining({ message: expect.stringContaining('fetch') }), expect.any(String)]]);
+    await stop();
+  });
+
+  it.each<[string, object, (consumer: Awaited<ReturnType<typeof watched>>) => void]>([
+    ['no broker responds', {}, ({ describeCluster }) => void describeCluster.mockRejectedValue(down)],
+    ['it is not vital', { vital: false }, () => {}],
+    ['it has crashed and is being restarted', {}, ({ crashes }) => void crashes(down, true)],
+    ['it has stopped', {}, ({ stop }) => void stop()],
+    ['its records wait for the database', {}, ({ ends }) => void ends(1)],
+  ])('waits if %s', async (_, options, happens) => {
+    const it = await consumer(options);
+    happens(it);
+    await minutes(60);
+    expect(it.onFatal).not.toHaveBeenCalled();
+    await it.stop();
+  });
+
+  it('begins to count again after each contact', async () => {
+    const { starts, ends, onFatal, stop } = await consumer();
+    for (let n = 0; n < 10; n++) {
+      await minutes(2);
+      ends(1);
+      starts(1);
+    }
+    expect(onFatal).not.toHaveBeenCalled();
+    await stop();
   });
 });

@@ -51,6 +51,10 @@ const SILENCE_MS = MAX_WAIT_MS + 2000;
 const JOINED_IN_MS = 1000;
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 15_000;
+/** How often a consumer looks whether a fetch is lost. It takes seconds at most, or half a minute if the broker is silent. */
+const LOOK_MS = 30_000;
+/** After this many looks in a row at which nothing has come, although a broker responds, it is lost: the election of a leader takes less. */
+const LOST_AFTER_LOOKS = 5;
 
 /** With the global timer, which a test can replace. */
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -77,6 +81,7 @@ export interface WatchedConsumerOptions {
  *   start ──► running ──► crashed: kafkajs restarts it or, if it gives up,
  *                           brokers down, or not vital ──► a pause of 1 … 15 s ──► restarted
  *                           permission denied, or a bug ──► `onFatal`: a process that does not consume looks healthy and does nothing
+ *               ──► a fetch does not end, although a broker responds: a bug ──► `onFatal`
  */
 export class WatchedConsumer {
   readonly consumer: Consumer;
@@ -92,6 +97,9 @@ export class WatchedConsumer {
   private readonly fetches = new Map<number, number>();
   /** The brokers from which a fetch has begun and not ended. */
   private readonly fetching = new Set<number>();
+  private watch: NodeJS.Timeout | undefined;
+  /** The last contact at the last look, and the looks since then. */
+  private silence = { since: 0, looks: 0 };
 
   /** name: of the group, for metrics. */
   constructor(
@@ -142,6 +150,7 @@ export class WatchedConsumer {
       if (payload.restart) return log.warn({ group, err: payload.error }, 'consumer.restarting');
       void this.afterCrash(payload.error, run);
     });
+    if (state.vital) this.watch = setInterval(() => void this.look(), LOOK_MS).unref();
     const join = async () => {
       await Promise.all([consumer.connect(), this.ownGroup || removeDeadMembers(this.kafka, group, log)]);
       if (this.stopping) return;
@@ -197,8 +206,22 @@ export class WatchedConsumer {
     );
   }
 
+  /** Requests of other connections tell a lost fetch from brokers that are down. A process that stood still has missed one look only. */
+  private async look(): Promise<void> {
+    const { lastContactAt, running } = this.state;
+    const { since, looks } = this.silence;
+    const isSilent = running && this.fetching.size > 0 && lastContactAt === since;
+    const responds =
+      isSilent && (await this.kafka.withAdmin((admin) => admin.describeCluster(), { retry: { retries: 0 } }).then(Boolean, () => false));
+    this.silence = { since: lastContactAt, looks: responds ? looks + 1 : 0 };
+    if (this.silence.looks < LOST_AFTER_LOOKS || this.stopping || this.state.lastContactAt !== lastContactAt) return;
+    clearInterval(this.watch);
+    this.kafka.onFatal(new Error('a fetch has not ended, although the brokers respond'), `consumer group ${this.group}`);
+  }
+
   async stop(): Promise<void> {
     this.stopping = true;
+    clearInterval(this.watch);
     states.delete(this.group);
     lag.remove({ group: this.name });
     // kafkajs leaves a group only after it has joined it: other members would wait for the end of the session
