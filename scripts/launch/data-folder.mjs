@@ -71,6 +71,7 @@ export async function lockDataFolder(
 ) {
   const deadline = performance.now() + withinMs;
   const foreign = new ForeignProcesses(silentMs);
+  const find = (/** @type {string} */ file) => readPidFile(file) ?? foreign.find(file);
   /** @type {Set<string>} */
   const said = new Set();
   const sayOnce = (/** @type {string} */ line) => {
@@ -81,15 +82,15 @@ export async function lockDataFolder(
     openFolder(folder);
     for (;;) {
       claim(folder.claims);
-      const holder = readPidFile(folder.lock) ?? foreign.find(folder.lock);
+      const holder = find(folder.lock);
       // also while there is a holder: a process of another PID namespace is observed from the beginning
-      const claimant = otherClaimant(folder.claims, (file) => readPidFile(file) ?? foreign.find(file));
+      const claimant = otherClaimant(folder.claims, find);
       const other = holder ?? claimant;
       if (!other) {
         // of an instance that was killed
         rmSync(folder.running, { force: true });
         writePidFile(folder.lock, process.pid);
-        deleteOldClaims(folder.claims);
+        deleteOldClaims(folder.claims, find);
         keepTouching(folder, lost);
         return;
       }

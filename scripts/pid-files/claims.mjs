@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { readPidFile, removePidFile, writePidFile } from './pid-file.mjs';
+import { removePidFile, writePidFile } from './pid-file.mjs';
 
 /** Unique also among processes of several PID namespaces. */
 const NAME = `${process.pid}-${randomBytes(4).toString('hex')}`;
@@ -20,7 +20,7 @@ export const takeBackClaim = (folder) => removePidFile(ownClaim(folder));
 /**
  * @template {object} T
  * @param {string} folder
- * @param {(file: string) => T | null} find returns the process that has written a file, if it is still running
+ * @param {(file: string) => T | null} find returns the process that has written a file, if it may still be running
  */
 export const otherClaimant = (folder, find) =>
   claims(folder)
@@ -31,9 +31,10 @@ export const otherClaimant = (folder, find) =>
 /**
  * Of processes that were killed.
  * @param {string} folder claimed by this process
+ * @param {(file: string) => object | null} find as for `otherClaimant`
  */
-export function deleteOldClaims(folder) {
-  for (const file of claims(folder)) if (!readPidFile(file)) removePidFile(file);
+export function deleteOldClaims(folder, find) {
+  for (const file of claims(folder)) if (!find(file)) removePidFile(file);
 }
 
 /** @param {string} folder */

@@ -104,4 +104,15 @@ describe('the build', () => {
     expect(readFileSync(join(root, 'runs'), 'utf8')).toBe('begun\n');
     expect(readdirSync(claims)).toEqual([]);
   });
+
+  it('does not wait for a command in a container, and keeps its claim, for which other commands there wait', () => {
+    const claims = join(root, '.cache', 'claims');
+    mkdirSync(claims, { recursive: true });
+    writeFileSync(join(claims, '7-1234'), JSON.stringify({ pid: 7, identity: 'boot/1', namespace: 'pid:[1]' }));
+    const result = inCopy(`
+      import { inTurn } from '${root}/scripts/setup/in-turn.mjs';
+      await inTurn(console.log, async () => console.log('done'));`);
+    expect(result).toMatchObject({ stderr: '', stdout: 'done\n' });
+    expect(readdirSync(claims)).toEqual(['7-1234']);
+  });
 });

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claim, deleteOldClaims, otherClaimant, takeBackClaim } from '../pid-files/claims.mjs';
-import { readPidFile } from '../pid-files/pid-file.mjs';
+import { readForeignPidFile, readPidFile } from '../pid-files/pid-file.mjs';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 
@@ -30,7 +30,8 @@ export async function inTurn(say, step) {
     await sleep(30 + Math.random() * 40);
   }
   try {
-    deleteOldClaims(CLAIMS);
+    // not those of a container, whose commands exclude each other by them
+    deleteOldClaims(CLAIMS, (file) => readPidFile(file) ?? readForeignPidFile(file));
     return await step();
   } finally {
     takeBackClaim(CLAIMS);
