@@ -8,6 +8,7 @@ import { claim, deleteOldClaims, otherClaimant, takeBackClaim } from '../pid-fil
 import { readForeignPidFile, readPidFile, removePidFile, stopLeftover, writePidFile } from '../pid-files/pid-file.mjs';
 import { stopLeftoverPostgres } from '../stores/postgres.mjs';
 import { writeSecret } from '../shell/secret-file.mjs';
+import { removeDrafts } from '../shell/whole-file.mjs';
 
 /**
  * The data folder of an instance:
@@ -91,6 +92,8 @@ export async function lockDataFolder(
         rmSync(folder.running, { force: true });
         writePidFile(folder.lock, process.pid);
         deleteOldClaims(folder.claims, find);
+        // they may contain secrets; other processes write only claims
+        for (const part of [folder.dir, folder.secrets, folder.broker, folder.postgres]) removeDrafts(part);
         keepTouching(folder, lost);
         return;
       }

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { readPidFile, writePidFile } from '../pid-files/pid-file.mjs';
@@ -99,6 +99,27 @@ test('one of several processes at a time has the folder, also if they pause betw
   await lockDataFolder(folder);
   expect(readdirSync(folder.claims)).toEqual([expect.stringMatching(`^${process.pid}-`)]);
 }, 60_000);
+
+test('the drafts of secrets that a killed start has left are removed by the next one', async () => {
+  const secrets = [folder.apiKey, ...[folder.secrets, folder.broker, folder.postgres].map((part) => join(part, 'password'))];
+  const drafts = () => secrets.flatMap((file) => readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file))));
+  const program = `
+    import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    fs.renameSync = () => process.kill(process.pid, 'SIGKILL');
+    syncBuiltinESMExports();
+    const { writeSecret } = await import(${JSON.stringify(new URL('../shell/secret-file.mjs', import.meta.url).href)});
+    writeSecret(process.argv[1], 'secret');`;
+  for (const file of secrets) {
+    mkdirSync(dirname(file), { recursive: true });
+    expect(spawnSync(process.execPath, ['--input-type=module', '-e', program, file]).signal).toBe('SIGKILL');
+  }
+  expect(drafts()).toHaveLength(secrets.length);
+  writeFileSync(join(folder.broker, 'broker.log.1'), '');
+  await lockDataFolder(folder);
+  expect(drafts()).toEqual([]);
+  expect(readdirSync(folder.broker)).toEqual(['broker.log.1']);
+});
 
 describe('a folder that exists', () => {
   const modeOf = () => statSync(folder.dir).mode & 0o7777;
@@ -294,7 +315,7 @@ describe('a data folder that a process of another container has locked', () => {
 
   test('is locked at once if only the draft of the claim of that process is left', async () => {
     rmSync(folder.lock);
-    renameSync(join(folder.claims, `${process.pid}-1234`), join(folder.claims, `${process.pid}-1234.${process.pid}`));
+    renameSync(join(folder.claims, `${process.pid}-1234`), join(folder.claims, `${process.pid}-1234.${process.pid}.draft`));
     const say = (/** @type {string} */ line) => {
       throw new Error(line);
     };

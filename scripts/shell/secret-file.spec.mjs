@@ -52,7 +52,7 @@ describe('a file with a secret', () => {
   it('is written as a whole: if that fails, it keeps its content', () => {
     writeSecret(file, 'first');
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    mkdirSync(`${file}.${process.pid}`);
+    mkdirSync(`${file}.${process.pid}.draft`);
     expect(() => writeSecret(file, 'second')).toThrow(`${file} cannot be written: `);
     expect(readFileSync(file, 'utf8')).toBe('first\n');
     expect(readdirSync(dir)).toEqual(['secret']);
@@ -68,7 +68,7 @@ describe('a file with a secret', () => {
         import { syncBuiltinESMExports } from 'node:module';
         const { fsyncSync, renameSync } = fs;
         fs.fsyncSync = (fd) => {
-          console.log('flush', fs.fstatSync(fd).isDirectory() ? 'folder' : fs.readFileSync(\`\${file}.\${process.pid}\`, 'utf8').trim());
+          console.log('flush', fs.fstatSync(fd).isDirectory() ? 'folder' : fs.readFileSync(\`\${file}.\${process.pid}.draft\`, 'utf8').trim());
           fsyncSync(fd);
         };
         fs.renameSync = (...files) => {

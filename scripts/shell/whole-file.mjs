@@ -1,5 +1,5 @@
-import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { ExplainedError } from './explained-error.mjs';
 
 /**
@@ -12,7 +12,7 @@ import { ExplainedError } from './explained-error.mjs';
  * @throws {ExplainedError} naming the file, if it cannot be written
  */
 export function writeWhole(file, content, { mode, durable = false }) {
-  const draft = `${file}.${process.pid}`;
+  const draft = `${file}.${process.pid}.draft`;
   try {
     rmSync(draft, { force: true });
     writeFileSync(draft, content, { mode: 0o400, flush: durable });
@@ -23,6 +23,15 @@ export function writeWhole(file, content, { mode, durable = false }) {
     rmSync(draft, { recursive: true, force: true });
     throw new ExplainedError(`${file} cannot be written: ${/** @type {Error} */ (error).message}.`);
   }
+}
+
+/**
+ * Removes the parts of files in a folder that processes left behind because they were killed. No other process may be writing to the folder.
+ * @param {string} folder
+ */
+export function removeDrafts(folder) {
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder)) if (/\.\d+\.draft$/.test(name)) rmSync(join(folder, name), { force: true });
 }
 
 /** @param {string} folder */
