@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ExplainedError } from '../shell/explained-error.mjs';
 import { brokerData, hasStorage } from '../stores/broker.mjs';
-import { hasCluster } from '../stores/postgres.mjs';
+import { hasCluster, postgresData, postgresPasswordFile } from '../stores/postgres.mjs';
 
 /**
  * Checks the files without which the data of earlier starts cannot be used: a new password or key would not fit it.
@@ -27,7 +27,7 @@ const hasDatabase = ({ postgres }) => hasCluster(postgres);
 
 /** @param {import('./data-folder.mjs').DataFolder} folder */
 function databaseProblem(folder) {
-  const data = join(folder.postgres, 'data');
+  const data = postgresData(folder.postgres);
   if (hasDatabase(folder) || !existsSync(data) || readdirSync(data).length === 0) return undefined;
   return `${join(data, 'PG_VERSION')} is missing, although ${data} has other files: restore the folder from a backup, or ${startAnew(folder)}.`;
 }
@@ -46,7 +46,7 @@ function brokerProblem(folder) {
 
 /** @param {import('./data-folder.mjs').DataFolder} folder */
 function passwordProblem(folder) {
-  const file = join(folder.postgres, 'password');
+  const file = postgresPasswordFile(folder.postgres);
   if (!hasDatabase(folder) || textOf(file)) return undefined;
   return `${file} ${isWhat(file)}. It contains the password of the database: restore it from a backup, or ${startAnew(folder)}.`;
 }

@@ -30,7 +30,7 @@ const STOP = 'SIGINT';
  */
 export async function startPostgres({ dir, port, fast = false, tls, log = () => {}, stopped }) {
   const { initdb, postgres } = postgresBinaries();
-  const data = dataOf(dir);
+  const data = postgresData(dir);
   await mkdir(dir, { recursive: true, mode: 0o700 });
   await stopLeftoverPostgres(dir);
   const account = await postgresAccount(initdb);
@@ -41,7 +41,8 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
   }
   await account.own(dir);
   // initdb has read it: from now on it belongs to this user alone, even if PostgreSQL runs as another one
-  if (process.getuid?.() === 0) await chown(passwordFile(dir), 0, 0);
+  const passwordFile = postgresPasswordFile(dir);
+  if (process.getuid?.() === 0) await chown(passwordFile, 0, 0);
   await removeStalePidFile(data);
 
   const logFile = postgresLog(dir);
@@ -63,7 +64,7 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
 
   const url = serverUrl(dir, port);
   const ready = (/** @type {AbortSignal} */ abandoned) =>
-    callInOwnProcess(inRoot('scripts', 'stores', 'wait-for-postgres.mjs'), { url, logFile, passwordFile: passwordFile(dir) }, abandoned);
+    callInOwnProcess(inRoot('scripts', 'stores', 'wait-for-postgres.mjs'), { url, logFile, passwordFile }, abandoned);
   const exit = await untilReady(server, ready, stopped);
   if (exit) throw notStarted('PostgreSQL', exit, logFile);
   return { ...server, url };
@@ -76,14 +77,14 @@ export async function startPostgres({ dir, port, fast = false, tls, log = () => 
  */
 export const postgresEnvironment = (dir, port) => ({
   DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/postgres`,
-  DATABASE_PASSWORD_FILE: passwordFile(dir),
+  DATABASE_PASSWORD_FILE: postgresPasswordFile(dir),
 });
 
 /**
  * Whether a server has been started in this folder before.
  * @param {string} dir
  */
-export const hasCluster = (dir) => existsSync(join(dataOf(dir), 'PG_VERSION'));
+export const hasCluster = (dir) => existsSync(join(postgresData(dir), 'PG_VERSION'));
 
 /**
  * Stops the server that a killed launcher has left running on this folder.
@@ -95,7 +96,7 @@ export const stopLeftoverPostgres = (dir) => stopLeftover(postgresPidFile(dir), 
 export const postgresLog = (dir) => join(dir, 'postgres.log');
 
 /** @param {string} dir */
-const dataOf = (dir) => join(dir, 'data');
+export const postgresData = (dir) => join(dir, 'data');
 
 /** @param {string} dir */
 export const postgresPidFile = (dir) => join(dir, 'postgres.pid');
@@ -113,13 +114,13 @@ async function writeTlsFiles(dir, { cert, key }) {
 }
 
 /** @param {string} dir */
-const passwordFile = (dir) => join(dir, 'password');
+export const postgresPasswordFile = (dir) => join(dir, 'password');
 
 /**
  * @param {string} dir
  * @param {number} port
  */
-const serverUrl = (dir, port) => `postgres://postgres:${readFileSync(passwordFile(dir), 'utf8').trim()}@127.0.0.1:${port}/postgres`;
+const serverUrl = (dir, port) => `postgres://postgres:${readFileSync(postgresPasswordFile(dir), 'utf8').trim()}@127.0.0.1:${port}/postgres`;
 
 /**
  * Creates the files of a new server, in another folder that is then renamed: a server with incomplete files would never start.
@@ -128,11 +129,11 @@ const serverUrl = (dir, port) => `postgres://postgres:${readFileSync(passwordFil
 async function createCluster({ dir, data, initdb, account, fast }) {
   const half = `${data}.half`;
   await rm(half, { recursive: true, force: true });
-  writeSecret(passwordFile(dir), randomBytes(24).toString('base64url'));
+  writeSecret(postgresPasswordFile(dir), randomBytes(24).toString('base64url'));
   await account.own(dir);
-  if (account.ids.uid !== undefined) await chown(passwordFile(dir), account.ids.uid, account.ids.gid ?? 0);
+  if (account.ids.uid !== undefined) await chown(postgresPasswordFile(dir), account.ids.uid, account.ids.gid ?? 0);
   const [command, ...args] = [
-    ...[...account.prefix, initdb, '-D', half, '--username=postgres', `--pwfile=${passwordFile(dir)}`, '--auth=scram-sha-256'],
+    ...[...account.prefix, initdb, '-D', half, '--username=postgres', `--pwfile=${postgresPasswordFile(dir)}`, '--auth=scram-sha-256'],
     // Sorts text by bytes, regardless of the machine's language. This locale is part of PostgreSQL: some systems have none named C.UTF-8.
     ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', ...(fast ? ['--no-sync'] : [])],
   ];

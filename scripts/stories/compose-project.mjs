@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { processIdentity } from '../pid-files/process-identity.mjs';
 import { explain } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
@@ -64,18 +65,8 @@ async function removeLeftovers() {
   const labels = await docker(['ps', '--all', '--format', '{{.Label "com.docker.compose.project"}}']);
   for (const project of new Set(labels.split('\n'))) {
     const pid = /^sluice-(?:test|attack)-(\d+)$/.exec(project)?.[1];
-    if (!pid || isAlive(Number(pid))) continue;
+    if (!pid || processIdentity(Number(pid)) !== null) continue;
     await docker(['compose', '--project-name', project, 'down', '--volumes', '--timeout', '1']);
     await docker(['image', 'rm', '--force', `sluice:${project}`]).catch(() => {});
-  }
-}
-
-/** @param {number} pid */
-function isAlive(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM';
   }
 }

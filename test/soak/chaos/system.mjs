@@ -8,6 +8,8 @@ import { runOurs, startOwnStores } from '../../../scripts/temporary/own-stores.m
 import { superviseApps } from '../../../scripts/processes/apps.mjs';
 import { freePort } from '../../../scripts/shell/ports.mjs';
 import { newSecretsKey } from '../../../scripts/shell/secrets-key.mjs';
+import { brokerData } from '../../../scripts/stores/broker.mjs';
+import { postgresData } from '../../../scripts/stores/postgres.mjs';
 import { RETRY_SCHEDULE } from '../delivery/stack.mjs';
 
 /** @typedef {import('../../../scripts/processes/apps.mjs').App} App */
@@ -193,7 +195,7 @@ export class System {
   /** A base backup of the running database server: all databases at one moment. Returns its folder. */
   async backUp() {
     const folder = join(this.stores.folder, `backup-${Date.now()}`);
-    const data = join(this.stores.folders.postgres, 'data');
+    const data = postgresData(this.stores.folders.postgres);
     await this.withDatabase(async (client) => {
       await client.query("SELECT pg_backup_start('chaos', true)");
       execFileSync('cp', ['-a', data, folder]);
@@ -208,7 +210,7 @@ export class System {
 
   /** Replaces the database server's data by a backup. @param {string} backup */
   async restore(backup) {
-    const data = join(this.stores.folders.postgres, 'data');
+    const data = postgresData(this.stores.folders.postgres);
     await this.stores.postgres.stop({ signal: 'SIGKILL' });
     await rm(data, { recursive: true, force: true });
     execFileSync('cp', ['-a', backup, data]);
@@ -218,7 +220,7 @@ export class System {
   /** The broker loses its disk. */
   async loseLog() {
     await this.stores.broker.stop({ signal: 'SIGKILL' });
-    await rm(join(this.stores.folders.broker, 'data'), { recursive: true, force: true });
+    await rm(brokerData(this.stores.folders.broker), { recursive: true, force: true });
     await this.stores.broker.start();
   }
 
