@@ -40,7 +40,7 @@ function accountsAndKeys(): OpenCommand {
 
   const { messages, whileConnected } = commandMessages('gateway');
   const operations = new AccountOperations(
-    repository,
+    accounts,
     (id) => deleteAccountRows(database, repository, id),
     messages,
     (id, work) => withAccountLock(database, id, work),

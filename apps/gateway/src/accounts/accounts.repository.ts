@@ -5,7 +5,6 @@ import type { Id, UserId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Session, type Transaction } from '#database';
 import type { HeldKey } from '../idempotency/idempotency.repository.js';
 import { AccountRow, ApiKeyRow, type OpenedAccount, type Usage } from './account.entity.js';
-import { untilForgotten } from './known-accounts.js';
 
 /** The rows of keys that users have issued and revoked: this many of an account, for this long. An account could otherwise fill the disk. */
 const MOST_REVOKED = 100;
@@ -35,8 +34,8 @@ export class AccountsRepository {
     return new Map(rows.map(({ hash, ...account }) => [hash, account]));
   }
 
-  async find(id: string): Promise<AccountRow | undefined> {
-    return (await this.accounts.findOneBy({ id: id as UserId })) ?? undefined;
+  async find(id: UserId): Promise<AccountRow | undefined> {
+    return (await this.accounts.findOneBy({ id })) ?? undefined;
   }
 
   list(): Promise<AccountRow[]> {
@@ -63,7 +62,6 @@ export class AccountsRepository {
   /** Suspends the account from now on, unless it is suspended, or lets it continue. */
   async setSuspended(id: UserId, suspended: boolean): Promise<void> {
     await this.accounts.update({ id }, { suspended_at: suspended ? () => 'coalesce(suspended_at, now())' : null });
-    await untilForgotten();
   }
 
   /** Deletes an account that is suspended, and its keys. Returns the number of keys. */
@@ -145,7 +143,6 @@ export class AccountsRepository {
   /** Returns false if the account does not have this API key, or the key is already revoked. */
   async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<boolean> {
     const { affected } = await this.keys.update({ id, account_id: accountId, revoked_at: IsNull() }, { revoked_at: () => 'now()' });
-    await untilForgotten();
     return affected === 1;
   }
 
@@ -163,7 +160,6 @@ export class AccountsRepository {
   /** Returns false if the key does not exist. Revoking a key twice changes nothing. */
   async revokeKey(id: Id<'apiKey'>): Promise<boolean> {
     const { affected } = await this.keys.update({ id }, { revoked_at: () => 'coalesce(revoked_at, now())' });
-    await untilForgotten();
     return affected === 1;
   }
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
-import type { UserId } from '#contracts';
+import type { Id, UserId } from '#contracts';
 import { Database } from '#database';
 import { createLog, LOG } from '#observability';
 import { GatewayConfig } from '../gateway.config.js';
@@ -177,6 +177,19 @@ describe('accounts and their API keys', () => {
     expect(await service.authenticate(second)).toBeUndefined();
     // revoking it again is not an error
     await service.revokeKey(keyId);
+  });
+
+  it.each<[string, (id: UserId, keyId: Id<'apiKey'>) => Promise<unknown>, object | undefined]>([
+    ['revokes a key', (_, keyId) => service.revokeKey(keyId), undefined],
+    ['revokes a key of its account', (id, keyId) => service.revokeKeyOf(id, keyId), undefined],
+    ['suspends an account', (id) => service.setSuspended(id, true), { suspended_at: expect.any(Date) }],
+  ])('%s, and resolves when every gateway knows it', async (_, end, known) => {
+    const other = await start();
+    const { id } = await service.create({ email: 'ada@example.com' });
+    const { id: keyId, api_key } = await service.createKey(id, 'laptop');
+    expect(await other.authenticate(api_key)).toMatchObject({ suspended_at: null });
+    await end(id, keyId);
+    expect(await other.authenticate(api_key)).toEqual(known && expect.objectContaining(known));
   });
 
   it.each<[string, (accounts: AccountsService) => Promise<unknown>]>([

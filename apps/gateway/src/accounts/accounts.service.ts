@@ -21,7 +21,7 @@ import { AccountsRepository } from './accounts.repository.js';
 import { apiKeyHash, apiKeyPrefix, isMistypedKey, newApiKey } from './api-key.js';
 import { type ApiKey, apiKeyOf, type CreateKeyBody, type CreatedApiKey } from './api-key.dto.js';
 import { KeyUses } from './key-uses.js';
-import { type KnownAccount, KnownAccounts } from './known-accounts.js';
+import { type KnownAccount, KnownAccounts, untilForgotten } from './known-accounts.js';
 import { type User, userOf } from './user.dto.js';
 
 /** An account and one of its keys, at the only time at which the key is known. */
@@ -69,6 +69,16 @@ export class AccountsService {
     return this.accounts.list();
   }
 
+  async find(id: string): Promise<AccountRow | undefined> {
+    return isId('user', id) ? this.accounts.find(id) : undefined;
+  }
+
+  /** Suspends the account from now on, unless it is suspended, or lets it continue. */
+  async setSuspended(id: UserId, suspended: boolean): Promise<void> {
+    await this.accounts.setSuspended(id, suspended);
+    await untilForgotten();
+  }
+
   /** Creates an account with its first key: the given one, or a new one. */
   async create({ email, username, apiKey = newApiKey() }: { email: string; username?: string; apiKey?: string }): Promise<IssuedKey> {
     const id = newId('user');
@@ -91,7 +101,7 @@ export class AccountsService {
     name: string | null,
     scope: KeyScope = 'write',
   ): Promise<{ id: Id<'apiKey'>; account_id: UserId; api_key: string }> {
-    const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;
+    const account = await this.find(accountId);
     if (!account) throw new NotFound('account', accountId);
     const { id, key } = await this.issue(account.id, { name, scope }, { id: newId('apiKey'), by_operator: true });
     return { id, account_id: account.id, api_key: key };
@@ -139,17 +149,21 @@ export class AccountsService {
   }
 
   async revokeKeyOf(accountId: UserId, id: Id<'apiKey'>): Promise<void> {
-    if (!(await inTime(this.accounts.revokeKeyOf(accountId, id)))) throw new NotFound('API key', id);
+    const isRevoked = await inTime(this.accounts.revokeKeyOf(accountId, id));
+    // otherwise, too: another request may have just revoked it
+    await untilForgotten();
+    if (!isRevoked) throw new NotFound('API key', id);
   }
 
   async listKeys(accountId: string): Promise<ApiKeyRow[]> {
-    const account = isId('user', accountId) ? await this.accounts.find(accountId) : undefined;
+    const account = await this.find(accountId);
     if (!account) throw new NotFound('account', accountId);
     return this.accounts.listKeys(account.id);
   }
 
   async revokeKey(id: string): Promise<void> {
     if (!isId('apiKey', id) || !(await this.accounts.revokeKey(id))) throw new NotFound('API key', id);
+    await untilForgotten();
   }
 
   /**

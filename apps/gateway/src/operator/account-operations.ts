@@ -21,7 +21,7 @@ import {
 } from '#contracts';
 import type { Messages } from '#messaging';
 import type { AccountRow } from '../accounts/account.entity.js';
-import type { AccountsRepository } from '../accounts/accounts.repository.js';
+import type { AccountsService } from '../accounts/accounts.service.js';
 
 /** How much a suspension has changed. */
 export type Counts = Record<'sources' | 'workflows' | 'webhooks', number>;
@@ -50,7 +50,7 @@ export class AccountOperations {
   private readonly announced = new Set<string>();
 
   constructor(
-    private readonly accounts: Pick<AccountsRepository, 'find' | 'setSuspended'>,
+    private readonly accounts: Pick<AccountsService, 'find' | 'setSuspended'>,
     /** Deletes what the gateway has of the account; returns the number of its keys. */
     private readonly deleteRows: (id: UserId) => Promise<number>,
     private readonly messages: Pick<Messages, 'request'>,
@@ -61,7 +61,7 @@ export class AccountOperations {
   ) {}
 
   async find(id: string): Promise<AccountRow> {
-    const account = isId('user', id) ? await this.accounts.find(id) : undefined;
+    const account = await this.accounts.find(id);
     if (!account) throw new NotFound('account', id);
     return account;
   }
