@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { LRUCache } from 'lru-cache';
 import { IsNull, Repository, type SelectQueryBuilder } from 'typeorm';
-import { type ComponentDescription, type ComponentId, SluiceError, type UserId } from '#contracts';
+import { type ComponentDescription, type ComponentId, NotFound, SluiceError, type UserId } from '#contracts';
 import { Database, FOREIGN_KEY_VIOLATION, type Session, type Transaction } from '#database';
 import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type NewComponent, StoredCode } from './component.entity.js';
 
@@ -10,6 +10,9 @@ import { Code, ComponentRow, type DescribedComponent, type InspectedCode, type N
 const ROW_BYTES = 1024;
 /** The length of the descriptions that are kept in memory, as JSON. As objects, they take several times as much. */
 const DESCRIBED_LENGTH = 4 * 1024 * 1024;
+
+/** The codes of PostgreSQL's errors about `\u0000` and half a surrogate pair in JSON. */
+const UNREADABLE_JSON = new Set(['22P05', '22P02']);
 
 /** The only writer of the tables `component`, `code` and `stored_code`. */
 @Injectable()
@@ -68,6 +71,39 @@ export class ComponentsRepository {
   /** A component of any owner. A deleted one may still be remembered: the foreign key refuses its sources. */
   async describe(session: Session, id: string): Promise<DescribedComponent | undefined> {
     return this.descriptions.get(id) ?? (await this.readDescription(session, 'component-describe', 'c.id = $1', id));
+  }
+
+  /**
+   * Adds to components what lists and other services need of their descriptions: the hooks, how many runs are allowed at a time, and the names, types and
+   * secrecy of the props. A whole description may have 256 KB, and a hundred sources may have the same one.
+   */
+  async addDescriptions(components: ComponentRow[]): Promise<void> {
+    if (components.length === 0) return;
+    try {
+      const descriptions = await this.descriptionsInShort([...new Set(components.map(({ code_hash }) => code_hash))]);
+      for (const component of components) component.inspected = { description: descriptions.get(component.code_hash) } as Code;
+    } catch (error) {
+      if (!UNREADABLE_JSON.has((error as { code?: string }).code ?? '')) throw error;
+      // earlier versions stored texts that PostgreSQL cannot read as JSON
+      for (const component of components) {
+        const found = await this.describe(this.database, component.id);
+        if (!found) throw new NotFound('component', component.id);
+        component.inspected = { description: inShort(found.description) } as Code;
+      }
+    }
+  }
+
+  private async descriptionsInShort(hashes: string[]): Promise<Map<string, DescriptionInShort>> {
+    const { rows } = await this.database.query<DescriptionInShort & { hash: string }>({
+      name: 'descriptions-in-short',
+      text: `SELECT hash, description->'hooks' AS hooks, description->>'dedupe' AS dedupe, description->'concurrency' AS concurrency, coalesce((
+               SELECT json_agg(json_build_object('name', prop->'name', 'type', prop->'type', 'secret', prop->'secret') ORDER BY nth)
+               FROM json_array_elements(description->'configurable_props') WITH ORDINALITY AS props (prop, nth)
+             ), '[]') AS configurable_props
+             FROM code WHERE hash = ANY($1)`,
+      values: [hashes],
+    });
+    return new Map(rows.map(({ hash, ...description }) => [hash, description]));
   }
 
   /** The component does not exist any more. */
@@ -189,6 +225,13 @@ export class ComponentsRepository {
       .addSelect('inspected.code');
   }
 }
+
+type DescriptionInShort = Pick<ComponentDescription, 'hooks' | 'dedupe' | 'concurrency' | 'configurable_props'>;
+
+const inShort = ({ hooks, dedupe, concurrency, configurable_props }: ComponentDescription): DescriptionInShort => ({
+  ...{ hooks, dedupe, concurrency },
+  configurable_props: configurable_props.map(({ name, type, secret }) => ({ name, type, secret })),
+});
 
 const tooManyBytes = (bytes: number, most: number): SluiceError =>
   new SluiceError('conflict', `the components of this account would use ${bytes} bytes; the limit is ${most}`);

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Not, type ObjectLiteral, Repository, type SelectQueryBuilder } from 'typeorm';
 import {
-  type ComponentDescription,
   type ComponentId,
   type ConnectionId,
   emitterChanged,
@@ -60,9 +59,6 @@ const SHOWN_BYTES = `pg_column_size(source.configured_props) + coalesce((SELECT 
 /** Returns the new state of a source, or null if nothing changes; may throw. It reads in the session what it needs beside the row. */
 export type Decide = (row: SourceRow, session: Session) => SourceChange | null | Promise<SourceChange | null>;
 
-/** The codes of PostgreSQL's errors about `\u0000` and half a surrogate pair in JSON. */
-const UNREADABLE_JSON = new Set(['22P05', '22P02']);
-
 /** A row without the component that it runs. */
 type BareRow = Omit<SourceRow, 'component'>;
 
@@ -102,42 +98,12 @@ export class SourcesRepository {
     if (externalId !== undefined) owned.andWhere('source.external_id = :externalId', { externalId });
     const { rows, ...found } = await readKeysetPage(owned, page, { ...part, size: SHOWN_BYTES, join: withComponent });
     // the credentials of shared connections are large, and lists do not show them
-    const [inline] = await Promise.all([this.connections.inlineOf(rows.map(({ id }) => id)), this.described(rows)]);
+    const [inline] = await Promise.all([
+      this.connections.inlineOf(rows.map(({ id }) => id)),
+      this.components.addDescriptions(rows.map(({ component }) => component)),
+    ]);
     for (const row of rows) row.credentials = inline.get(row.id) ?? null;
     return { rows, ...found };
-  }
-
-  /**
-   * Adds the descriptions to rows: the hooks, how many runs are allowed at a time, and the names, types and secrecy of the props. A whole description may
-   * have 256 KB, and a hundred rows may have the same one.
-   */
-  private async described(rows: SourceRow[]): Promise<SourceRow[]> {
-    if (rows.length === 0) return rows;
-    try {
-      const descriptions = await this.descriptions([...new Set(rows.map(({ component }) => component.code_hash))]);
-      for (const { component } of rows) component.inspected = { description: descriptions.get(component.code_hash) } as Code;
-    } catch (error) {
-      if (!UNREADABLE_JSON.has((error as { code?: string }).code ?? '')) throw error;
-      // earlier versions stored texts that PostgreSQL cannot read as JSON
-      for (const { component, component_id } of rows) {
-        const { inspected } = await this.component(this.database, component_id);
-        component.inspected = { description: inShort(inspected.description) } as Code;
-      }
-    }
-    return rows;
-  }
-
-  private async descriptions(hashes: string[]): Promise<Map<string, DescriptionInShort>> {
-    const found = await this.database.query<DescriptionInShort & { hash: string }>({
-      name: 'descriptions-in-short',
-      text: `SELECT hash, description->'hooks' AS hooks, description->>'dedupe' AS dedupe, description->'concurrency' AS concurrency, coalesce((
-               SELECT json_agg(json_build_object('name', prop->'name', 'type', prop->'type', 'secret', prop->'secret') ORDER BY nth)
-               FROM json_array_elements(description->'configurable_props') WITH ORDINALITY AS props (prop, nth)
-             ), '[]') AS configurable_props
-             FROM code WHERE hash = ANY($1)`,
-      values: [hashes],
-    });
-    return new Map(found.rows.map(({ hash, ...description }) => [hash, description]));
   }
 
   /** Throws a conflict if another source of the owner has the external id. The index decides; this check avoids work for a source that it would refuse. */
@@ -424,7 +390,9 @@ export class SourcesRepository {
 
   private async statesWhere(condition: string, values: ObjectLiteral): Promise<EmitterState[]> {
     const found = withComponent(this.sources.createQueryBuilder('source').addSelect('source.credentials')).where(condition, values);
-    return (await this.described(await found.getMany())).map((row) => sourceState(row));
+    const rows = await found.getMany();
+    await this.components.addDescriptions(rows.map(({ component }) => component));
+    return rows.map((row) => sourceState(row));
   }
 
   /** Inserts the source under this slug. Undefined if `INSERT` does not insert it. */
@@ -651,13 +619,6 @@ const valuesOf = (ownerId: UserId, id: SourceId, change: SourceChange): unknown[
   change.active,
   change.external_id,
 ];
-
-type DescriptionInShort = Pick<ComponentDescription, 'hooks' | 'dedupe' | 'concurrency' | 'configurable_props'>;
-
-const inShort = ({ hooks, dedupe, concurrency, configurable_props }: ComponentDescription): DescriptionInShort => ({
-  ...{ hooks, dedupe, concurrency },
-  configurable_props: configurable_props.map(({ name, type, secret }) => ({ name, type, secret })),
-});
 
 /** A change of connections was decided without holding them. */
 class NeedsConnections extends Error {}
