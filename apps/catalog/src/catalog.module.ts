@@ -25,6 +25,7 @@ import { RegistryController } from './registry/registry.controller.js';
 import { RegistryRepository } from './registry/registry.repository.js';
 import { AccountTurns } from './sources/account-turns.js';
 import { SourceRow } from './sources/source.entity.js';
+import { SourceStatesRepository } from './sources/source-states.repository.js';
 import { SourcesController } from './sources/sources.controller.js';
 import { SourcesRepository } from './sources/sources.repository.js';
 import { SourcesService } from './sources/sources.service.js';
@@ -61,6 +62,7 @@ import { WorkflowsProgress } from './workflows/workflows-progress.js';
     RegistryService,
     OwnComponents,
     SourcesRepository,
+    SourceStatesRepository,
     LogReader,
     Reconciliation,
     RestoresRepository,

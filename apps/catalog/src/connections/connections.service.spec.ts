@@ -8,6 +8,7 @@ import { FakeMessages } from '#testing';
 import { AccountTurns } from '../sources/account-turns.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
 import { ConnectionsRepository } from '../sources/connections.repository.js';
+import { SourceStatesRepository } from '../sources/source-states.repository.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
 import { ConnectionsService } from './connections.service.js';
 
@@ -45,10 +46,12 @@ describe('a connection', () => {
         copied.push(JSON.parse(box.open(sealed, connectionContext(id))));
         return users;
       },
+      findUser: async (_: unknown, __: UserId, id: string) => void searched.push(id),
+    };
+    const states = {
       async *statesInParts(ids: string[]) {
         for (const emitter_id of ids) yield [{ emitter_id } as EmitterState];
       },
-      findUser: async (_: unknown, __: UserId, id: string) => void searched.push(id),
     };
     const module = await Test.createTestingModule({
       providers: [
@@ -57,6 +60,7 @@ describe('a connection', () => {
         { provide: Database, useValue: { transaction: (work: (transaction: object) => unknown) => work({}) } },
         { provide: ConnectionsRepository, useValue: connections },
         { provide: SourcesRepository, useValue: sources },
+        { provide: SourceStatesRepository, useValue: states },
         { provide: Messages, useValue: messages },
         { provide: SecretBox, useValue: box },
       ],

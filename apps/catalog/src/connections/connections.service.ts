@@ -30,6 +30,7 @@ import { listedPart } from '../listed-part.js';
 import { AccountTurns } from '../sources/account-turns.js';
 import type { ConnectionRow } from '../sources/connection.entity.js';
 import { ConnectionsRepository } from '../sources/connections.repository.js';
+import { SourceStatesRepository } from '../sources/source-states.repository.js';
 import { SourcesRepository } from '../sources/sources.repository.js';
 
 const MAX_BYTES = 64 * 1024;
@@ -47,6 +48,7 @@ export class ConnectionsService {
     private readonly database: Database,
     private readonly connections: ConnectionsRepository,
     private readonly sources: SourcesRepository,
+    private readonly states: SourceStatesRepository,
     private readonly turns: AccountTurns,
     private readonly messages: Messages,
     private readonly box: SecretBox,
@@ -85,7 +87,7 @@ export class ConnectionsService {
   async patch(command: PatchConnection, deadline = Infinity): Promise<Connection> {
     const { owner_id } = command;
     const { row, users } = await this.turns.takeAlone(owner_id, () => this.change(command));
-    for await (const states of this.sources.statesInParts(users)) {
+    for await (const states of this.states.statesInParts(users)) {
       const isInTime = Date.now() < deadline - ANNOUNCED_WITHIN_MS;
       if (!isInTime || !(await announceChanges(this.messages, states, 'configured'))) break;
     }

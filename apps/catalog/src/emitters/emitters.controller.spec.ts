@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { ComponentsInMemory, describedAs } from '../components/components-in-memory-for-tests.js';
 import { SourcesInMemory } from '../sources/sources-in-memory-for-tests.js';
-import { SourcesRepository } from '../sources/sources.repository.js';
+import { SourceStatesRepository } from '../sources/source-states.repository.js';
 import type { FindEmitters } from '#contracts';
 import type { LogRecord } from '#messaging';
 import { WorkflowsProgress } from '../workflows/workflows-progress.js';
@@ -48,7 +48,7 @@ it('finds emitters of both kinds by their ids, and sources by the keys of their 
   const module = await Test.createTestingModule({
     controllers: [EmittersController],
     providers: [
-      { provide: SourcesRepository, useValue: sources },
+      { provide: SourceStatesRepository, useValue: sources },
       { provide: WorkflowsRepository, useValue: { states } },
       { provide: WorkflowsProgress, useValue: { reachEnd } },
     ],

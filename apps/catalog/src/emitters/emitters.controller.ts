@@ -12,7 +12,7 @@ import {
   type SourceId,
 } from '#contracts';
 import { deadlineOf, Handles, LogRecord } from '#messaging';
-import { SourcesRepository } from '../sources/sources.repository.js';
+import { SourceStatesRepository } from '../sources/source-states.repository.js';
 import { WorkflowsProgress } from '../workflows/workflows-progress.js';
 import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 
@@ -20,7 +20,7 @@ import { WorkflowsRepository } from '../workflows/workflows.repository.js';
 @Controller()
 export class EmittersController {
   constructor(
-    private readonly sources: SourcesRepository,
+    private readonly sources: SourceStatesRepository,
     private readonly workflows: WorkflowsRepository,
     private readonly progress: WorkflowsProgress,
   ) {}

@@ -2,25 +2,15 @@ import { type EmitterState, SluiceError, type SourceId, type UserId } from '#con
 import type { KeysetPage, Session } from '#database';
 import type { ComponentsInMemory } from '../components/components-in-memory-for-tests.js';
 import { bareState, freeSlug, type SourceChange, type SourceRow, sourceState } from './source.entity.js';
+import type { SourceStatesRepository } from './source-states.repository.js';
 import type { Decide, SourcesRepository } from './sources.repository.js';
 
-/** In place of SourcesRepository. */
-export class SourcesInMemory implements Pick<
-  SourcesRepository,
-  | 'find'
-  | 'list'
-  | 'requireFewer'
-  | 'requireFree'
-  | 'create'
-  | 'update'
-  | 'switchOff'
-  | 'delete'
-  | 'states'
-  | 'bareStates'
-  | 'deletedStates'
-  | 'newIds'
-  | 'statesByEndpoint'
-> {
+/** In place of SourcesRepository and SourceStatesRepository. */
+export class SourcesInMemory
+  implements
+    Pick<SourcesRepository, 'find' | 'list' | 'requireFewer' | 'requireFree' | 'create' | 'update' | 'switchOff' | 'delete'>,
+    Pick<SourceStatesRepository, 'states' | 'bareStates' | 'deletedStates' | 'newIds' | 'statesByEndpoint'>
+{
   readonly rows = new Map<SourceId, SourceRow>();
   private readonly deleted: EmitterState[] = [];
 

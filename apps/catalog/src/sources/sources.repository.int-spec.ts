@@ -22,6 +22,7 @@ import type { SourceChange } from './source.entity.js';
 import { SourceRow } from './source.entity.js';
 import { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
+import { SourceStatesRepository } from './source-states.repository.js';
 import { CREATED_AT_MS, SourcesRepository } from './sources.repository.js';
 
 const description: ComponentDescription = {
@@ -42,6 +43,7 @@ const description: ComponentDescription = {
 describe('the sources', () => {
   let db: FreshDatabase;
   let sources: SourcesRepository;
+  let sourceStates: SourceStatesRepository;
   let connections: ConnectionsRepository;
   let components: ComponentsRepository;
   let component: ComponentId;
@@ -56,6 +58,7 @@ describe('the sources', () => {
       (components = new ComponentsRepository(db.database, db.database.rows(ComponentRow), db.database.rows(Code))),
       new AccountTurns(),
     );
+    sourceStates = new SourceStatesRepository(db.database, db.database.rows(SourceRow), components);
   });
   afterAll(() => db.drop());
   beforeEach(async () => {
@@ -205,7 +208,7 @@ describe('the sources', () => {
 
   it('are published again over newer states that the database has lost, and as deleted if they do not exist', async () => {
     const [changed, same] = [await create({ slug: 'a' }), await create({ slug: 'b' })];
-    const states = await sources.states([changed.id, same.id]);
+    const states = await sourceStates.states([changed.id, same.id]);
     const state = (id: SourceId) => states.find(({ emitter_id }) => emitter_id === id)!;
     const later = (more: Partial<EmitterState>) => ({ ...state(changed.id), ...more });
     await db.database.query('TRUNCATE outbox');
@@ -254,10 +257,10 @@ describe('the sources', () => {
   it('are published as other services find them, whichever statement has written them', async () => {
     const more = { schedules: { t: { interval_seconds: 60, cron: null } }, name: 'Ä "}{"', endpoint_key: `key-${owner}` };
     const [{ id }, beside, off] = [await create(more), await create(), await create({ active: false, slug: 'off' })];
-    const found = await sources.states([id, beside.id, off.id]);
+    const found = await sourceStates.states([id, beside.id, off.id]);
     for (const each of found) {
       const { deployment: _, ...bare } = each;
-      expect(await sources.bareStates([each.emitter_id])).toEqual([bare]);
+      expect(await sourceStates.bareStates([each.emitter_id])).toEqual([bare]);
     }
     expect(await facts()).toEqual([id, beside.id, off.id].map((key) => ({ key, ...found.find(({ emitter_id }) => emitter_id === key) })));
   });
@@ -325,7 +328,7 @@ describe('the sources', () => {
     expect(updated).toMatchObject({ name: 'New', name_slug: 'new', endpoint_key: `key-${owner}`, active: false });
     expect(updated?.version).toBeGreaterThan(version);
     expect((await facts()).at(-1)).toMatchObject({ version: updated?.version, active: false, deployment: { code_hash: 'b'.repeat(64) } });
-    expect(await sources.statesByEndpoint([`key-${owner}`, 'unknown'])).toMatchObject([{ emitter_id: id, version: updated?.version }]);
+    expect(await sourceStates.statesByEndpoint([`key-${owner}`, 'unknown'])).toMatchObject([{ emitter_id: id, version: updated?.version }]);
   });
 
   it('begin to use a connection that they did not use before, and cease to', async () => {
@@ -386,7 +389,7 @@ describe('the sources', () => {
       db.database.transaction((transaction) => sources.setCredentials(transaction, owner, connection, credentials));
     expect(await set('new')).toEqual(ids.sort());
     let states = 0;
-    for await (const part of sources.statesInParts(ids)) {
+    for await (const part of sourceStates.statesInParts(ids)) {
       for (const { deployment } of part) expect(deployment?.credentials).toEqual({ [connection]: 'new' });
       states += part.length;
     }
@@ -417,7 +420,7 @@ describe('the sources', () => {
     const { rows } = await sources.list(owner, { limit: 10 });
     const shown = rows.map(({ component: { inspected } }) => inspected.description);
     expect(shown).toMatchObject(Array(3).fill({ hooks: ['deploy'], dedupe: 'last', configurable_props: [{ name: 'a', secret: true }] }));
-    expect((await sources.states(ids)).map(({ deployment }) => deployment?.hooks)).toEqual(Array(3).fill(['deploy']));
+    expect((await sourceStates.states(ids)).map(({ deployment }) => deployment?.hooks)).toEqual(Array(3).fill(['deploy']));
   });
 
   it('never take over a shared connection, or one of another source', async () => {
@@ -526,8 +529,8 @@ describe('the sources', () => {
     // the id of a repeated request has the time of the first one
     const repeated = idFrom('source', Date.now() - 23 * 3_600_000, randomBytes(7));
     await create({}, repeated);
-    expect((await sources.newIds(owner)).sort()).toEqual([newer.id, repeated].sort());
-    expect(await sources.newIds(newId('user'))).toEqual([]);
+    expect((await sourceStates.newIds(owner)).sort()).toEqual([newer.id, repeated].sort());
+    expect(await sourceStates.newIds(newId('user'))).toEqual([]);
   });
 
   it('leave a last fact when they are deleted', async () => {
@@ -535,7 +538,7 @@ describe('the sources', () => {
     expect((await sources.delete(owner, id))?.state).toMatchObject({ deleted: true, active: false });
     expect(await sources.delete(owner, id)).toBeUndefined();
     expect((await facts()).at(-1)).toMatchObject({ key: id, deleted: true });
-    expect(await sources.states([id])).toEqual([]);
+    expect(await sourceStates.states([id])).toEqual([]);
   });
 
   it('are not created again by a repeated command after they were deleted', async () => {
@@ -553,7 +556,7 @@ describe('the sources', () => {
     for (const { id, repeated } of deleted)
       await expect(repeated()).rejects.toMatchObject({ code: 'conflict', message: `the source ${id} has been deleted` });
     expect(await facts()).toEqual(before);
-    expect(await sources.states(deleted.map(({ id }) => id))).toEqual([]);
+    expect(await sourceStates.states(deleted.map(({ id }) => id))).toEqual([]);
   });
 
   it('are not created again by a repeated command while they are being deleted', async () => {
@@ -571,7 +574,7 @@ describe('the sources', () => {
     expect(await create({}, id)).toMatchObject({ id });
     commit();
     await deletion;
-    expect(await sources.states([id])).toEqual([]);
+    expect(await sourceStates.states([id])).toEqual([]);
   });
 
   it('are known as deleted until Kafka has no events of them any more, without their names', async () => {
@@ -587,13 +590,13 @@ describe('the sources', () => {
       created_at_ms: created_at.getTime(),
     };
     const ids = [id, existing.id, newId('source')];
-    expect(await sources.deletedStates(ids)).toEqual([{ ...state, version: (await facts()).at(-1)!.version }]);
+    expect(await sourceStates.deletedStates(ids)).toEqual([{ ...state, version: (await facts()).at(-1)!.version }]);
 
     await db.database.query("UPDATE deleted_source SET deleted_at = deleted_at - interval '9 days' WHERE id = $1", [old]);
-    expect(await sources.deletedStates([old])).toHaveLength(1);
+    expect(await sourceStates.deletedStates([old])).toHaveLength(1);
     await sources.delete(owner, existing.id);
-    expect(await sources.deletedStates([old])).toEqual([]);
-    expect(await sources.deletedStates(ids)).toMatchObject([{ emitter_id: id }, { emitter_id: existing.id }]);
+    expect(await sourceStates.deletedStates([old])).toEqual([]);
+    expect(await sourceStates.deletedStates(ids)).toMatchObject([{ emitter_id: id }, { emitter_id: existing.id }]);
   });
 
   it('are listed newest first, in pages', async () => {

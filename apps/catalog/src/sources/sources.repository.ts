@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Not, type ObjectLiteral, Repository, type SelectQueryBuilder } from 'typeorm';
+import { Not, Repository, type SelectQueryBuilder } from 'typeorm';
 import {
   type ComponentId,
   type ConnectionId,
   emitterChanged,
   type EmitterState,
   RECORDS_GONE_AFTER_DAYS,
-  idFrom,
   Invalid,
   NotFound,
   SluiceError,
@@ -35,20 +34,14 @@ import { ConnectionRow } from './connection.entity.js';
 import { ConnectionsRepository } from './connections.repository.js';
 import { type UsedCredentials, usedProblem } from './source-connections.js';
 import {
-  bareState,
-  type BareStateRow,
   DeletedSourceRow,
   freeSlug,
-  NEW_MS,
   type SourceChange,
   SourceRow,
   sourceState,
   SuspendedAccountRow,
   usesConnections,
 } from './source.entity.js';
-
-/** The time in the id of a new source is at most this old: a request may be repeated for a day, and the clocks of two services differ. */
-const OLDEST_NEW_ID_MS = 25 * 3_600_000;
 
 /** The most sources that are changed together. Each may have half a megabyte, because of its props and credentials. */
 export const CHANGED_TOGETHER = 50;
@@ -309,11 +302,6 @@ export class SourcesRepository {
     }
   }
 
-  /** The states of those of these sources that exist, a part at a time. */
-  async *statesInParts(ids: SourceId[]): AsyncGenerator<EmitterState[]> {
-    for (let start = 0; start < ids.length; start += CHANGED_TOGETHER) yield await this.states(ids.slice(start, start + CHANGED_TOGETHER));
-  }
-
   /** A source that uses the connection; undefined if none does. */
   async findUser(session: Session, ownerId: UserId, id: ConnectionId): Promise<SourceId | undefined> {
     const { rows } = await session.query<{ id: SourceId }>('SELECT id FROM source WHERE owner_id = $1 AND credentials ? $2 LIMIT 1', [
@@ -346,53 +334,6 @@ export class SourcesRepository {
         await this.publishDeleted(transaction, { ...state, active: false, deleted: true, version: state.version + 1 });
       return { published: length + missing.length, deleted: missing.length };
     });
-  }
-
-  /** The states of the existing sources among these ids, of any account. Only for other services: users must not see them. */
-  states(ids: string[]): Promise<EmitterState[]> {
-    return this.statesWhere('source.id = ANY(:ids)', { ids });
-  }
-
-  /** The same without deployments. */
-  async bareStates(ids: string[]): Promise<EmitterState[]> {
-    const { rows } = await this.database.query<BareStateRow>({
-      name: 'source-states',
-      text: 'SELECT id, owner_id, active, suspended, version, name, created_at FROM source WHERE id = ANY($1)',
-      values: [ids],
-    });
-    return rows.map((row) => bareState(row));
-  }
-
-  /** The last states, without names and deployments, of those of these sources that were deleted within the last days. For other services, like `states`. */
-  async deletedStates(ids: string[]): Promise<EmitterState[]> {
-    const { rows } = await this.database.query<Pick<DeletedSourceRow, 'state'>>({
-      name: 'source-deleted-states',
-      text: 'SELECT state FROM deleted_source WHERE id = ANY($1)',
-      values: [ids],
-    });
-    return rows.map(({ state }) => state);
-  }
-
-  /** The ids of the account's new sources. They contain the time of the request, by the clock of the gateway: an index finds those that may be new. */
-  async newIds(ownerId: UserId): Promise<SourceId[]> {
-    const { rows } = await this.database.query<{ id: SourceId }>({
-      name: 'sources-new',
-      text: "SELECT id FROM source WHERE owner_id = $1 AND id > $2 AND created_at > now() - $3 * interval '1 millisecond'",
-      values: [ownerId, idFrom('source', Date.now() - OLDEST_NEW_ID_MS, Buffer.alloc(7)), NEW_MS],
-    });
-    return rows.map(({ id }) => id);
-  }
-
-  /** The states of the sources with these endpoints, of any owner: the key is the secret. */
-  statesByEndpoint(endpointKeys: string[]): Promise<EmitterState[]> {
-    return this.statesWhere('source.endpoint_key = ANY(:endpointKeys)', { endpointKeys });
-  }
-
-  private async statesWhere(condition: string, values: ObjectLiteral): Promise<EmitterState[]> {
-    const found = withComponent(this.sources.createQueryBuilder('source').addSelect('source.credentials')).where(condition, values);
-    const rows = await found.getMany();
-    await this.components.addDescriptions(rows.map(({ component }) => component));
-    return rows.map((row) => sourceState(row));
   }
 
   /** Inserts the source under this slug. Undefined if `INSERT` does not insert it. */
