@@ -12,6 +12,7 @@ import { TimersRepository } from '../timers/timers.repository.js';
 import { type NewWaitingEmit, WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { RestoredRuns } from './restored-runs.js';
 import { recordsOfChanges } from './run-changes.js';
+import { NO_EFFECTS } from './run-effects.js';
 import { RunLanes } from './run-lanes.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
@@ -102,7 +103,7 @@ describe('what a run has changed whose component has responded itself', () => {
   });
 
   it('needs no work as long as the database knows the run', async () => {
-    await runs.finish({ ...RUN, trigger: 'http' }, { ...CHANGES, records: [], usage: null, entry: null, attempt: null, final: false });
+    await runs.finish({ ...RUN, trigger: 'http' }, { ...NO_EFFECTS, ...CHANGES });
     const before = await stored();
     expect(await restore(recordsOf(CHANGES))).toBe(0);
     expect(await stored()).toEqual(before);

@@ -4,6 +4,7 @@ import type { Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { DeployedSources } from '../deployments/deployed-sources.js';
 import { changesOf } from './run-changes.js';
+import { NO_EFFECTS } from './run-effects.js';
 import { RunLanes } from './run-lanes.js';
 import { RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
@@ -37,7 +38,7 @@ export class RestoredRuns {
     // the catalog may have been restored, too
     if (!(await this.sources.find(source_id))) return;
     const stored = { run_id: part === undefined ? run_id : `${run_id}/${part}`, owner_id, source_id, trigger: 'http' } as const;
-    const effects = { ...changesOf(changes), records: [], usage: null, entry: null, attempt: null, final: false };
+    const effects = { ...NO_EFFECTS, ...changesOf(changes) };
     await this.locks.alone(source_id, () => this.runs.finish(stored, effects));
     if (part === undefined) this.log.info({ run_id, source_id }, 'run.restored');
   }

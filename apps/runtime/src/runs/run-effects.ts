@@ -36,6 +36,18 @@ export interface RunEffects {
   final: boolean;
 }
 
+/** Those of a run that changes nothing and is not listed. */
+export const NO_EFFECTS: RunEffects = {
+  db: {},
+  dedupe: null,
+  waiting: [],
+  records: [],
+  usage: null,
+  entry: null,
+  attempt: null,
+  final: false,
+};
+
 /** An emit whose `delivery_ts` is this close or in the past is emitted at once. */
 const NOW_MS = 100;
 /** Per kind and run. */

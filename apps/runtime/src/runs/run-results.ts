@@ -15,7 +15,7 @@ import type { DedupeState } from '../source-state/dedupe.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { recordsOfChanges } from './run-changes.js';
 import { additionalUnits, bytesRead, type StateBefore } from './run-cost.js';
-import { notKept, type RunEffects, runEffects, skippedEntry } from './run-effects.js';
+import { NO_EFFECTS, notKept, type RunEffects, runEffects, skippedEntry } from './run-effects.js';
 import { switchedOff } from '../run-events/error-reports.js';
 import type { DueRun } from '../run-events/run-events.js';
 import { DB_PROP, keepsOrder, type RunSource } from './run-sources.js';
@@ -84,8 +84,7 @@ export class RunResults {
 
   /** The component does not define this hook. After the last hook of a source, its state is deleted anyway. */
   async storeMissingHook(run: RunRequest): Promise<void> {
-    if (run.hook?.final)
-      await this.runs.finish(run, { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, attempt: null, final: true });
+    if (run.hook?.final) await this.runs.finish(run, { ...NO_EFFECTS, final: true });
   }
 
   /** The effects of the outcome. Counts the cost of the run. */

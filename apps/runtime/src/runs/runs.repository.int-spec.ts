@@ -17,13 +17,12 @@ import type { Sandbox } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
 import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
-import { type RunEffects, type RunEntry, skippedEntry } from './run-effects.js';
+import { NO_EFFECTS, type RunEffects, type RunEntry, skippedEntry } from './run-effects.js';
 import { type RunsPage, RunsRepository } from './runs.repository.js';
 import { SourceLocks } from './source-locks.js';
 
 const SOURCE = 'dc_1' as SourceId;
 const ACCOUNT = 'u_1' as UserId;
-const nothing: RunEffects = { db: {}, dedupe: null, waiting: [], records: [], usage: null, entry: null, attempt: null, final: false };
 const event = (n: number) => ({ topic: 'events', key: SOURCE, headers: { n: String(n) }, value: `${n}` });
 
 let fresh: FreshDatabase;
@@ -59,7 +58,7 @@ beforeEach(() =>
 );
 
 const finish = (run_id: string, effects: Partial<RunEffects>, trigger: 'manual' | 'timer' = 'manual', replica = runs) =>
-  replica.finish({ run_id, source_id: SOURCE, owner_id: ACCOUNT, trigger }, { ...nothing, ...effects });
+  replica.finish({ run_id, source_id: SOURCE, owner_id: ACCOUNT, trigger }, { ...NO_EFFECTS, ...effects });
 const outbox = async () =>
   (await fresh.database.query<{ value: Buffer }>('SELECT value FROM outbox ORDER BY id')).rows.map(({ value }) => value.toString());
 
@@ -67,7 +66,7 @@ const outbox = async () =>
 const finishOf = (owner_id: UserId, run_id: string, bytes: number) =>
   runs.finish(
     { run_id, source_id: `dc_${run_id}`, owner_id, trigger: 'manual' },
-    { ...nothing, records: [{ topic: 'events', key: `dc_${run_id}`, value: Buffer.alloc(bytes, 'x') }] },
+    { ...NO_EFFECTS, records: [{ topic: 'events', key: `dc_${run_id}`, value: Buffer.alloc(bytes, 'x') }] },
   );
 
 /** Blocks the outcomes of these runs until the result is called. */
@@ -466,9 +465,9 @@ describe('the runs of an event', () => {
   it('are those of all sources of the account that have ended or wait', async () => {
     for (const id of ['dc_1', 'dc_2', 'dc_3']) await deploy(id, ACCOUNT);
     await deploy('dc_4', 'u_2');
-    await runs.finish(run('dc_1'), nothing);
+    await runs.finish(run('dc_1'), NO_EFFECTS);
     await queue.add([run('dc_2')]);
-    await runs.finish(run('dc_4'), nothing);
+    await runs.finish(run('dc_4'), NO_EFFECTS);
     expect(await find()).toEqual(['dc_1', 'dc_2']);
     expect(await find('u_2')).toEqual(['dc_4']);
     expect(await queue.waiting([run('dc_1').run_id, run('dc_2').run_id])).toEqual(new Set([run('dc_2').run_id]));
