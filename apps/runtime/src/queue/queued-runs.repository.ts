@@ -192,7 +192,7 @@ export class QueuedRunsRepository {
     });
   }
 
-  /** Holds runs that it holds for longer, or no longer: 0 seconds. A locked row has just ended, or is being deleted. */
+  /** Extends the hold of a replica on these runs from now; 0 seconds end it. The run of a locked row has just ended, or is being deleted. */
   async hold(runIds: string[], replica: Replica, seconds: number): Promise<void> {
     await this.database.query({
       name: 'queue-hold',

@@ -127,7 +127,7 @@ function* inSlices<Item, Made>(items: Item[], make: (item: Item) => Made, size: 
   return all;
 }
 
-/** The effects stored instead if the database rejects those of a run: nothing may be dropped silently, or retried forever. */
+/** The outcome that is stored instead if the database rejects the effects of a run: nothing may be dropped silently, or retried forever. */
 export const notKept = (outcome: RunOutcome): RunOutcome => ({
   ...outcome,
   status: 'threw',

@@ -5,7 +5,6 @@ import { DeployedSources } from '../deployments/deployed-sources.js';
 import { deployedState } from '../deployments/deployments.repository.js';
 import type { DeployedState } from '../deployments/hook-runs.js';
 import type { ComponentCode, ComponentDescription } from '../sandbox/sandbox.js';
-import { requestedEvent } from '../timers/next-tick.js';
 
 export const DB_PROP = '$.service.db';
 
@@ -61,8 +60,3 @@ export const keepsOrder = ({ dedupe, concurrency, configurable_props }: Componen
 /** Whether the client gets the component's response only when the events of the run are stored, so that a sender repeats a request whose events are lost. */
 export const respondsWhenStored = ({ configurable_props }: ComponentDescription): boolean =>
   configurable_props.some(({ respondWhenStored }) => respondWhenStored === true);
-
-/** The event of a run that was requested without one. */
-export function eventOfTimer({ deployment }: DeployedState): string {
-  return requestedEvent(Object.values(deployment.schedules)[0]);
-}

@@ -13,7 +13,8 @@ import type { BeforeWrite } from './runs.repository.js';
 import { errorLine, withoutCode } from './run-effects.js';
 import { isMissed, overQuota, sourceInactive } from '../run-events/error-reports.js';
 import type { DueRun } from '../run-events/run-events.js';
-import { eventOfTimer, keepsOrder, respondsWhenStored, type RunSource, RunSources, type SourceWithoutCode } from './run-sources.js';
+import { keepsOrder, respondsWhenStored, type RunSource, RunSources, type SourceWithoutCode } from './run-sources.js';
+import { requestedEvent } from '../timers/next-tick.js';
 import { SandboxRuns } from './sandbox-runs.js';
 import { type KeepLock, SourceLocks } from './source-locks.js';
 
@@ -159,7 +160,7 @@ export class RunsService {
 
 const dueRun = (request: RunRequest, { state }: Pick<RunSource, 'state'>): DueRun => ({
   ...request,
-  event: request.event ?? (request.hook ? 'null' : eventOfTimer(state)),
+  event: request.event ?? (request.hook ? 'null' : requestedEvent(Object.values(state.deployment.schedules)[0])),
 });
 
 /** Whether the quota was checked when the run was accepted: its sender relies on it. A request that waits for the response of the component is refused instead. */
