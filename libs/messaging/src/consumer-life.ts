@@ -206,7 +206,7 @@ export class WatchedConsumer {
     );
   }
 
-  /** Requests of other connections tell a lost fetch from brokers that are down. A process that stood still has missed one look only. */
+  /** Requests of other connections distinguish a lost fetch from brokers that are down. A process that stood still has missed one look only. */
   private async look(): Promise<void> {
     const { lastContactAt, running } = this.state;
     const { since, looks } = this.silence;

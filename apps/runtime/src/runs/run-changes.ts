@@ -1,6 +1,5 @@
 import { type KeptEmit, restoreRun, type RunChanges, type RunRequest } from '#contracts';
 import { type OutgoingRecord, recordOf, sizeOf } from '#messaging';
-import type { DedupeState } from '../source-state/dedupe.js';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 import type { RunEffects } from './run-effects.js';
 
@@ -29,7 +28,7 @@ export function* recordsOfChanges(
 /** The changes of a record. The emits keep the order of their calls. */
 export const changesOf = ({ source_id, db, dedupe, waiting }: RunChanges): Changes => ({
   db: Object.fromEntries(db),
-  dedupe: (dedupe as DedupeState | undefined) ?? null,
+  dedupe: dedupe ?? null,
   waiting: waiting.map(({ emit_id, due_at_ms, headers, value }) => ({
     emit_id,
     due_at_ms,
