@@ -12,7 +12,8 @@ const record = (offset: number, emitter: string, type: string) =>
       key: Buffer.from(emitter),
       value: Buffer.from('{}'),
       attributes: 0,
-      headers: { ce_source: Buffer.from(emitter), ce_type: Buffer.from(type) },
+      // the key determines the emitter
+      headers: { ce_source: Buffer.from('dc_other'), ce_type: Buffer.from(type) },
     },
     2000 + offset,
   );

@@ -1,4 +1,4 @@
-import { isDeletion } from '#events';
+import { emitterOf, isDeletion } from '#events';
 import { Batch } from '#messaging';
 
 /** The emitters from which a transaction deletes ranges of events: for each, it looks in up to a thousand streams, and meanwhile other batches wait. */
@@ -10,7 +10,7 @@ export function* partsOf({ partition, records, before, after }: Batch): Generato
   let [start, from] = [0, before];
   for (const [index, record] of records.entries()) {
     if (!isDeletion(record)) continue;
-    emitters.add(record.header('ce_source'));
+    emitters.add(emitterOf(record));
     if (emitters.size < EMITTERS_TOGETHER || index + 1 === records.length) continue;
     const to = { offset: record.offset + 1, clock: record.clock, timestamp: record.timestamp };
     yield new Batch(partition, records.slice(start, index + 1), from, to);
