@@ -208,16 +208,20 @@ it('keeps at most 32 connections of an account for receivers that have not read 
 });
 
 describe.each(['http', 'https'])('a receiver at %s that has responded before it reads the request', (scheme) => {
-  const LINGER_MS = 500;
+  const LINGER_MS = 50;
+  const LONG_LINGER_MS = 600_000;
   const BYTES = 1_000_000;
   const { key, cert } = makeTestCertificate(['hook.test']);
   let receiver: Server;
   let closing: Connections;
   /** The receiver's end of the connection. */
   let socket: Socket;
+  /** Resolves when the sender's end is closed. */
+  let closed: Promise<void>;
   let received: number;
 
-  beforeEach(async () => {
+  /** Sends a request that is larger than what the receiver reads of it, and closes the connection at the response. */
+  const respondEarly = async (lingerMs: number): Promise<void> => {
     received = 0;
     const take = (accepted: Socket): void => {
       socket = accepted.on('error', () => {});
@@ -230,7 +234,13 @@ describe.each(['http', 'https'])('a receiver at %s that has responded before it 
     receiver = scheme === 'http' ? createServer(take) : createTlsServer({ key, cert }, take);
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
     const guard = AddressGuard.fromConfig('127.0.0.1', { lookup: async () => [{ address: '127.0.0.1' }] });
-    closing = new Connections(guardedConnector(guard, { ca: cert }), LINGER_MS);
+    const connector = guardedConnector(guard, { ca: cert });
+    closing = new Connections((target, callback) => {
+      connector(target, (...found) => {
+        closed = new Promise((resolve) => found[1]?.once('close', () => resolve()));
+        callback(...found);
+      });
+    }, lingerMs);
     const origin = closing.origin(ME, `${scheme}://hook.test:${(receiver.address() as AddressInfo).port}`);
     await new Promise<void>((resolve, reject) =>
       closing.dial(origin, (error, connection) => {
@@ -242,7 +252,7 @@ describe.each(['http', 'https'])('a receiver at %s that has responded before it 
         connection.send([Buffer.alloc(BYTES)], { response: new HttpResponse(), onResponse, onLost: () => {} });
       }),
     );
-  });
+  };
   afterEach(async () => {
     socket.destroy();
     await new Promise((resolve) => receiver.close(resolve));
@@ -250,13 +260,15 @@ describe.each(['http', 'https'])('a receiver at %s that has responded before it 
   });
 
   it('still gets the whole request if it reads it in time', async () => {
-    await new Promise((resolve) => setTimeout(resolve, LINGER_MS / 5));
+    await respondEarly(LONG_LINGER_MS);
+    await new Promise((resolve) => setTimeout(resolve, 2 * LINGER_MS));
     socket.resume();
     await seen(() => received === BYTES);
   });
 
   it('gets a reset if it does not read in time', async () => {
-    await new Promise((resolve) => setTimeout(resolve, 2 * LINGER_MS));
+    await respondEarly(LINGER_MS);
+    await closed;
     const ended = new Promise((resolve) =>
       socket.once('end', () => resolve('ended')).once('error', ({ code }: NodeJS.ErrnoException) => resolve(code)),
     );
