@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { Breaker } from './receiver-states.js';
+import { Breaker } from './breaker.js';
 
 const failing = (count: number, { timeout = false, again = false, same = false } = {}) => {
   const breaker = new Breaker();
