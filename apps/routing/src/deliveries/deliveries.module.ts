@@ -12,6 +12,7 @@ import { DeliveredLog } from './history/delivered-log.js';
 import { DeliveriesController } from './deliveries.controller.js';
 import { DeliveriesService } from './history/deliveries.service.js';
 import { DeliveryStore, PostgresDeliveryStore } from './store/delivery-store.js';
+import { NextDeliveriesRepository } from './store/next-deliveries.repository.js';
 import { ParkedDeliveriesRepository } from './store/parked-deliveries.repository.js';
 import { Dispatcher } from './direct/dispatcher.js';
 import { Drainer } from './backlog/drainer.js';
@@ -48,6 +49,7 @@ import { WebhookTest } from './direct/webhook-test.js';
     DeliveredRepository,
     DeliveriesService,
     ParkedDeliveriesRepository,
+    NextDeliveriesRepository,
     Sweeper,
     WebhookTest,
     LogReader,

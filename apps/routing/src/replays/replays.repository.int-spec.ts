@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EmitterId, type ListenerId, newId, type UserId } from '#contracts';
 import type { Database, Transaction } from '#database';
+import { NextDeliveriesRepository } from '../deliveries/store/next-deliveries.repository.js';
 import { ParkedDeliveriesRepository } from '../deliveries/store/parked-deliveries.repository.js';
 import { RoutingFixture } from '../routing-fixture-for-tests.js';
 import { cancelReplaysTo, LIVE_DUE, ReplayRow, ReplaysRepository } from './replays.repository.js';
@@ -9,10 +10,12 @@ import { cancelReplaysTo, LIVE_DUE, ReplayRow, ReplaysRepository } from './repla
 let routing: RoutingFixture;
 let replays: ReplaysRepository;
 let parked: ParkedDeliveriesRepository;
+let next: NextDeliveriesRepository;
 beforeAll(async () => {
   routing = await RoutingFixture.open();
   replays = new ReplaysRepository(routing.database, routing.database.rows(ReplayRow));
   parked = new ParkedDeliveriesRepository(routing.database, routing.backlogs);
+  next = new NextDeliveriesRepository(routing.database);
 });
 afterAll(() => routing?.close());
 
@@ -192,7 +195,7 @@ it.each([
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
   await parked.parkAgain(owner, webhook, [{ delivery, attempts: [] }], { fresh: true });
   expect(await outcomes()).toEqual({ waiting: 1, failed: 0, delivered: 0 });
-  expect((await parked.take(webhook, 10)).parked).toMatchObject([{ tries: 0 }]);
+  expect((await next.take(webhook, 10)).parked).toMatchObject([{ tries: 0 }]);
   await routing.database.query("UPDATE backlog SET lease_id = 'own' WHERE webhook_id = $1", [webhook]);
   await parked.settle(routing.database, webhook, [{ ...failed, tries: 1, pauseMs: 5000 }], 'own');
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
@@ -207,13 +210,13 @@ it.each(['first', 'second'])('a replay of a delivery during its %s attempt does 
   const failed = { delivery, delivered: false as const, attempts: [], tries: 2, pauseMs: 3_600_000 };
   const add = () => routing.database.transaction((transaction) => parked.addInFlight(transaction, delivery, 60_000));
   if (which === 'second') await parked.parkFailed(routing.database, { ...failed, tries: 1, pauseMs: 0 });
-  const revision = which === 'first' ? await add() : (await parked.take(webhook, 10)).parked[0]!.revision;
+  const revision = which === 'first' ? await add() : (await next.take(webhook, 10)).parked[0]!.revision;
   await parked.parkAgain(owner, webhook, [{ delivery, attempts: [] }], { fresh: true });
   await routing.database.query("UPDATE backlog SET lease_id = 'own' WHERE webhook_id = $1", [webhook]);
   await parked.settle(routing.database, webhook, [{ ...failed, revision }], which === 'first' ? undefined : 'own');
   const outcomes = () => replays.outcomes({ listener_id: webhook, parked: ['1-1'] });
   expect(await outcomes()).toEqual({ waiting: 1, failed: 0, delivered: 0 });
-  const [again] = (await parked.take(webhook, 10)).parked;
+  const [again] = (await next.take(webhook, 10)).parked;
   expect(again).toMatchObject({ tries: 0 });
   await parked.settle(routing.database, webhook, [{ ...failed, tries: 1, revision: again!.revision }], 'own');
   expect(await outcomes()).toEqual({ waiting: 0, failed: 1, delivered: 0 });
@@ -240,9 +243,7 @@ it('parks a batch with the attempts of each delivery, unless the webhook belongs
   expect(await parked.parkAgain(newId('user'), webhook, batch, { fresh: true })).toEqual([]);
   expect(await parked.parkAgain(owner, webhook, batch, { fresh: true })).toHaveLength(3);
   const inOrder = batch.toSorted((a, b) => a.delivery.place.seq - b.delivery.place.seq);
-  expect((await parked.take(webhook, 10)).parked).toMatchObject(
-    inOrder.map((each) => ({ ...each, fresh: true, tries: 0, sinceFirstMs: 0 })),
-  );
+  expect((await next.take(webhook, 10)).parked).toMatchObject(inOrder.map((each) => ({ ...each, fresh: true, tries: 0, sinceFirstMs: 0 })));
 });
 
 it('a replay does not deliver an event that was deleted meanwhile', async () => {
@@ -253,7 +254,7 @@ it('a replay does not deliver an event that was deleted meanwhile', async () => 
   await parked.parkFailed(routing.database, { delivery, delivered: false, attempts: [], tries: 2, pauseMs: 1000 });
   await parked.withdraw([{ kind: 'delete', place: { ms: 2, seq: 2 }, emitterId, start: null, end: null, stream: null }]);
   expect(await parked.parkAgain(owner, webhook, [{ delivery, attempts: [] }], { fresh: true })).toMatchObject([{ due_at: null }]);
-  expect((await parked.take(webhook, 10)).parked).toEqual([]);
+  expect((await next.take(webhook, 10)).parked).toEqual([]);
   const { rows } = await routing.database.query('SELECT failed_at FROM parked_delivery WHERE webhook_id = $1', [webhook]);
   expect(rows).toEqual([{ failed_at: expect.any(Date) }]);
   expect(await replays.outcomes({ listener_id: webhook, parked: ['1-1'] })).toEqual({ waiting: 0, failed: 1, delivered: 0 });

@@ -7,6 +7,7 @@ import { type AccountRecord, addToOutbox } from '#outbox';
 import type { Attempt, Delivery } from '../delivery.js';
 import { type Attempted, type Mode, type TargetRow, WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
+import { NextDeliveriesRepository } from './next-deliveries.repository.js';
 import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
 
 /** A delivery in the store. */
@@ -163,7 +164,7 @@ export abstract class DeliveryStore {
 }
 
 /**
- * The store in PostgreSQL: three tables, each with its own repository, and the transactions over them.
+ * The store in PostgreSQL: three tables, each with the repository that writes it, one that only reads, and the transactions over them.
  *
  * Locks are taken in one order: webhook, parked_delivery, backlog. Parking a delivery locks the webhook against changes (`FOR SHARE`), so a change of
  * its mode happens before a delivery is parked, or sees it.
@@ -175,6 +176,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
     private readonly database: Database,
     private readonly webhooks: WebhooksRepository,
     private readonly parked: ParkedDeliveriesRepository,
+    private readonly next: NextDeliveriesRepository,
     private readonly backlogs: BacklogsRepository,
   ) {
     super();
@@ -256,15 +258,15 @@ export class PostgresDeliveryStore extends DeliveryStore {
   }
 
   take(webhookId: WebhookId, limit: number, options?: TakeOptions): Promise<Taken> {
-    return this.parked.take(webhookId, limit, options);
+    return this.next.take(webhookId, limit, options);
   }
 
   findTakeable(backlogs: { webhookId: WebhookId; except: Except }[]): Promise<ReadonlySet<WebhookId>> {
-    return this.parked.findTakeable(backlogs);
+    return this.next.findTakeable(backlogs);
   }
 
   takeProbe(webhookId: WebhookId, failedProbes: number): Promise<Taken> {
-    return this.parked.takeProbe(webhookId, failedProbes);
+    return this.next.takeProbe(webhookId, failedProbes);
   }
 
   closeBreaker(claim: Claim): Promise<void> {
@@ -280,7 +282,7 @@ export class PostgresDeliveryStore extends DeliveryStore {
     return this.database.transaction(async (transaction) => {
       await this.webhooks.lock(transaction, webhookId);
       // a separate statement, to see deliveries that were parked while this one waited for the lock
-      if (await this.parked.hasFresh(transaction, webhookId)) return 'more';
+      if (await this.next.hasFresh(transaction, webhookId)) return 'more';
       const backlog = await this.backlogs.lock(transaction, claim);
       // another replica has opened the breaker
       if (backlog && backlog.failedProbes !== null) return 'more';

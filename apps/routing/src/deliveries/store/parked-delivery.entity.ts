@@ -80,6 +80,9 @@ export class ParkedDelivery {
  */
 export const IS_IN_FLIGHT = "coalesce(in_flight_until > now() AND parked_at < now() + interval '2 minutes', false)";
 
+/** SQL: the revision of a `parked_delivery`, as a column. */
+export const REVISION = 'parked_at::text AS revision';
+
 /** A deleted webhook of which parked deliveries are left, which are deleted in batches. */
 @Entity('deleted_webhook')
 export class DeletedWebhook {

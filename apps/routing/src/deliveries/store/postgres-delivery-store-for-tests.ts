@@ -2,6 +2,7 @@ import type { Database } from '#database';
 import { createLog } from '#observability';
 import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
+import { NextDeliveriesRepository } from './next-deliveries.repository.js';
 import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
 import { PostgresDeliveryStore } from './delivery-store.js';
 
@@ -12,6 +13,7 @@ export const postgresDeliveryStore = (database: Database, webhooks: WebhooksRepo
     database,
     webhooks,
     new ParkedDeliveriesRepository(database, backlogs),
+    new NextDeliveriesRepository(database),
     backlogs,
   );
 };

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { EmitterId, WebhookId } from '#contracts';
 import { pagesRead } from '#testing';
 import { RoutingFixture } from '../../routing-fixture-for-tests.js';
-import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
+import { NextDeliveriesRepository } from './next-deliveries.repository.js';
 
 const FIRST = { ms: 1, seq: 1 };
 
 let routing: RoutingFixture;
-let parked: ParkedDeliveriesRepository;
+let next: NextDeliveriesRepository;
 
 /** Adds fresh deliveries to each of the webhooks `wh_<name>1`, `wh_<name>2` and so on, from this place on. */
 const add = (
@@ -23,7 +23,7 @@ const add = (
 
 beforeAll(async () => {
   routing = await RoutingFixture.open();
-  parked = new ParkedDeliveriesRepository(routing.database, routing.backlogs);
+  next = new NextDeliveriesRepository(routing.database);
   await add('inactive', { webhooks: 10_000, count: 2, emitter: "'dc_slow'" });
   await add('large', { count: 50_000, emitter: "'dc_slow'" });
   await add('large', { from: 50_001, count: 10, emitter: "'dc_other' || n" });
@@ -32,9 +32,9 @@ beforeAll(async () => {
 afterAll(() => routing?.close());
 
 const take = async (webhookId: WebhookId, emitters: EmitterId[]) =>
-  (await parked.take(webhookId, 10, { except: { places: [FIRST], emitters } })).parked;
+  (await next.take(webhookId, 10, { except: { places: [FIRST], emitters } })).parked;
 const find = async (webhookIds: WebhookId[], emitters: EmitterId[]) => [
-  ...(await parked.findTakeable(webhookIds.map((webhookId) => ({ webhookId, except: { places: [FIRST], emitters } })))),
+  ...(await next.findTakeable(webhookIds.map((webhookId) => ({ webhookId, except: { places: [FIRST], emitters } })))),
 ];
 const inactive = Array.from({ length: 100 }, (_, n): WebhookId => `wh_inactive${n + 1}`);
 
