@@ -4,7 +4,7 @@ import type { EmittedEvent } from '#events';
 import type { LogRecord } from '#messaging';
 import { WaitingEntriesRepository } from '#waiting-data';
 import { type Attempt, type Delivery } from './deliveries/delivery.js';
-import type { PostgresDeliveryStore } from './deliveries/store/delivery-store.js';
+import type { PostgresDeliveryStore } from './deliveries/store/postgres-delivery-store.js';
 import { ParkedDeliveriesRepository } from './deliveries/store/parked-deliveries.repository.js';
 import { postgresDeliveryStore } from './deliveries/store/postgres-delivery-store-for-tests.js';
 import { PostponedEventsRepository } from './routes/postponed-events.repository.js';

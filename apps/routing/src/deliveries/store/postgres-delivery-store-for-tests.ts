@@ -4,7 +4,7 @@ import type { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { BacklogsRepository } from './backlogs.repository.js';
 import { NextDeliveriesRepository } from './next-deliveries.repository.js';
 import { ParkedDeliveriesRepository } from './parked-deliveries.repository.js';
-import { PostgresDeliveryStore } from './delivery-store.js';
+import { PostgresDeliveryStore } from './postgres-delivery-store.js';
 
 export const postgresDeliveryStore = (database: Database, webhooks: WebhooksRepository): PostgresDeliveryStore => {
   const backlogs = new BacklogsRepository(database);
