@@ -8,7 +8,8 @@ import type { SluiceClient } from '@sluice/client';
 import type { Session } from '../session/session.js';
 import { exportAll } from './export.js';
 import { parseManifests } from './manifest.js';
-import { MASK, Plan } from './plan.js';
+import { Plan } from './plan.js';
+import { MASK } from './prop-values.js';
 
 const CODE = 'export default {}';
 const COMPONENT = {

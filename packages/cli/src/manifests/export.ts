@@ -6,10 +6,11 @@ import { usageError } from '../session/errors.js';
 import { replaceFile, writeTo } from '../session/files.js';
 import { asYaml, counted } from '../session/output.js';
 import type { Session } from '../session/session.js';
+import { readState } from './account-state.js';
 import { API_VERSION, isFromElsewhere, isObject, LONGEST_NAME, type ManifestKind } from './manifest.js';
 import { DistinctNames, endNamed, sourceNames, webhookNames } from './names.js';
 import { ownerOf } from './owner.js';
-import { MADE, MASK, readState, TIMER } from './plan.js';
+import { MADE, MASK, TIMER, writtenTimer } from './prop-values.js';
 
 interface Document {
   apiVersion: string;
@@ -215,14 +216,6 @@ function propsOf(source: Source, { configurable_props }: Component, variables: V
     }),
   );
 }
-
-/** A timer as users write it, without null. */
-const writtenTimer = (value: unknown): object =>
-  Object.fromEntries(
-    Object.entries(value ?? {})
-      .filter(([, each]) => each !== null)
-      .map(([member, each]) => [member === 'interval_seconds' ? 'intervalSeconds' : member, each]),
-  );
 
 /** The value of an `app` prop: its inline credentials, whose connection only this source has, or a named connection from a variable. */
 function withoutConnectionId(value: unknown, variables: Variables): unknown {

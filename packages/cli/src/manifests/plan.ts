@@ -1,24 +1,19 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { relative, resolve } from 'node:path';
-import type { AutoSubscription, Component, PropDefinition, SluiceClient, Source, Subscription, Webhook } from '@sluice/client';
+import type { AutoSubscription, Component, PropDefinition, SluiceClient, Source, Webhook } from '@sluice/client';
 import { type Place, placesIn, readComponent } from '../code/component-file.js';
 import { isSame } from '../code/deploy.js';
 import { isNoId } from '../resources/find.js';
-import { SOURCES, WEBHOOKS } from '../resources/kinds.js';
 import { CliError, isNotFound, usageError } from '../session/errors.js';
+import { type AccountState, readState } from './account-state.js';
 import { ACCOUNT, checkTypes, isObject, type Manifest, resolved } from './manifest.js';
 import { endNamed, type ManifestNames, sourceNames, webhookNames } from './names.js';
 import { DEFAULT_SET, externalIdOf, ownerOf } from './owner.js';
+import { isSameValue, MADE, MASK, timerForm } from './prop-values.js';
 
-/** Stands for a secret that is set. */
-export const MASK = '••••••••';
 /** The limit of the API. */
 const LONGEST_EXTERNAL_ID = 128;
-/** Props whose values Sluice makes. */
-export const MADE = ['$.service.db', '$.interface.http'];
-export const TIMER = '$.interface.timer';
-
 export type Action = 'create' | 'update' | 'delete' | 'none';
 
 /** One step that makes the account what the manifests say. */
@@ -44,27 +39,6 @@ interface PlanOptions {
   onCode?: (componentId: string, placeOf: Place) => Promise<void>;
 }
 
-/** The account as it is. */
-interface State {
-  accountId: string;
-  sources: Source[];
-  webhooks: Webhook[];
-  subscriptions: Subscription[];
-  autoSubscriptions: AutoSubscription[];
-}
-
-export async function readState(sluice: SluiceClient): Promise<State> {
-  const [sources, webhooks]: [Source[], Webhook[]] = [[], []];
-  for await (const source of SOURCES.list(sluice)) sources.push(source);
-  for await (const webhook of WEBHOOKS.list(sluice)) webhooks.push(webhook);
-  const [{ data: account }, { data: subscriptions }, { data: autoSubscriptions }] = await Promise.all([
-    sluice.getCurrentUser(),
-    sluice.listSubscriptions(),
-    sluice.listAutoSubscriptions(),
-  ]);
-  return { accountId: account.id, sources, webhooks, subscriptions, autoSubscriptions };
-}
-
 /**
  * The steps, in the order in which they can run. A step may need what an earlier one creates, so ids are looked up when it runs. A source or webhook is
  * the one that `apply` created from this name, or else the one that has this name; the latter is changed, but never pruned.
@@ -87,7 +61,7 @@ export class Plan {
   private constructor(
     private readonly sluice: SluiceClient,
     private readonly env: Record<string, string | undefined>,
-    private readonly state: State,
+    private readonly state: AccountState,
     private readonly manifests: Manifest[],
     private readonly set: string,
     private readonly onCode: NonNullable<PlanOptions['onCode']> = async () => {},
@@ -279,21 +253,7 @@ export class Plan {
 
   private sourceChanges(
     found: Source,
-    {
-      name,
-      active,
-      props,
-      choice,
-      definitions,
-      moves,
-    }: {
-      name: string;
-      active: boolean;
-      props: Record<string, unknown>;
-      choice: Choice;
-      definitions: Definitions;
-      moves: boolean;
-    },
+    { name, active, props, choice, definitions, moves }: WantedSource,
   ): Pick<Step, 'changes' | 'uncertain'> {
     const [changes, uncertain]: [string[], string[]] = [[], []];
     if (found.name !== name) changes.push('name');
@@ -538,6 +498,19 @@ interface Choice {
   named?: string;
 }
 
+/** A source as its manifest describes it, and what the comparison needs to know. */
+interface WantedSource {
+  name: string;
+  active: boolean;
+  /** null: it must not have the prop. */
+  props: Record<string, unknown>;
+  choice: Choice;
+  /** Of the component that it has. */
+  definitions: Definitions;
+  /** Whether it gets another one. */
+  moves: boolean;
+}
+
 /** The API creates sources and webhooks switched on. Throws the reason why one could not be switched off, with the remedy. */
 const stillOn =
   (id: string) =>
@@ -552,22 +525,3 @@ const subscriptionText = (emitter: string, listener: string, stream: string): st
 const streamOf = (eventName: string): string => (eventName === 'default' ? '' : eventName);
 
 const hashOf = (code: string): string => createHash('sha256').update(code, 'utf8').digest('hex');
-
-/** Compares two values of a prop: as JSON, which has no -0, and those of a timer by their meaning. */
-function isSameValue(definition: PropDefinition | undefined, value: unknown, other: unknown): boolean {
-  const form = (each: unknown): unknown => {
-    const json: unknown = JSON.parse(JSON.stringify(each ?? null));
-    return definition?.type === TIMER ? timerForm(json) : json;
-  };
-  return isDeepStrictEqual(form(value), form(other));
-}
-
-const TIMER_MEMBERS = ['intervalSeconds', 'interval_seconds', 'cron', 'timezone'];
-
-/** A timer is written `{intervalSeconds}` or `{cron}` and returned as `{cron, interval_seconds}`. */
-function timerForm(value: unknown): unknown {
-  // the API refuses timers with other members
-  if (!isObject(value) || !Object.keys(value).every((key) => TIMER_MEMBERS.includes(key))) return value;
-  const { intervalSeconds, interval_seconds, cron, timezone } = value;
-  return { seconds: intervalSeconds ?? interval_seconds ?? null, cron: cron || null, timezone: timezone ?? null };
-}
