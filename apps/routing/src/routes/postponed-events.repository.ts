@@ -70,20 +70,23 @@ export const HAS = `
     ) AS event
   ) AS has`;
 
+/** SQL that adds rows of these columns, alone or in a larger statement. Those that are there already, because their records are read again, stay as they are. */
+export const insertPostponedEvents = (rows: string): string =>
+  `INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value) ${rows} ON CONFLICT (ms, seq) DO NOTHING`;
+
 /** The only writer of the table `postponed_event`. SQL, because rows are written and deleted in bulk. */
 @Injectable()
 export class PostponedEventsRepository {
   constructor(private readonly database: Database) {}
 
-  /** Those that are there already, because their records are read again, stay as they are. */
   async add(events: Postponed[]): Promise<void> {
     await this.database.query({
       name: 'postponed-add',
-      text: `INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value)
-             SELECT ms, seq, owner_id, emitter_id, stream, headers, ${unpackedBytes('$8')}
-             FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[], $9::text[])
-               AS given (ms, seq, emitter_id, stream, headers, start, length, owner_id)
-             ON CONFLICT (ms, seq) DO NOTHING`,
+      text: insertPostponedEvents(
+        `SELECT ms, seq, owner_id, emitter_id, stream, headers, ${unpackedBytes('$8')}
+         FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[], $9::text[])
+           AS given (ms, seq, emitter_id, stream, headers, start, length, owner_id)`,
+      ),
       values: [...valuesOf(events), events.map(({ ownerId }) => ownerId)],
     });
   }

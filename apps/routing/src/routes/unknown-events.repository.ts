@@ -5,6 +5,7 @@ import { Database, unpackedBytes } from '#database';
 import { type DeletedRange, type EventPlace, PARTITIONS } from '#events';
 import { DELETED, deletedValues, isDeleted } from '../deliveries/store/deleted-ranges.js';
 import { EventRow, type RecordedEvent, valuesOf } from './event-row.entity.js';
+import { insertPostponedEvents } from './postponed-events.repository.js';
 
 /** An event that waits until the catalog has replied whether its emitter exists, with its record. */
 @Entity('unknown_event')
@@ -58,9 +59,7 @@ export class UnknownEventsRepository {
                  SELECT ms, seq FROM unknown_event WHERE emitter_id = $1 AND seq % ${PARTITIONS} = ANY ($3::bigint[]) ORDER BY ms, seq LIMIT $4
                ) RETURNING *
              ), postponed AS (
-               -- it is there already if its record was read again
-               INSERT INTO postponed_event (ms, seq, owner_id, emitter_id, stream, headers, value)
-               SELECT ms, seq, $2, emitter_id, stream, headers, value FROM moved ON CONFLICT (ms, seq) DO NOTHING
+               ${insertPostponedEvents('SELECT ms, seq, $2, emitter_id, stream, headers, value FROM moved')}
              )
              SELECT FROM moved`,
       values: [emitterId, ownerId, partitions, limit],

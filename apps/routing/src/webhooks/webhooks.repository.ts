@@ -63,7 +63,7 @@ export const MODE = "CASE WHEN NOT spilled THEN 'direct' WHEN closing_until > cl
 /** The changed columns; the others keep their values. */
 export type WebhookChange = Partial<Pick<WebhookRow, 'name' | 'description' | 'url' | 'active' | 'rate_limit' | 'external_id'>>;
 
-/** The only writer of the table `webhook`: the users' settings and the state of deliveries. */
+/** The only writer of the tables `webhook` (the users' settings and the state of deliveries), `previous_secret` and `suspended_account`. */
 @Injectable()
 export class WebhooksRepository {
   private readonly listeners: ((id: WebhookId) => void)[] = [];

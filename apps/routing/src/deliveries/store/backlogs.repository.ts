@@ -61,8 +61,9 @@ export const wakeBacklogs = (rows: string): string =>
 export const wakeBacklogsNow = (rows: string): string =>
   `${insertBacklogs(rows)} ON CONFLICT (webhook_id) DO UPDATE SET next_due = now(), wakes = backlog.wakes + 1`;
 
-/** SQL that wakes a backlog, if the webhook ($1) has one. */
-export const WAKE_BACKLOG = 'UPDATE backlog SET next_due = now() WHERE webhook_id = $1 AND failed_probes IS NULL AND next_due > now()';
+/** SQL that wakes the backlogs that `which` webhooks have, such as `= $1`; it adds none. */
+export const wakeExistingBacklogs = (which: string): string =>
+  `UPDATE backlog SET next_due = now() WHERE webhook_id ${which} AND failed_probes IS NULL AND next_due > now()`;
 
 /** Deletes the backlog of a deleted webhook. */
 export async function deleteBacklog(transaction: Transaction, webhookId: WebhookId): Promise<void> {

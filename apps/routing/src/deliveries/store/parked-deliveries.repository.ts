@@ -5,7 +5,7 @@ import { Database, type Session, type Transaction } from '#database';
 import { counter } from '#observability';
 import type { Attempt, Delivery } from '../delivery.js';
 import { coversStreamOf, DELETED, deletedValues, hasDeletedPlace } from './deleted-ranges.js';
-import { BacklogsRepository, WAKE_BACKLOG, wakeBacklogs, wakeBacklogsNow } from './backlogs.repository.js';
+import { BacklogsRepository, wakeBacklogs, wakeBacklogsNow, wakeExistingBacklogs } from './backlogs.repository.js';
 import { DeletedWebhook, IS_IN_FLIGHT, REVISION } from './parked-delivery.entity.js';
 import type { Failed, Settlement } from './delivery-store.js';
 import { MODE, type Mode } from '../../webhooks/webhooks.repository.js';
@@ -226,7 +226,7 @@ export class ParkedDeliveriesRepository {
           RETURNING f.nth, f.pause, due_at
         ), woken AS (
           -- the backlog may be waiting for the end of an attempt that was in flight. It is locked after the deliveries, which are counted for this order
-          ${WAKE_BACKLOG} AND (SELECT count(*) FROM delivered) + (SELECT count(*) FROM failed) >= 0 RETURNING 1
+          ${wakeExistingBacklogs('= $1')} AND (SELECT count(*) FROM delivered) + (SELECT count(*) FROM failed) >= 0 RETURNING 1
         )
         SELECT EXISTS (SELECT FROM woken) AS woken,
           ARRAY(SELECT nth::integer FROM failed WHERE pause IS NULL AND due_at IS NULL ORDER BY nth) AS given_up`,
@@ -477,7 +477,7 @@ export class ParkedDeliveriesRepository {
          FROM batch WHERE ${IS_IN_BATCH}
          RETURNING parked_delivery.webhook_id
        ), woken AS (
-         UPDATE backlog SET next_due = now() WHERE webhook_id IN (SELECT webhook_id FROM due) AND failed_probes IS NULL AND next_due > now()
+         ${wakeExistingBacklogs('IN (SELECT webhook_id FROM due)')}
        )
        SELECT count(*)::int AS count FROM due`,
       [longestMs, AT_ONCE],
