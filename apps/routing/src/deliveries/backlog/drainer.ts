@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { UserId } from '#contracts';
 import { Lanes } from '#messaging';
 import { LimitedWarnings, LOG, type Log } from '#observability';
 import { limitsOfLanes, RoutingConfig } from '../../routing.config.js';
@@ -113,11 +112,12 @@ export class Drainer {
         claim = { ...claimed, wakes: renewed.wakes };
         const target = await this.targets.load(claim.webhookId);
         if (!target) return;
+        const drain: Drain = { lease, claim, receiver, attempts };
         const { failedProbes } = renewed;
         const turnIsOver = isTurnOver();
         if (target.active && !target.givingUp && failedProbes === null && !this.stopping && !turnIsOver) {
           probed = true;
-          if (!(await this.drainSome({ lease, claim, receiver, attempts }, target))) return;
+          if (!(await this.drainSome(drain, target))) return;
           continue;
         }
         await attempts.end();
@@ -134,7 +134,7 @@ export class Drainer {
         // another replica has opened the breaker: its first probe has a time
         if (probed || failedProbes === null) return await this.release(claim, { when: 'unchanged' });
         probed = true;
-        if (!(await this.probe(lease, claim, receiver, target.ownerId, failedProbes))) return;
+        if (!(await this.probe(drain, failedProbes))) return;
       }
     } catch (error) {
       this.log.warn({ webhook_id: claim.webhookId, err: error }, 'backlog.interrupted');
@@ -211,8 +211,9 @@ export class Drainer {
   }
 
   /** Attempts one delivery to a failing receiver. Returns whether to continue: it has recovered, or its webhook is disabled. */
-  private async probe(lease: Lease, claim: Claim, receiver: ReceiverState, ownerId: UserId, failedProbes: number): Promise<boolean> {
-    const memory = await this.memory.reserve(ownerId, () => this.stopping || !lease.holds);
+  private async probe(drain: Drain, failedProbes: number): Promise<boolean> {
+    const { lease, claim } = drain;
+    const memory = await this.memory.reserve(claim.ownerId, () => this.stopping || !lease.holds);
     if (!memory) return true;
     let taken: Taken = { parked: [], inFlight: false };
     try {
@@ -227,13 +228,13 @@ export class Drainer {
       return !taken.inFlight;
     }
     try {
-      return await this.probeWith(lease, claim, receiver, parked, failedProbes);
+      return await this.probeWith(parked, drain, failedProbes);
     } finally {
-      this.memory.free(ownerId, taken.parked);
+      this.memory.free(claim.ownerId, taken.parked);
     }
   }
 
-  private async probeWith(lease: Lease, claim: Claim, receiver: ReceiverState, parked: Parked, failedProbes: number): Promise<boolean> {
+  private async probeWith(parked: Parked, { lease, claim, receiver }: Drain, failedProbes: number): Promise<boolean> {
     const { webhookId } = claim;
     // its owner may have changed, disabled or deleted it while this probe waited for memory
     const target = await this.targets.ofBacklog(webhookId);
