@@ -1,16 +1,17 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { EVENTS_TOPIC, isId, type UserId } from '#contracts';
-import { type DeletedRange, type EmittedEvent, type MalformedRecord, readEventRecord, WAITING_STREAM } from '#events';
+import { isId, type UserId } from '#contracts';
+import { type DeletedRange, type EmittedEvent, readEventRecord, WAITING_STREAM } from '#events';
 import { type Emitter, EmitterDirectory } from '#emitters';
-import { deadLetterRecord, laneFailures, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
+import { laneFailures, type LogRecord, Publisher, type Sender, type Task } from '#messaging';
 import { isTransient } from '#database';
-import { counter, LimitedWarnings, LOG, type Log } from '#observability';
+import { counter, LOG, type Log } from '#observability';
 import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../routing.config.js';
-import { MalformedCounts, malformedReport, REPORTED_PER_MINUTE } from '../error-records.js';
 import { EventTasks } from './event-tasks.js';
+import { MalformedRecords } from './malformed-records.js';
 import { type Match, MatchRepository } from './match.repository.js';
+import { once } from './once.js';
 import { PostponedEvents } from './postponed-events.js';
 import type { RecordedEvent } from './event-row.entity.js';
 import type { Postponed } from './postponed-events.repository.js';
@@ -32,20 +33,13 @@ const PLANNED = { size: 6_000, bytes: 4096 };
 
 /** The match of an event of an unknown emitter in a batch. */
 type Introduction = (event: EmittedEvent) => Promise<Match | undefined>;
-/** The emitters of the malformed records in a batch, by id. */
-type Emitters = () => Promise<Map<string, Pick<Emitter, 'owner_id'>>>;
-
 /** Turns records of the topic `events` into tasks for their listeners. */
 @Injectable()
 export class Router {
   private readonly unknownEmitters: UnknownEmitters;
   private readonly repeated = new RepeatedEmits();
   private readonly sender: Sender;
-  private readonly deadLetters: SendLane;
-  /** A separate lane, because the owner of the emitter may have to be looked up in the catalog. */
-  private readonly malformedReports: SendLane;
-  private readonly malformedCounts = new MalformedCounts();
-  private readonly malformedWarnings: LimitedWarnings;
+  private readonly malformed: MalformedRecords;
 
   constructor(
     @Inject(LOG) log: Log,
@@ -60,9 +54,7 @@ export class Router {
     private readonly emitters: EmitterDirectory,
   ) {
     this.sender = { publisher, service: 'routing', log };
-    this.deadLetters = new SendLane(this.sender, { lane: 'malformed' });
-    this.malformedWarnings = new LimitedWarnings(log, 'event.malformed');
-    this.malformedReports = new SendLane(this.sender, { lane: 'malformed-reports' });
+    this.malformed = new MalformedRecords(this.sender, emitters);
     this.unknownEmitters = new UnknownEmitters({
       groupConcurrency: config.webhookConcurrency,
       onFailure: laneFailures(log, { group: 'unknown emitters', isTransient }),
@@ -85,7 +77,7 @@ export class Router {
       matches.flatMap((match, index) => (match && !match.isRemoved ? [] : [events[index] as EmittedEvent])),
     );
     const ownerOf = await this.ownersOf(reads.filter((read) => read?.kind === 'delete'));
-    const emitters = this.emittersOf(reads.filter((read) => read?.kind === 'malformed'));
+    const tasksOfMalformed = this.malformed.batch(reads.filter((read) => read?.kind === 'malformed'));
     const decider = this.postponed.decider();
     const steps: (() => Task[])[] = [];
     const postponed: Postponed[] = [];
@@ -111,7 +103,7 @@ export class Router {
         }
         steps.push(() => (waits ? [] : this.tasksOfRead(read, match, introduce)));
       } else if (read?.kind === 'malformed') {
-        steps.push(() => this.tasksOfMalformed(record, read, emitters));
+        steps.push(() => tasksOfMalformed(record, read));
       } else steps.push(() => (read ? [this.withdrawals.task(read, ownerOf(read))] : []));
     }
     // if this fails, the records are planned again: none has begun yet
@@ -165,48 +157,9 @@ export class Router {
     return ({ emitterId }) => known.get(emitterId)?.owner_id;
   }
 
-  /** Looks up the emitters of all malformed records of a batch at once, when the first report is sent; again after a failure. */
-  private emittersOf(malformed: MalformedRecord[]): Emitters {
-    const ids = malformed.flatMap(({ emitterId }) => emitterId ?? []);
-    const byKind = Map.groupBy(ids, (id) => isId('workflow', id));
-    return once(async () => {
-      const sources = await this.emitters.find(byKind.get(false) ?? []);
-      // the reports of all accounts share a lane: it does not wait until the catalog has read a registration
-      const workflows = await this.emitters.known(byKind.get(true) ?? []);
-      return new Map([...sources, ...workflows]);
-    });
-  }
-
   private tasksOfUnknown(event: EmittedEvent, match: Match | undefined): Task[] {
     return match ? [...this.tasks.of(event, match, () => new SendLane(this.sender, { lane: `triggers ${event.emitterId}` }))] : [];
   }
-
-  /** The tasks of a malformed record: one that copies it to the dead-letter topic, and one that reports it on `$errors`. */
-  private tasksOfMalformed(record: LogRecord, malformed: MalformedRecord, emitters: Emitters): Task[] {
-    const { emitterId, reason } = malformed;
-    const copy = deadLetterRecord('routing', record, reason);
-    const count = this.malformedCounts.count(malformed);
-    const tasks = [this.deadLetters.task([copy])];
-    if (count > REPORTED_PER_MINUTE) return tasks;
-    this.malformedWarnings.warn({ partition: record.partition, offset: record.offset, key: record.key?.slice(0, 100), reason });
-    if (emitterId === undefined) return tasks;
-    const report = async () => {
-      const ownerId = (await emitters()).get(emitterId)?.owner_id;
-      const event = malformedReport(record, malformed, { ownerId, isLast: count === REPORTED_PER_MINUTE });
-      return event ? [{ topic: EVENTS_TOPIC, ...event }] : [];
-    };
-    return [...tasks, this.malformedReports.task(report)];
-  }
-}
-
-/** Calls `ask` when its result is needed for the first time, and again after a failure. */
-function once<T>(ask: () => Promise<T>): () => Promise<T> {
-  let asking: Promise<T> | undefined;
-  return () =>
-    (asking ??= ask().catch((error: unknown) => {
-      asking = undefined;
-      throw error;
-    }));
 }
 
 const REMEMBERED = 20_000;
