@@ -4,7 +4,7 @@ import { LaneIntake } from '#messaging';
 import { createLog } from '#observability';
 import { SecretBox } from '#secrets';
 import { RoutingConfig } from '../../routing.config.js';
-import type { TargetRow } from '../../webhooks/webhooks.repository.js';
+import type { Mode, TargetRow } from '../../webhooks/webhooks.repository.js';
 import { RunningClock } from '../attempt/running-clock.js';
 import { ReceiverStates } from '../receivers/receiver-states.js';
 import { Targets } from '../receivers/targets.js';
@@ -435,6 +435,21 @@ describe('a dispatcher', () => {
     expect(await store.take(WEBHOOK, 10)).toMatchObject({ parked: [], inFlight: true });
     expect([tasks[1], tasks[2], recent].map((task) => task!.isSettled!())).toEqual([true, true, false]);
     expect(store.hooks.get('wh_2')).toMatchObject({ spilled: false });
+  });
+
+  it('hands over the deliveries of a webhook that has become direct again while they were being parked', async () => {
+    const { store, dispatcher } = dispatching({ make: () => new Promise(() => {}) });
+    await store.spill(WEBHOOK);
+    const [first] = [1, 2].map((seq) => dispatcher.firstAttempt(deliveryOf(seq), 1, OWNER));
+    const parking = Promise.withResolvers<Mode>();
+    jest.spyOn(store, 'parkFresh').mockReturnValueOnce(parking.promise);
+    void first!.run(() => {});
+    await jest.advanceTimersByTimeAsync(300);
+    const handedOver = dispatcher.handOver();
+    store.hooks.get(WEBHOOK)!.spilled = false;
+    parking.resolve('direct');
+    await handedOver;
+    expect([...store.parked.get(WEBHOOK)!.keys()]).toEqual(['1-1', '1-2']);
   });
 
   it('hands over nothing while the database is down', async () => {

@@ -226,6 +226,8 @@ export class Dispatcher implements OnApplicationShutdown {
 
   /** Parks all waiting deliveries of this process. */
   private async parkAll(receiver: ReceiverState, reason: 'slow' | 'inactive'): Promise<void> {
+    // one in progress may not spill the webhook, which the Drainer may have made direct again
+    while (receiver.parking) await receiver.parking.catch(() => {});
     let spilledBecause: typeof reason | undefined = reason;
     for (let before = Infinity; receiver.waiting.size > 0 && receiver.waiting.size < before; spilledBecause = undefined) {
       before = receiver.waiting.size;
