@@ -380,10 +380,7 @@ export class Dispatcher implements OnApplicationShutdown {
     for (const receiver of this.pressed() ? this.slowReceivers(maySpill) : this.lateReceivers(maySpill)) {
       receiver.spilledAt = now;
       // at once: the Drainer makes a webhook without a backlog direct again
-      receiver.parking = this.spill(receiver, 'slow')
-        .then(() => this.parkWaiting(receiver))
-        .catch(this.reportNotSpilled(receiver))
-        .finally(() => (receiver.parking = undefined));
+      this.park(receiver, 'slow').catch(this.reportNotSpilled(receiver));
     }
   }
 
