@@ -46,7 +46,10 @@ const PROBED = 20;
 const EMITTERS_IN_FLIGHT = `SELECT emitter_id FROM parked_delivery WHERE webhook_id = $1 AND in_flight_until IS NOT NULL AND ${IS_IN_FLIGHT}`;
 const FIRST_FRESH = `SELECT * FROM parked_delivery WHERE webhook_id = $1 AND ${IS_FRESH} ORDER BY ms, seq LIMIT ${LOOKED_AT}`;
 
-/** SQL for `WITH RECURSIVE emitter`: the emitters of a webhook's fresh deliveries, and null. A look into the index for each, however many deliveries it has. */
+/**
+ * SQL for `WITH RECURSIVE emitter`: the emitters of a webhook's fresh deliveries, in order, and null. A look into the index for each, however many deliveries it
+ * has. Each step finds one, so a LIMIT ends the search; with an ORDER BY, all emitters would be found first.
+ */
 const emittersOf = (webhook: string, condition = 'true'): string => {
   const first = (where: string) =>
     `(SELECT emitter_id FROM parked_delivery WHERE webhook_id = ${webhook} AND ${IS_FRESH} AND ${where} ORDER BY emitter_id, ms, seq LIMIT 1)`;
