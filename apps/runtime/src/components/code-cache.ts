@@ -4,8 +4,8 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { type ComponentDescription, getCode, TimedOut, Unavailable, type UserId } from '#contracts';
 import { AccountPace, BYTES_PER_UNIT } from '#fairness';
+import { CallerGone, FairSlots, TooMuchWaiting } from '#limits';
 import { Messages } from '#messaging';
-import { CallerGone, FairSlots, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import type { ComponentCode } from '../sandbox/sandbox.js';
 
 /** The largest bundle that is unpacked. */

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { AccountPace } from '#fairness';
+import { CallerGone, TooMuchWaiting } from '#limits';
 import type { LogRecord } from '#messaging';
 import { type Caller, ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
-import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { ComponentsController } from './components.controller.js';
 
 const DEADLINE = 1_800_000_000_000;

@@ -12,10 +12,10 @@ import {
   type UserId,
 } from '#contracts';
 import { AccountPace, RUN_UNITS } from '#fairness';
+import { CallerGone, TooMuchWaiting } from '#limits';
 import { deadlineOf, Handles, LogRecord } from '#messaging';
 import { ComponentRejected, Sandbox } from '../sandbox/sandbox.js';
 import { TooMuchDownloaded } from '../sandbox/packages/download-quota.js';
-import { CallerGone, TooMuchWaiting } from '../sandbox/processes/fair-slots.js';
 import { inspectComponent as inspect } from './inspect-component.js';
 
 /** Describes components to the catalog, by their code. */
@@ -53,7 +53,9 @@ async function acceptable<T>(field: string, look: () => Promise<T>): Promise<T> 
   try {
     return await look();
   } catch (error) {
-    if (error instanceof TooMuchWaiting || error instanceof TooMuchDownloaded) throw new TooManyRequests(error.message);
+    if (error instanceof TooMuchWaiting)
+      throw new TooManyRequests('too many components are waiting to be inspected; try again in a moment');
+    if (error instanceof TooMuchDownloaded) throw new TooManyRequests(error.message);
     if (error instanceof CallerGone) throw new TimedOut(error.message);
     if (!(error instanceof ComponentRejected)) throw error;
     throw new Invalid([{ field, message: `the component is invalid: ${error.message}` }]);

@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
+import { CallerGone } from '#limits';
 import { MODULE_ENDINGS } from '#relative-imports';
 import { type ComponentFiles, ComponentRejected, SandboxUnavailable } from './sandbox.js';
 import type { Jail } from './jail/jail.js';
 import { runInJail, type WithMemory } from './jail/run-in-jail.js';
-import { CallerGone } from './processes/fair-slots.js';
 
 export interface BundleSettings {
   jail: Jail;

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundleFiles } from './bundle-files.js';
 import { AddressGuard } from '#egress';
+import { FairSlots } from '#limits';
 import { EgressBudgets, type Spend } from './egress/egress-budget.js';
 import { ExchangeBase } from './processes/exchange.js';
 import { freeMemoryMb } from './jail/free-memory.js';
@@ -27,7 +28,6 @@ import type {
   Sandbox,
   SandboxHealth,
 } from './sandbox.js';
-import { FairSlots } from './processes/fair-slots.js';
 
 // A run whose process ended because of another run is repeated alone; that process may have to end for the sake of others, several times
 const mostAttempts = 6;

@@ -1,4 +1,4 @@
-import { Slots } from './slots.js';
+import { Slots } from '#limits';
 import { Turns } from './turns.js';
 
 /** Limits of components' connections; times in ms. The first four apply to an account, the next one to a process, the others to one connection. */

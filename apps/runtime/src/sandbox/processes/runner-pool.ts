@@ -1,11 +1,10 @@
+import { FairSlots, Slots } from '#limits';
 import { eachSecond } from '#messaging';
 import { counter } from '#observability';
-import { FairSlots } from './fair-slots.js';
 import { closed, retired, type RunnerEnd, shortOfMemory } from './runner-end.js';
 import type { Attempt } from './runner-process.js';
 import { type RunJob, SandboxUnavailable } from '../sandbox.js';
 import type { SandboxConfig, SandboxLimits } from '../sandbox-config.js';
-import { Slots } from '../egress/slots.js';
 
 const startFailures = counter('sandbox_start_failures_total', 'Processes for components that could not be started.');
 

@@ -1,4 +1,4 @@
-import { SumPerKey } from '#limits';
+import { SumPerKey } from './sum-per-key.js';
 
 /** Thrown when the account's queue, or the whole queue, is full. */
 export class TooMuchWaiting extends Error {
@@ -14,7 +14,7 @@ export interface FairSlotsLimits {
   atATime: number;
   atATimePerAccount: number;
   waitingPerAccount: number;
-  /** Of all accounts */
+  /** Of all accounts. */
   waiting: number;
 }
 
@@ -29,7 +29,7 @@ interface Waiter {
  */
 export class FairSlots {
   private readonly running = new SumPerKey<string>();
-  /** In the order of their turns */
+  /** In the order of their turns. */
   private readonly lines = new Map<string, Set<Waiter>>();
 
   constructor(private readonly limits: FairSlotsLimits) {}
@@ -94,6 +94,4 @@ export class FairSlots {
   }
 }
 
-function tooMuch(): TooMuchWaiting {
-  return new TooMuchWaiting('too many components are waiting to be inspected; try again in a moment');
-}
+const tooMuch = (): TooMuchWaiting => new TooMuchWaiting('too much is waiting; try again in a moment');
