@@ -79,6 +79,7 @@ export class Router {
     const ownerOf = await this.ownersOf(reads.filter((read) => read?.kind === 'delete'));
     const tasksOfMalformed = this.malformed.batch(reads.filter((read) => read?.kind === 'malformed'));
     const decider = this.postponed.decider();
+    // a task counts for its receiver or emitter as soon as it is made: not before all that waits is stored
     const steps: (() => Task[])[] = [];
     const postponed: Postponed[] = [];
     const unknown: RecordedEvent[] = [];
@@ -87,6 +88,7 @@ export class Router {
     for (const [index, read] of reads.entries()) {
       const record = records[index] as LogRecord;
       if (read?.kind === 'event') {
+        // only the first events were matched
         if (matched === matches.length) break;
         const match = matches[matched++];
         const isStored = stored.has(read.emitterId) || (this.isUnknown(read, match) && !fits(read));
@@ -94,6 +96,7 @@ export class Router {
         size += (waits ? 1 : (match?.listeners.length ?? 1)) * (1 + read.json.length / PLANNED.bytes);
         if (size > PLANNED.size && steps.length > 0) break;
         if (isStored) {
+          // those before it need not wait until there is capacity
           if (this.unknownEvents.isFull && steps.length > 0) break;
           stored.add(read.emitterId);
           unknown.push({ event: read, record });

@@ -54,7 +54,7 @@ export class UnknownEmitters {
       lane: `unknown-emitter ${emitterId}`,
       tenant: 'unknown emitters',
       run: async (release) => {
-        // its place is for attempts: look-ups can take long, and the attempts have places in the other lanes
+        // a look-up can take long, and the tasks that follow from it count in the limits of the other lanes
         release();
         const tasks = await introduce();
         await Promise.all(tasks.map((task) => new Promise<void>((resolve) => this.lanes.push(task, resolve))));

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { findPackageJSON } from 'node:module';
 import { ceTypeOf, emitKeyOf, type EventContext, eventIdOf, isJsonContentType, isTime, percentEncoded, traceToPassOn } from '#events';
 import type { SigningKey } from '../../webhooks/signing-secret.js';
 import type { Delivery } from '../delivery.js';
-import { readFileSync } from 'node:fs';
-import { findPackageJSON } from 'node:module';
 
 const JSON_CONTENT = 'application/json';
 

@@ -36,7 +36,7 @@ export class RecordedEvents {
     return event && !deletedBy(known.deletions)(event.stream, place) ? event : undefined;
   }
 
-  /** The event at this place of the log, of any account. The owner: who asks. */
+  /** The event at this place of the log, of any account. `ownerId`: the account that requests it. */
   at(ownerId: UserId, place: EventPlace): Promise<EmittedEvent | undefined> {
     return this.inLog(ownerId, undefined, place);
   }
@@ -79,7 +79,7 @@ export class RecordedEvents {
     const range = new Map([[partition, { from: offset, to: offset + 1 }]]);
     await this.reader.read('routing', EVENTS_TOPIC, range, (_, [record]) => {
       if (!record) return false;
-      // its clock is only known to who has read the partition from before it
+      // only a reader that has begun before it knows its clock
       const recorded = Object.create(record, { clock: { value: place.ms } }) as LogRecord;
       const event = readEventRecord(recorded, { maxBytes: this.config.maxEventBytes });
       const isThis = event.kind === 'event' && event.emitterId === (emitterId ?? event.emitterId);
