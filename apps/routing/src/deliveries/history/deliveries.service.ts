@@ -130,23 +130,23 @@ function placeWindow(webhookId: WebhookId, limit: number, after: string | undefi
   return { olderThan: older ?? AFTER_ALL, newerThan: newer ?? BEFORE_ALL, from: newer && !older ? 'oldest' : 'newest', limit };
 }
 
-/** As the API returns it. */
-export const pendingOrFailed = ({ ms, seq, emitter_id, attempts, due_at }: ListedDelivery, webhookId: WebhookId): WebhookDelivery => ({
-  id: deliveryIdOf({ ms, seq }, webhookId),
-  event_id: eventIdOf({ ms, seq }),
-  emitter_id,
-  status: due_at === null ? 'failed' : 'pending',
-  next_attempt_at: due_at === null ? null : unixSeconds(due_at),
-  created_at: Math.floor(ms / 1000),
-  attempts: attempts.map(inOrder),
-});
+const pendingOrFailed = (row: ListedDelivery, webhookId: WebhookId): WebhookDelivery =>
+  listed(row, webhookId, row.due_at ? 'pending' : 'failed', row.due_at);
 
-export const succeeded = ({ ms, seq, emitter_id, attempts }: DeliveredEntry, webhookId: WebhookId): WebhookDelivery => ({
+const succeeded = (entry: DeliveredEntry, webhookId: WebhookId): WebhookDelivery => listed(entry, webhookId, 'succeeded', null);
+
+/** As the API returns it. */
+const listed = (
+  { ms, seq, emitter_id, attempts }: DeliveredEntry,
+  webhookId: WebhookId,
+  status: WebhookDelivery['status'],
+  nextAttemptAt: Date | null,
+): WebhookDelivery => ({
   id: deliveryIdOf({ ms, seq }, webhookId),
   event_id: eventIdOf({ ms, seq }),
   emitter_id,
-  status: 'succeeded',
-  next_attempt_at: null,
+  status,
+  next_attempt_at: nextAttemptAt && unixSeconds(nextAttemptAt),
   created_at: Math.floor(ms / 1000),
   attempts: attempts.map(inOrder),
 });
