@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { type EventListener, newId, type SourceId, type UserId, type WebhookId, type WorkflowId } from '#contracts';
 import { type EmittedEvent, eventIdOf, eventPlace, runIdOf } from '#events';
 import type { LogRecord } from '#messaging';
-import { EventListenersController, listenersOf, type Traces } from './event-listeners.controller.js';
+import { EventListenersController } from './event-listeners.controller.js';
+import { listenersOf, type Traces } from './event-listeners.js';
 import type { EmitterReplay, EventListenersRepository, Subscriber } from './event-listeners.repository.js';
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 24 * 3_600_000];
