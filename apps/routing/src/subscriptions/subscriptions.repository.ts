@@ -69,7 +69,7 @@ export class SubscriptionsRepository {
     transaction: Transaction,
     ownerId: UserId,
     emitterId: string,
-    subscriptions: Pick<Subscription, 'listener_id' | 'event_name'>[] | { listener_id: string; event_name: string }[],
+    subscriptions: { listener_id: string; event_name: string }[],
   ): Promise<void> {
     await transaction.query(
       `INSERT INTO subscription (id, owner_id, emitter_id, listener_id, event_name, stream)

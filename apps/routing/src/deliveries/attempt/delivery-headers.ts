@@ -77,7 +77,7 @@ export const messageId = (delivery: Pick<Delivery, 'emitterId' | 'stream' | 'emi
  *
  * @param timestamp Unix seconds, as the header `webhook-timestamp` has it
  */
-export const signatureHeader = (id: string, timestamp: number, body: Buffer, keys: SigningKey[]): string =>
+const signatureHeader = (id: string, timestamp: number, body: Buffer, keys: SigningKey[]): string =>
   keys.map((key) => `v1,${key.sign(Buffer.from(`${id}.${timestamp}.`), body)}`).join(' ');
 
 const file = findPackageJSON(import.meta.url);
