@@ -6,6 +6,7 @@ import {
   connectionContext,
   type CreateSource,
   type EmitterState,
+  type Hook,
   inspectComponent,
   newId,
   type PatchSource,
@@ -214,16 +215,47 @@ describe('the sources of an account', () => {
       sources.rows.get(ID)!.created_at = new Date(0);
     });
 
-    it('waits until the runtime has the state before it, if the source is new', async () => {
+    it.each<[string, Hook[], Hook[], number[][]]>([
+      [
+        'of a new source waits until the runtime has the state before it',
+        ['activate'],
+        ['activate'],
+        [
+          [2, 1],
+          [3, 2],
+          [3, 1],
+          [4, 4],
+        ],
+      ],
+      [
+        'of a new source to its first hooks does the same, so that it runs those of a change',
+        [],
+        ['deploy'],
+        [
+          [2, 1],
+          [3, 2],
+          [3, 1],
+          [4, 4],
+        ],
+      ],
+      [
+        'of a new source without hooks does not',
+        [],
+        [],
+        [
+          [3, 2],
+          [4, 4],
+        ],
+      ],
+    ])('%s', async (_, before, after, expected) => {
+      described = { ...described, hooks: before };
+      await update({ component_code: 'before' });
+      messages.announced.length = 0;
       sources.rows.get(ID)!.created_at = new Date();
-      await update({ component_code: 'code', active: false });
+      described = { ...described, hooks: after };
+      await update({ component_code: 'after', active: false });
       await service.delete({ owner_id: ME, id: ID });
-      expect(messages.announced.map(({ to, payload }) => [(payload as EmitterState).version, to.length])).toEqual([
-        [1, 1],
-        [2, 2],
-        [2, 1],
-        [3, 4],
-      ]);
+      expect(messages.announced.map(({ to, payload }) => [(payload as EmitterState).version, to.length])).toEqual(expected);
     });
 
     it('keeps the configured props and the endpoint, and sets name and state to their defaults', async () => {

@@ -53,6 +53,8 @@ interface ChosenComponent extends Pick<DescribedComponent, 'id' | 'description'>
   fresh?: NewComponent;
 }
 
+const hasHooks = ({ component }: SourceRow): boolean => component.inspected.description.hooks.length > 0;
+
 /** The component that a source runs already. */
 const currentOf = ({ component_id: id, component }: SourceRow): ChosenComponent => ({ id, description: component.inspected.description });
 
@@ -213,7 +215,7 @@ export class SourcesService {
     };
     const row = await this.sources.update(owner_id, id, decideLocked, current.credentials !== null);
     if (!row) throw new NotFound('source', id);
-    await this.introduce(current);
+    await this.introduce(current, row);
     return this.announced(row, kind);
   }
 
@@ -289,9 +291,10 @@ export class SourcesService {
     return this.toSource(row);
   }
 
-  /** The runtime may not know a new source. It has to apply this state before the next one, so that all hooks run. */
-  private async introduce(row: SourceRow): Promise<void> {
-    if (Date.now() - row.created_at.getTime() < NEW_MS) await this.announce(sourceState(row), 'configured');
+  /** The runtime may not know a new source. It has to apply this state before the next one, so that the right hooks run. */
+  private async introduce(row: SourceRow, next: SourceRow = row): Promise<void> {
+    if (Date.now() - row.created_at.getTime() < NEW_MS && (hasHooks(row) || hasHooks(next)))
+      await this.announce(sourceState(row), 'configured');
   }
 
   /** Before the request returns, the services concerned apply the change to runs, endpoints, matching and stored events. */
