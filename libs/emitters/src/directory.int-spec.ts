@@ -383,6 +383,17 @@ describe('the directory of emitters', () => {
       expect(messages.requests).toEqual([]);
     });
 
+    it('does not ask the catalog about a deletion whose announcement is being applied', async () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      mayEnd = promise;
+      const announced = directory.learnAnnounced({ ...state('dc_1', 4), ...deleted }, Date.now() + 10_000);
+      const fact = directory.learnFromTopic({ ...state('dc_1', 4), ...deleted });
+      // longer than the request would take to be sent
+      for (let looks = 0; ending.length === 0 || looks < 5; looks++) await directory.look('dc_1');
+      resolve();
+      expect([await announced, await fact, messages.requests]).toEqual([true, false, []]);
+    });
+
     it('applies no deletion while the catalog, which must confirm it, is down', async () => {
       messages.replyTo(findEmitters, () => {
         throw new Unavailable('down');

@@ -196,6 +196,8 @@ export class EmitterDirectory {
    * deactivations that were undone by it, and the service reads them again: it would delete what belongs to emitters that the catalog has.
    */
   async learnFromTopic(state: EmitterState): Promise<boolean> {
+    // its announcement arrives at the same time
+    if (!state.active) await this.learnt(state.emitter_id);
     const known = state.active ? undefined : await this.look(state.emitter_id);
     const isEnd = known && !known.deleted && known.version < state.version && (state.deleted || known.active);
     const [current] = isEnd ? await this.ask([state.emitter_id]) : [];
