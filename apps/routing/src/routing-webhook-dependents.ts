@@ -1,14 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import type { UserId, WebhookId } from '#contracts';
-import type { Transaction } from '#database';
-import { deleteStatsOf } from '#stats';
-import { deleteDelivered } from './deliveries/history/delivered.repository.js';
-import { BacklogsRepository, deleteBacklog } from './deliveries/store/backlogs.repository.js';
+import { together, type Transaction } from '#database';
+import { DELETE_STATS } from '#stats';
+import { DELETE_DELIVERED } from './deliveries/history/delivered.repository.js';
+import { BacklogsRepository, DELETE_BACKLOG } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
-import { cancelReplaysOf, cancelReplaysTo } from './replays/replays.repository.js';
-import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.repository.js';
-import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
+import { CANCEL_REPLAYS, cancelReplaysTo } from './replays/replays.repository.js';
+import { DELETE_AUTO_SUBSCRIPTIONS_TO } from './subscriptions/auto-subscriptions.repository.js';
+import { DELETE_SUBSCRIPTIONS_TO } from './subscriptions/subscriptions.repository.js';
 import { WebhookDependents } from './webhooks/webhooks.repository.js';
+
+const DELETE_SUBSCRIPTIONS = together(...DELETE_SUBSCRIPTIONS_TO, DELETE_AUTO_SUBSCRIPTIONS_TO);
+const DELETE_REST = together(DELETE_BACKLOG, DELETE_DELIVERED, DELETE_STATS, CANCEL_REPLAYS);
 
 /** Applies a change of a webhook to its subscriptions and deliveries. */
 @Injectable()
@@ -26,12 +29,8 @@ export class RoutingWebhookDependents extends WebhookDependents {
   }
 
   async webhookDeleted(transaction: Transaction, ownerId: UserId, id: WebhookId): Promise<void> {
-    await deleteSubscriptionsTo(transaction, id);
-    await deleteAutoSubscriptionsTo(transaction, id);
+    await transaction.query({ name: 'webhook-delete-subscriptions', text: DELETE_SUBSCRIPTIONS, values: [id] });
     await deleteParkedDeliveries(transaction, ownerId, id);
-    await deleteBacklog(transaction, id);
-    await deleteDelivered(transaction, id);
-    await deleteStatsOf(transaction, [id]);
-    await cancelReplaysOf(transaction, id);
+    await transaction.query({ name: 'webhook-delete-rest', text: DELETE_REST, values: [id] });
   }
 }

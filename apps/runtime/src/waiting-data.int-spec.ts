@@ -3,9 +3,9 @@ import { newId, type RunRequest, type SourceId, type UserId } from '#contracts';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { WaitingEntriesRepository } from '#waiting-data';
 import { schema } from './database/schema.js';
-import { QueuedRunsRepository } from './queue/queued-runs.repository.js';
+import { DELETE_RUNS_OF_SOURCE, QueuedRunsRepository } from './queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from './retries/retried-runs.repository.js';
-import { WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
+import { DELETE_WAITING_EMITS, WaitingEmitsRepository } from './waiting/waiting-emits.repository.js';
 
 /** The size of a row without its data. */
 const ROW = 512;
@@ -67,7 +67,7 @@ describe('the queued runs of an account', () => {
 
   it('go with their source', async () => {
     await queue.add([run('a', LARGE), run('b', LARGE)]);
-    await fresh.database.transaction((transaction) => queue.removeOfSource(transaction, source));
+    await fresh.database.query(DELETE_RUNS_OF_SOURCE, [source]);
     expect(await has('queued_run')).toEqual([0, 0]);
   });
 
@@ -110,7 +110,7 @@ describe('the waiting emits of an account', () => {
     expect(await has('waiting_emit')).toEqual([2, 2 * (ROW + '{}'.length + LARGE)]);
     await emits.release([{ emitter_id: source, emit_id: `a ${owner}` }], []);
     expect(await has('waiting_emit')).toEqual([1, ROW + '{}'.length + LARGE]);
-    await fresh.database.transaction((transaction) => emits.deleteOfSource(transaction, source));
+    await fresh.database.query(DELETE_WAITING_EMITS, [source]);
     expect(await has('waiting_emit')).toEqual([0, 0]);
   });
 

@@ -21,3 +21,4 @@ export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from '.
 export { type PackedBytes, packedBytes, unpackedBytes } from './packed-bytes.js';
 export { BYTEWISE_TEXT, CREATED_AT, NOW_MS, type Schema, schemaOf, type SchemaPart } from './schema.js';
 export { checkSealed, rotateSealed } from './sealed.js';
+export { together } from './together.js';

@@ -3,7 +3,7 @@ import { newId } from '#contracts';
 import { Database, schemaOf, type Transaction } from '#database';
 import { createLog } from '#observability';
 import { type FreshDatabase, freshDatabase, untilLocked } from '#testing';
-import { deleteStatsOf, StatsRepository, statsSchema } from './stats.repository.js';
+import { DELETE_STATS, StatsRepository, statsSchema } from './stats.repository.js';
 import { Stats } from './stats.js';
 
 const HOUR_S = 3600;
@@ -158,7 +158,7 @@ describe('statistics', () => {
     const [stats, deleted, other] = [replica(), newId('source'), newId('source')];
     for (const id of [deleted, other]) stats.countEvent(id, now * 1000);
     await stats.flush();
-    await fresh.database.transaction((transaction) => deleteStatsOf(transaction, [deleted]));
+    await fresh.database.query(DELETE_STATS, [deleted]);
     expect([await stats.list(deleted, START, 60), (await stats.list(other, START, 60)).length]).toEqual([[], 1]);
   });
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Column, Entity, In, Index, PrimaryColumn } from 'typeorm';
-import { BYTEWISE_TEXT, Database, Migration, type SchemaPart, type Transaction } from '#database';
+import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
+import { BYTEWISE_TEXT, Database, Migration, type SchemaPart } from '#database';
 
 /** The counts of a source, workflow or webhook in one minute or hour. */
 @Entity('stat')
@@ -52,10 +52,8 @@ class CreateStats1795305600009 extends Migration {
 /** The table of the statistics, for the schema of an app that has one. */
 export const statsSchema: SchemaPart = { entities: [Stat], migrations: [CreateStats1795305600009] };
 
-/** Deletes the counts of sources, workflows or webhooks that are deleted. Counts that a replica has not written yet follow, and go by age. */
-export async function deleteStatsOf(transaction: Transaction, subjectIds: string[]): Promise<void> {
-  await transaction.rows(Stat).delete({ subject_id: In(subjectIds) });
-}
+/** SQL that deletes the counts of a deleted source, workflow or webhook ($1). Counts that a replica has not written yet follow, and go by age. */
+export const DELETE_STATS = 'DELETE FROM stat WHERE subject_id = $1';
 
 /** The only writer of the table `stat`. SQL: one statement adds the counts of all subjects. */
 @Injectable()

@@ -58,10 +58,11 @@ export class ConnectionsRepository {
 
   /** From here on, the transaction fails with LOCK_NOT_AVAILABLE instead of waiting long: it has a connection that others need. */
   private async locked(transaction: Transaction, lock: string, ownerId: UserId): Promise<void> {
-    await transaction.query(
-      `SELECT ${lock}(hashtext('connections'), hashtext($1)) FROM set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)`,
-      [ownerId],
-    );
+    await transaction.query({
+      name: `connections-${lock}`,
+      text: `SELECT ${lock}(hashtext('connections'), hashtext($1)) FROM set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)`,
+      values: [ownerId],
+    });
   }
 
   /**
@@ -121,6 +122,10 @@ export class ConnectionsRepository {
 
   /** Deletes the inline connections of a deleted source. */
   async deleteInline(transaction: Transaction, ownerId: UserId, sourceId: SourceId): Promise<void> {
-    await transaction.rows(ConnectionRow).delete({ owner_id: ownerId, source_id: sourceId });
+    await transaction.query({
+      name: 'connections-delete-inline',
+      text: 'DELETE FROM connection WHERE owner_id = $1 AND source_id = $2',
+      values: [ownerId, sourceId],
+    });
   }
 }

@@ -210,14 +210,16 @@ export class SourcesRepository {
     const remove = async (transaction: Transaction) => {
       // before the source: a change of its inline connections locks them in this order
       await this.connections.hold(transaction, ownerId);
-      const before = await this.lock(transaction, ownerId, id);
-      if (!before) return undefined;
-      const { rows } = await transaction.query<{ version: number }>(
-        `DELETE FROM source WHERE owner_id = $1 AND id = $2 RETURNING ${nextVersion('source')} AS version`,
-        [ownerId, id],
-      );
+      const { rows } = await transaction.query<BareRow & { last: number }>({
+        name: 'source-delete',
+        text: `DELETE FROM source WHERE owner_id = $1 AND id = $2 RETURNING *, ${nextVersion('source')} AS last`,
+        values: [ownerId, id],
+      });
+      if (!rows[0]) return undefined;
+      const { last: version, ...row } = rows[0];
+      const before = await this.withComponent(transaction, row);
       await this.connections.deleteInline(transaction, ownerId, id);
-      const state = sourceState({ ...before, ...rows[0] }, { deleted: true });
+      const state = sourceState({ ...before, version }, { deleted: true });
       await this.publishDeleted(transaction, state);
       return { before, state };
     };
@@ -506,17 +508,18 @@ export class SourcesRepository {
   /** Publishes the end of a source, and keeps its last state until Kafka has no events of it any more. Removes older states, two for each that it adds. */
   private async publishDeleted(transaction: Transaction, state: EmitterState): Promise<void> {
     const { deployment: _, ...bare } = state;
-    await transaction.query(
-      `WITH gone AS (
-         DELETE FROM deleted_source WHERE id IN (
-           SELECT id FROM deleted_source WHERE deleted_at < now() - make_interval(days => $3) AND id <> $1
-           ORDER BY deleted_at LIMIT 2 FOR UPDATE SKIP LOCKED
-         )
-       )
-       INSERT INTO deleted_source (id, state) VALUES ($1, $2)
-       ON CONFLICT (id) DO UPDATE SET state = excluded.state, deleted_at = excluded.deleted_at`,
-      [state.emitter_id, JSON.stringify({ ...bare, name: '' }), RECORDS_GONE_AFTER_DAYS],
-    );
+    await transaction.query({
+      name: 'source-keep-deleted',
+      text: `WITH gone AS (
+               DELETE FROM deleted_source WHERE id IN (
+                 SELECT id FROM deleted_source WHERE deleted_at < now() - make_interval(days => $3) AND id <> $1
+                 ORDER BY deleted_at LIMIT 2 FOR UPDATE SKIP LOCKED
+               )
+             )
+             INSERT INTO deleted_source (id, state) VALUES ($1, $2)
+             ON CONFLICT (id) DO UPDATE SET state = excluded.state, deleted_at = excluded.deleted_at`,
+      values: [state.emitter_id, JSON.stringify({ ...bare, name: '' }), RECORDS_GONE_AFTER_DAYS],
+    });
     await this.publish(transaction, state);
   }
 

@@ -98,15 +98,13 @@ const IS_SWITCHED_OFF =
 /** How long a replay is listed after its end. */
 const KEPT_MS = 30 * 24 * 3_600_000;
 
-/** Cancels the running replays from a deleted emitter, or to a deleted listener. Last in a long transaction: the replica that works on one waits for it. */
-export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | ListenerId): Promise<void> {
-  // with a listener, its parked deliveries are deleted: nothing more can be counted
-  await transaction.query(
-    `UPDATE replay SET status = CASE WHEN listener_id = $1 THEN 'cancelled' ELSE status END, cancelled_at = coalesce(cancelled_at, now())
-     WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`,
-    [id],
-  );
-}
+/**
+ * SQL that cancels the running replays from a deleted emitter ($1), or to a deleted listener: its parked deliveries are deleted, so nothing more can be counted.
+ * Last in a long transaction: the replica that works on one waits for it.
+ */
+export const CANCEL_REPLAYS = `
+  UPDATE replay SET status = CASE WHEN listener_id = $1 THEN 'cancelled' ELSE status END, cancelled_at = coalesce(cancelled_at, now())
+  WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`;
 
 /** Cancels the running replays to a listener that is switched off: what its last batch has become is counted. */
 export async function cancelReplaysTo(transaction: Transaction, id: ListenerId): Promise<void> {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
-import { type AutoSubscription, newId, SluiceError, type UserId, type WebhookId } from '#contracts';
+import { type AutoSubscription, newId, SluiceError, type UserId } from '#contracts';
 import { BYTEWISE_TEXT, NOW_MS, type Transaction } from '#database';
 
 @Entity('auto_subscription')
@@ -110,8 +110,12 @@ export class AutoSubscriptionsRepository {
 
   /** Deletes the auto-subscriptions of a listener, when no emitter that is being learnt of subscribes it. Returns whether it had any. */
   async deleteOf(transaction: Transaction, ownerId: UserId, listenerId: string): Promise<boolean> {
-    if (!(await transaction.rows(AutoSubscriptionRow).existsBy({ listener_id: listenerId as AutoSubscription['listener_id'] })))
-      return false;
+    const exist = {
+      name: 'auto-subscriptions-to',
+      text: 'SELECT FROM auto_subscription WHERE listener_id = $1 LIMIT 1',
+      values: [listenerId],
+    };
+    if ((await transaction.query(exist)).rowCount === 0) return false;
     await transaction.query(`SELECT pg_advisory_xact_lock(${TURN})`, [ownerId]);
     const autoSubscriptions = transaction.rows(AutoSubscriptionRow).createQueryBuilder();
     await autoSubscriptions.delete().where('owner_id = :ownerId AND listener_id = :listenerId', { ownerId, listenerId }).execute();
@@ -119,7 +123,5 @@ export class AutoSubscriptionsRepository {
   }
 }
 
-/** Deletes the auto-subscriptions of a deleted webhook. */
-export async function deleteAutoSubscriptionsTo(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-  await transaction.rows(AutoSubscriptionRow).delete({ listener_id: webhookId });
-}
+/** SQL that deletes the auto-subscriptions of a deleted webhook ($1). */
+export const DELETE_AUTO_SUBSCRIPTIONS_TO = 'DELETE FROM auto_subscription WHERE listener_id = $1';

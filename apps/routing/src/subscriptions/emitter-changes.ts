@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { type EmitterState, RECORDS_GONE_AFTER_DAYS, type UserId } from '#contracts';
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
-import { deleteStatsOf } from '#stats';
-import { cancelReplaysOf, cancelReplaysTo } from '../replays/replays.repository.js';
+import { DELETE_STATS } from '#stats';
+import { CANCEL_REPLAYS, cancelReplaysTo } from '../replays/replays.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
@@ -24,20 +24,20 @@ export class EmitterChanges extends EmitterChangeHandler {
 
   async emittersChanged(transaction: Transaction, changes: EmitterChange[]): Promise<void> {
     const created: EmitterState[] = [];
-    const deletedIds = changes.filter(({ state }) => state.deleted).map(({ state }) => state.emitter_id);
-    if (deletedIds.length > 0) await deleteStatsOf(transaction, deletedIds);
     for (const { state, first } of changes) {
       const { owner_id, emitter_id, deleted } = state;
       // a workflow that was removed and registered again is a new emitter, even if the fact of its removal has not arrived
       const revived = !first && !deleted && (await updateCreation(transaction, state));
-      if (deleted) await this.subscriptions.endOf(transaction, owner_id, emitter_id);
-      else if (revived) await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
+      if (deleted) {
+        await transaction.query({ name: 'emitter-delete-stats', text: DELETE_STATS, values: [emitter_id] });
+        await this.subscriptions.endOf(transaction, owner_id, emitter_id);
+      } else if (revived) await this.subscriptions.deleteOf(transaction, owner_id, emitter_id);
       else if (!first) await this.subscriptions.continueOf(transaction, emitter_id);
       if (deleted || revived) {
         // behind what takes long: from here on, the account's new emitters wait, and with them those of others. They may have subscribed it until now
         if (await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id))
           await this.subscriptions.deleteTo(transaction, owner_id, emitter_id);
-        await cancelReplaysOf(transaction, emitter_id);
+        await transaction.query({ name: 'emitter-cancel-replays', text: CANCEL_REPLAYS, values: [emitter_id] });
       } else if (!state.active) await cancelReplaysTo(transaction, emitter_id);
       if (revived || (first && (!deleted || mayHaveEvents(state)))) created.push(state);
     }

@@ -64,6 +64,13 @@ describe('deleting the subscriptions to deleted emitters', () => {
     expect(await left()).toEqual({ subscribed: [recent], ended: [recent] });
   });
 
+  it('does not wait for that of an emitter that only listened to itself', async () => {
+    const source = await routing.source(owner);
+    await routing.service.create({ owner_id: owner, emitter_id: source, listener_id: source, event_name: 'a' });
+    await routing.directory.learn(routing.state(owner, source, { deleted: true, version: 2 }));
+    expect(await left()).toEqual({ subscribed: [], ended: [] });
+  });
+
   it('deletes the oldest ones of an account that has too many, but none that ended a moment ago', async () => {
     const other = await ended(10, 90, newId('user'));
     const kept = [await ended(20, 0), await ended(0, 20), await ended(20, 14)];

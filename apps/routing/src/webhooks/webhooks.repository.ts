@@ -5,7 +5,7 @@ import { SluiceError, type UserId, type WebhookId } from '#contracts';
 import { Database, type KeysetPage, readKeysetPage, type Transaction, UNIQUE_VIOLATION } from '#database';
 import { counter } from '#observability';
 import { type AccountRecord, addToOutbox } from '#outbox';
-import { IS_SUSPENDED, PreviousSecret, type RotatedSecretRow, type SecretRow, SuspendedAccountRow, WebhookRow } from './webhook.entity.js';
+import { IS_SUSPENDED, type RotatedSecretRow, type SecretRow, SuspendedAccountRow, WebhookRow } from './webhook.entity.js';
 
 /** The shortest time between two reports about deliveries to a webhook that were given up. */
 export const REPORT_EVERY_MS = 3_600_000;
@@ -103,7 +103,8 @@ export class WebhooksRepository {
         .setParameter('owner', ownerId)
         .orIgnore()
         .execute();
-      await this.dependents.webhooksChanged(transaction, [webhook.id]);
+      // any other has no backlog yet
+      if (webhook.rate_limit !== null) await this.dependents.webhooksChanged(transaction, [webhook.id]);
     });
     const found = await this.find(ownerId, webhook.id);
     if (!found && webhook.external_id !== null && (await this.webhooks.existsBy({ owner_id: ownerId, external_id: webhook.external_id })))
@@ -164,9 +165,14 @@ export class WebhooksRepository {
   /** Deletes the webhook and everything that belongs to it; most deliveries of a large backlog later. False if the owner has no such webhook. */
   async delete(ownerId: UserId, id: WebhookId): Promise<boolean> {
     const deleted = await this.database.transaction(async (transaction) => {
-      const { affected } = await transaction.rows(WebhookRow).delete({ owner_id: ownerId, id });
-      if (affected !== 1) return false;
-      await transaction.rows(PreviousSecret).delete({ webhook_id: id });
+      const { rowCount } = await transaction.query({
+        name: 'webhook-delete',
+        text: 'DELETE FROM webhook WHERE owner_id = $1 AND id = $2',
+        values: [ownerId, id],
+      });
+      if (rowCount !== 1) return false;
+      // one statement later: a rotation of its secret may have ended meanwhile
+      await transaction.query({ name: 'webhook-delete-secrets', text: 'DELETE FROM previous_secret WHERE webhook_id = $1', values: [id] });
       // it may have very many subscriptions
       transaction.takeLong();
       await this.dependents.webhookDeleted(transaction, ownerId, id);
@@ -363,7 +369,11 @@ function switched(active: boolean | undefined): Partial<Record<'activated_at' | 
 
 /** Until the transaction ends, another one waits that creates or suspends webhooks of the account: it counts and suspends these, too. */
 async function lockAccount(transaction: Transaction, ownerId: UserId): Promise<void> {
-  await transaction.query("SELECT pg_advisory_xact_lock(hashtext('webhooks'), hashtext($1))", [ownerId]);
+  await transaction.query({
+    name: 'webhooks-lock',
+    text: "SELECT pg_advisory_xact_lock(hashtext('webhooks'), hashtext($1))",
+    values: [ownerId],
+  });
 }
 
 const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your webhooks has this external_id');

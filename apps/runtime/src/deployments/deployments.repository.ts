@@ -81,7 +81,7 @@ export class DeploymentsRepository {
 
   /** Deletes the source, and its timers by the foreign key. Its state remains for its last hook. */
   async remove(transaction: Transaction, sourceId: SourceId): Promise<void> {
-    await transaction.rows(DeploymentRow).delete({ source_id: sourceId });
+    await transaction.query({ name: 'deployments-remove', text: 'DELETE FROM deployment WHERE source_id = $1', values: [sourceId] });
   }
 
   /**

@@ -9,7 +9,6 @@ import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { TimersRepository } from '../timers/timers.repository.js';
-import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { DeploymentsRepository } from './deployments.repository.js';
 import { DeploymentsService } from './deployments.service.js';
 
@@ -31,7 +30,6 @@ beforeAll(async () => {
     new QueuedRunsRepository(database),
     signal,
     new RetriedRunsRepository(database),
-    new WaitingEmitsRepository(database),
     new SourceStateRepository(database),
     new SecretBox([]),
     { forget: (...source: string[]) => void forgotten.push(source.join(' ')) } as unknown as Sandbox,

@@ -1,22 +1,25 @@
 import { Injectable } from '@nestjs/common';
 import type { SourceId } from '#contracts';
-import type { Transaction } from '#database';
+import { together, type Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler } from '#emitters';
 import { SecretBox } from '#secrets';
-import { deleteStatsOf } from '#stats';
+import { DELETE_STATS } from '#stats';
 import { QueueSignal } from '../queue/queue-signal.js';
-import { QueuedRunsRepository } from '../queue/queued-runs.repository.js';
+import { DELETE_RUNS_OF_SOURCE, QueuedRunsRepository } from '../queue/queued-runs.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
 import { Sandbox } from '../sandbox/sandbox.js';
 import { SourceStateRepository } from '../source-state/source-state.repository.js';
 import { takeTurns } from '../source-state/source-turns.js';
 import { firstTick, phaseOf } from '../timers/next-tick.js';
 import { TimersRepository } from '../timers/timers.repository.js';
-import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
+import { DELETE_WAITING_EMITS } from '../waiting/waiting-emits.repository.js';
 import type { DeploymentRow } from './deployment.entity.js';
 import { deployedState, DeploymentsRepository } from './deployments.repository.js';
 import { type DeployedState, hookRuns, isOutdated } from './hook-runs.js';
 import { comparedProps } from './opened-props.js';
+
+/** SQL that deletes what waits for a deleted source ($1), and its counts. */
+const DELETE_WAITING = together(DELETE_RUNS_OF_SOURCE, DELETE_WAITING_EMITS, DELETE_STATS);
 
 /** A change of a source that remains. */
 interface Applied {
@@ -35,7 +38,6 @@ export class DeploymentsService extends EmitterChangeHandler {
     private readonly queue: QueuedRunsRepository,
     private readonly signal: QueueSignal,
     private readonly retried: RetriedRunsRepository,
-    private readonly waiting: WaitingEmitsRepository,
     private readonly state: SourceStateRepository,
     private readonly box: SecretBox,
     private readonly sandbox: Sandbox,
@@ -69,9 +71,7 @@ export class DeploymentsService extends EmitterChangeHandler {
     const sourceId = emitter_id as SourceId;
     if (deleted || !active) await this.retried.deleteUnrequested(transaction, sourceId);
     if (deleted) {
-      await this.queue.removeOfSource(transaction, sourceId);
-      await this.waiting.deleteOfSource(transaction, sourceId);
-      await deleteStatsOf(transaction, [sourceId]);
+      await transaction.query({ name: 'source-delete-waiting', text: DELETE_WAITING, values: [sourceId] });
     } else if (!active) await this.queue.removeOfInactive(transaction, sourceId);
   }
 

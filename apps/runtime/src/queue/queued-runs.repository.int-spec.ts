@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { RunRequest, SourceId, UserId } from '#contracts';
+import type { Transaction } from '#database';
 import { freshDatabase, type FreshDatabase } from '#testing';
 import { schema } from '../database/schema.js';
 import { DeploymentsRepository } from '../deployments/deployments.repository.js';
-import { type NextRuns, QueuedRunsRepository, TAKEN_PER_SOURCE } from './queued-runs.repository.js';
+import { DELETE_RUNS_OF_SOURCE, type NextRuns, QueuedRunsRepository, TAKEN_PER_SOURCE } from './queued-runs.repository.js';
 
 const [ALICE, BOB] = ['u_alice', 'u_bob'] as UserId[] as [UserId, UserId];
 const [A, B] = ['dc_a', 'dc_b'] as SourceId[] as [SourceId, SourceId];
@@ -61,8 +62,8 @@ describe('queued runs', () => {
   });
 
   it.each([
-    ['deleted', (...args: Parameters<QueuedRunsRepository['removeOfSource']>) => queue.removeOfSource(...args)],
-    ['switched off', (...args: Parameters<QueuedRunsRepository['removeOfSource']>) => queue.removeOfInactive(...args)],
+    ['deleted', (transaction: Transaction, id: SourceId): Promise<unknown> => transaction.query(DELETE_RUNS_OF_SOURCE, [id])],
+    ['switched off', (transaction: Transaction, id: SourceId) => queue.removeOfInactive(transaction, id)],
   ])('do not wait for the deletion of a run that comes again while its source is %s', async (_, remove) => {
     await queue.add(Array.from({ length: TAKEN_PER_SOURCE + 1 }, (_, n) => run(`r${n}`)));
     await fresh.database.transaction(async (transaction) => {
@@ -166,7 +167,7 @@ describe('queued runs', () => {
 
   it('are removed with their source, all but those of its hooks', async () => {
     await queue.add([run('r1'), hookOf(A, 'h1'), run('r2', B)]);
-    await fresh.database.transaction((transaction) => queue.removeOfSource(transaction, A));
+    await fresh.database.query(DELETE_RUNS_OF_SOURCE, [A]);
     expect(await ids()).toEqual(['h1', 'r2']);
   });
 

@@ -140,6 +140,9 @@ const sourceAfter = (sourceId: string): string => `(
 /** SQL: the same; the first one follows the last one. */
 const nextSource = (sourceId: string): string => `coalesce(${sourceAfter(sourceId)}, ${sourceAfter("''")})`;
 
+/** SQL that deletes the runs of a deleted source ($1), except those of its hooks. */
+export const DELETE_RUNS_OF_SOURCE = 'DELETE FROM queued_run WHERE source_id = $1 AND NOT hook';
+
 /** The only writer of the tables `queued_run` and `queue_lease`. Prepared SQL: every run passes through it, and its statements walk an index and take leases. */
 @Injectable()
 export class QueuedRunsRepository {
@@ -270,15 +273,6 @@ export class QueuedRunsRepository {
   /** The run was not executed. */
   async remove(runId: string): Promise<void> {
     await this.database.query({ name: 'queue-remove', text: 'DELETE FROM queued_run WHERE run_id = $1', values: [runId] });
-  }
-
-  /** Deletes the runs of a deleted source, except those of its hooks. */
-  async removeOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
-    await transaction.query({
-      name: 'queue-remove-source',
-      text: 'DELETE FROM queued_run WHERE source_id = $1 AND NOT hook',
-      values: [sourceId],
-    });
   }
 
   /**

@@ -216,7 +216,7 @@ describe('the effects of a run', () => {
     const deployments = new DeploymentsService(
       new DeploymentsRepository(database),
       new TimersRepository(database),
-      ...([queue, new QueueSignal(), retried, new WaitingEmitsRepository(database), state, new SecretBox([])] as const),
+      ...([queue, new QueueSignal(), retried, state, new SecretBox([])] as const),
       { forget: () => {} } as unknown as Sandbox,
     );
     const schedules = { a: { interval_seconds: 60, cron: null }, b: { interval_seconds: 60, cron: null } };

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import type { RunRequest, SourceId, UserId } from '#contracts';
-import { Database, deleteOlder, JointWrites, Lookups, type Session, type Transaction } from '#database';
+import { Database, deleteOlder, JointWrites, Lookups, type Session, together, type Transaction } from '#database';
 import { SumPerKey } from '#limits';
 import { Lanes, shares } from '#messaging';
 import { type AccountRecord, addedToOutbox, addToOutbox, outboxRows, outboxValues, WAKE_RELAY } from '#outbox';
@@ -9,12 +9,12 @@ import { deletionOfDeletedSources } from '../deleted-sources.js';
 import { removedFromQueue } from '../queue/queued-runs.repository.js';
 import { QuotasRepository } from '../quotas/quotas.repository.js';
 import { RetriedRunsRepository } from '../retries/retried-runs.repository.js';
-import { SourceStateRepository } from '../source-state/source-state.repository.js';
+import { DELETE_STATE, SourceStateRepository } from '../source-state/source-state.repository.js';
 import { takeTurns } from '../source-state/source-turns.js';
 import { TimersRepository } from '../timers/timers.repository.js';
-import { WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
+import { DELETE_WAITING_EMITS, WaitingEmitsRepository } from '../waiting/waiting-emits.repository.js';
 import { isLarge } from './run-cost.js';
-import { FinishedRunRow } from './run.entity.js';
+import type { FinishedRunRow } from './run.entity.js';
 import type { RunEffects, RunEntry } from './run-effects.js';
 
 const DAY_MS = 86_400_000;
@@ -67,6 +67,9 @@ export interface RunsPage {
   after?: string;
   before?: string;
 }
+
+/** SQL that deletes the state of a deleted source ($1), its list of runs, and the emits of its last hook and of runs that were in progress when it was deleted. */
+const DELETE_REST = together(...DELETE_STATE, DELETE_WAITING_EMITS, 'DELETE FROM finished_run WHERE source_id = $1');
 
 /** The only writer of the tables `run_done` and `finished_run`. Prepared SQL: each run executes it. */
 @Injectable()
@@ -175,10 +178,7 @@ export class RunsRepository {
       if (run.trigger === 'timer') await this.timers.resume(transaction, run.source_id, run.run_id);
     }
     for (const { run } of runs.filter(({ effects }) => effects.final)) {
-      await this.state.delete(transaction, run.source_id);
-      // of the last hook, and of runs that were in progress when the source was deleted
-      await this.waiting.deleteOfSource(transaction, run.source_id);
-      await transaction.rows(FinishedRunRow).delete({ source_id: run.source_id });
+      await transaction.query({ name: 'source-delete-rest', text: DELETE_REST, values: [run.source_id] });
     }
     await this.retried.settle(
       transaction,

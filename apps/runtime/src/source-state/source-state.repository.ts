@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import type { SourceId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database, together, type Transaction } from '#database';
 import { deletionOfDeletedSources } from '../deleted-sources.js';
 import type { DedupeState } from './dedupe.js';
 
@@ -28,6 +28,9 @@ export class SourceDedupe {
   @Column('json')
   state!: DedupeState;
 }
+
+/** SQL that deletes the state of a source ($1). */
+export const DELETE_STATE = ['DELETE FROM source_db WHERE source_id = $1', 'DELETE FROM source_dedupe WHERE source_id = $1'];
 
 /** The only writer of the tables `source_db` and `source_dedupe`: the state that sources keep between runs. Prepared SQL: each run reads and writes it. */
 @Injectable()
@@ -77,8 +80,7 @@ export class SourceStateRepository {
   }
 
   async delete(transaction: Transaction, sourceId: SourceId): Promise<void> {
-    await transaction.rows(SourceDb).delete({ source_id: sourceId });
-    await transaction.rows(SourceDedupe).delete({ source_id: sourceId });
+    await transaction.query({ name: 'source-state-delete', text: together(...DELETE_STATE), values: [sourceId] });
   }
 
   /** Deletes the state that runs have written after their source was deleted. A last hook that waits still reads it. */

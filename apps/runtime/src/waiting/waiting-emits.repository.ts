@@ -57,6 +57,9 @@ export interface NewWaitingEmit {
   record: EventToProduce;
 }
 
+/** SQL that deletes the emits of a deleted source ($1). */
+export const DELETE_WAITING_EMITS = 'DELETE FROM waiting_emit WHERE source_id = $1';
+
 /** The only writer of the table `waiting_emit`: emits that wait for their `delivery_ts`. Prepared SQL: several times a second, and for the locks. */
 @Injectable()
 export class WaitingEmitsRepository extends DueRows {
@@ -109,10 +112,6 @@ export class WaitingEmitsRepository extends DueRows {
       'waiting-first',
       'SELECT extract(epoch FROM due_at - now())::float8 * 1000 AS ms FROM waiting_emit ORDER BY due_at LIMIT 1',
     );
-  }
-
-  async deleteOfSource(transaction: Transaction, sourceId: SourceId): Promise<void> {
-    await transaction.rows(WaitingEmit).delete({ source_id: sourceId });
   }
 
   /** Deletes emits of sources that were deleted while the run was in progress. */

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 import { type EmitterId, type SubscriptionId, timeOfId, type UserId, type WebhookId } from '#contracts';
-import { BYTEWISE_TEXT, Database, type Transaction } from '#database';
+import { BYTEWISE_TEXT, Database } from '#database';
 import { comparePlaces, type EmittedEvent, type EventPlace, streamsCovering } from '#events';
 import { WebhooksRepository } from '../../webhooks/webhooks.repository.js';
 import { RANDOM, type Random } from '../attempt/retry-schedule.js';
@@ -99,10 +99,8 @@ const NEWER = 'sum(count) OVER (PARTITION BY webhook_id ORDER BY delivered.id DE
 /** The number of webhooks whose rows are counted. */
 export const COUNTED = 50_000;
 
-/** Deletes what is listed of a deleted webhook. */
-export async function deleteDelivered(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-  await transaction.rows(Delivered).delete({ webhook_id: webhookId });
-}
+/** SQL that deletes the listed deliveries of a deleted webhook ($1). */
+export const DELETE_DELIVERED = 'DELETE FROM delivered WHERE webhook_id = $1';
 
 /** The only writer of the table `delivered`: the newest successful deliveries, one row per webhook and flush. SQL: one statement for all webhooks of a flush. */
 @Injectable()

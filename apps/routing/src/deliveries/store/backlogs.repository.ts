@@ -65,10 +65,8 @@ export const wakeBacklogsNow = (rows: string): string =>
 export const wakeExistingBacklogs = (which: string): string =>
   `UPDATE backlog SET next_due = now() WHERE webhook_id ${which} AND failed_probes IS NULL AND next_due > now()`;
 
-/** Deletes the backlog of a deleted webhook. */
-export async function deleteBacklog(transaction: Transaction, webhookId: WebhookId): Promise<void> {
-  await transaction.rows(Backlog).delete({ webhook_id: webhookId });
-}
+/** SQL that deletes the backlog of a deleted webhook ($1). */
+export const DELETE_BACKLOG = 'DELETE FROM backlog WHERE webhook_id = $1';
 
 /** The only writer of the table `backlog`: leases, due times and breakers. SQL, because leases are taken with SKIP LOCKED and the database's clock. */
 @Injectable()

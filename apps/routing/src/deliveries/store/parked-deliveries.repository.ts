@@ -126,10 +126,11 @@ async function inBatches(after: Key, change: (after: Key) => Promise<Batch | und
 
 /** Deletes the parked deliveries of a deleted webhook: the first of them at once, and the others when the sweeper finds it. */
 export async function deleteParkedDeliveries(transaction: Transaction, ownerId: UserId, webhookId: WebhookId): Promise<void> {
-  const { rowCount } = await transaction.query(
-    `DELETE FROM parked_delivery WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM parked_delivery WHERE webhook_id = $1 LIMIT $2)`,
-    [webhookId, DELETED_AT_ONCE],
-  );
+  const { rowCount } = await transaction.query({
+    name: 'deliveries-delete-first',
+    text: `DELETE FROM parked_delivery WHERE webhook_id = $1 AND (ms, seq) IN (SELECT ms, seq FROM parked_delivery WHERE webhook_id = $1 LIMIT $2)`,
+    values: [webhookId, DELETED_AT_ONCE],
+  });
   if (rowCount === DELETED_AT_ONCE) await transaction.rows(DeletedWebhook).insert({ webhook_id: webhookId, owner_id: ownerId });
 }
 
