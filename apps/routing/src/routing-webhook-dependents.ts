@@ -10,8 +10,8 @@ import { DELETE_AUTO_SUBSCRIPTIONS_TO } from './subscriptions/auto-subscriptions
 import { DELETE_SUBSCRIPTIONS_TO } from './subscriptions/subscriptions.repository.js';
 import { WebhookDependents } from './webhooks/webhooks.repository.js';
 
-const DELETE_SUBSCRIPTIONS = together(...DELETE_SUBSCRIPTIONS_TO, DELETE_AUTO_SUBSCRIPTIONS_TO);
-const DELETE_REST = together(DELETE_BACKLOG, DELETE_DELIVERED, DELETE_STATS, CANCEL_REPLAYS);
+const DELETE_SUBSCRIPTIONS = together(...DELETE_SUBSCRIPTIONS_TO);
+const DELETE_REST = together(DELETE_BACKLOG, DELETE_DELIVERED, DELETE_STATS);
 
 /** Applies a change of a webhook to its subscriptions and deliveries. */
 @Injectable()
@@ -30,7 +30,9 @@ export class RoutingWebhookDependents extends WebhookDependents {
 
   async webhookDeleted(transaction: Transaction, ownerId: UserId, id: WebhookId): Promise<void> {
     await transaction.query({ name: 'webhook-delete-subscriptions', text: DELETE_SUBSCRIPTIONS, values: [id] });
+    await transaction.query({ name: 'webhook-delete-auto-subscriptions', text: DELETE_AUTO_SUBSCRIPTIONS_TO, values: [id] });
     await deleteParkedDeliveries(transaction, ownerId, id);
     await transaction.query({ name: 'webhook-delete-rest', text: DELETE_REST, values: [id] });
+    await transaction.query({ name: 'webhook-cancel-replays', text: CANCEL_REPLAYS, values: [id] });
   }
 }
