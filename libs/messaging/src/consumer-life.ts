@@ -20,9 +20,16 @@ const states = new Map<string, ConsumerState>();
 /** The state of every consumer of this process. */
 export const consumerStates = (): ConsumerState[] => [...states.values()];
 
-const lag = gauge('consumer_lag_records', 'Records of its partitions that a consumer group has not fetched yet, in this process.', [
-  'group',
-]);
+const lag = gauge(
+  'consumer_lag_records',
+  'Records of its partitions that a consumer group has not fetched yet, in this process; if its position is in the database, those that it has not handled yet.',
+  ['group'],
+);
+export const oldestRecord = gauge(
+  'consumer_oldest_record_seconds',
+  'How long the oldest record that a consumer group has begun and not finished has been in progress, in this process; 0 if there is none.',
+  ['group'],
+);
 const restarts = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);
 
 const MAX_WAIT_MS = 4000;
@@ -199,11 +206,12 @@ export class WatchedConsumer {
   }
 
   private reportLag(): void {
-    if (this.stopping) return;
-    lag.set(
-      { group: this.name },
-      [...this.lags.values()].reduce((sum, each) => sum + each, 0),
-    );
+    this.setLag([...this.lags.values()].reduce((sum, each) => sum + each, 0));
+  }
+
+  /** Sets the lag, which is otherwise the sum of what `recordLag` has recorded. */
+  setLag(records: number): void {
+    if (!this.stopping) lag.set({ group: this.name }, records);
   }
 
   /** Requests of other connections distinguish a lost fetch from brokers that are down. A process that stood still has missed one look only. */

@@ -1,8 +1,8 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
-import { gauge, type Log } from '#observability';
+import type { Log } from '#observability';
 import { committedProgress, type Position, progressMetadata } from './watermark.js';
-import { SESSION_MS, sleep, unrefSleep, WatchedConsumer } from './consumer-life.js';
+import { oldestRecord, SESSION_MS, sleep, unrefSleep, WatchedConsumer } from './consumer-life.js';
 import { eachSecond } from './each-second.js';
 import { Gathering } from './gathering.js';
 import type { ConsumerSettings } from './handlers.js';
@@ -32,12 +32,6 @@ export interface LaneConsumerOptions extends LaneIntakeOptions, Pick<ConsumerSet
   /** Recognises a restored database, whose position is then older than the committed one. */
   restores?: Restores;
 }
-
-const oldest = gauge(
-  'consumer_oldest_record_seconds',
-  'How long the oldest record that a consumer group has begun and not finished has been in progress, in this process; 0 if there is none.',
-  ['group'],
-);
 
 const COMMIT_EVERY_MS = 100;
 const ASSIGN_PAUSE_MS = 500;
@@ -196,7 +190,7 @@ export class LaneConsumer {
     if (this.stopping) return;
     this.membership.started();
     this.stopEachSecond = eachSecond(() => {
-      oldest.set({ group: this.group }, this.intake.oldestMs / 1000);
+      oldestRecord.set({ group: this.group }, this.intake.oldestMs / 1000);
       if (this.isResting) this.tickAndSchedule();
     });
     this.scheduleTick();
@@ -214,7 +208,7 @@ export class LaneConsumer {
     await Promise.race([this.intake.lanes.waitUntilBelow(1), end]);
     clearTimeout(this.timer);
     this.stopEachSecond();
-    oldest.remove({ group: this.group });
+    oldestRecord.remove({ group: this.group });
     // nothing can be committed during a rebalance: finished work would be repeated
     for (let waited = 0; !this.intake.isAssigned && waited < ASSIGNED_IN_MS; waited += 50) await sleep(50);
     await this.restores.beforeLeaving();

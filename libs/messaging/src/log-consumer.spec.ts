@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Consumer } from 'kafkajs';
-import { createLog } from '#observability';
+import { createLog, metrics } from '#observability';
 import type { KafkaClient } from './kafka.js';
 import { LogConsumer } from './log-consumer.js';
 import type { LogRecord } from './log-record.js';
@@ -98,10 +98,10 @@ class FakeBroker {
   }
 }
 
-const eventually = async (expected: () => void): Promise<void> => {
+const eventually = async (expected: () => void | Promise<void>): Promise<void> => {
   for (let tries = 0; ; tries++) {
     try {
-      return expected();
+      return await expected();
     } catch (error) {
       if (tries === 400) throw error;
       await sleep(10);
@@ -172,6 +172,14 @@ describe('a log consumer', () => {
     expect(handled[1]).toEqual(upTo(handled[1]!.length));
     expect(handled[0]).toEqual([]);
     expect(waiting(0)).toBe(8 * MIB);
+  });
+
+  it('reports the records that it has not handled, although the partition is paused, and for how long it has tried', async () => {
+    const value = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values.map((each) => each.value);
+    await consuming({ partitions: 1, work: () => Promise.reject(new Error('poison')) });
+    // the broker says that 1000 records follow each fetch; 32 have been fetched
+    await eventually(async () => expect(await value('sluice_consumer_lag_records')).toEqual([1031]));
+    expect((await value('sluice_consumer_oldest_record_seconds'))[0]).toBeGreaterThan(0);
   });
 
   it('reads the other partitions while those whose batches fail have used up the limit for all, with one fetch of each waiting', async () => {

@@ -1,7 +1,8 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { kafkaName } from '#contracts';
 import type { Log } from '#observability';
-import { WatchedConsumer } from './consumer-life.js';
+import { oldestRecord, WatchedConsumer } from './consumer-life.js';
+import { eachSecond } from './each-second.js';
 import { Gathering } from './gathering.js';
 import type { ConsumerSettings } from './handlers.js';
 import type { KafkaClient } from './kafka.js';
@@ -24,6 +25,7 @@ export class LogConsumer {
   private readonly intake: LogIntake;
   private readonly gathering: Gathering;
   private readonly ends: LogEnds;
+  private stopEachSecond: () => void = () => {};
 
   constructor(
     kafka: KafkaClient,
@@ -50,6 +52,11 @@ export class LogConsumer {
       this.consumer.events.GROUP_JOIN,
       ({ payload }) => void this.intake.assign(payload.memberAssignment[this.options.topic] ?? []),
     );
+    // not only with each fetch: a partition whose records are not handled is paused
+    this.stopEachSecond = eachSecond(() => {
+      this.watched.setLag(this.intake.lag);
+      oldestRecord.set({ group: kafkaName(this.options.group) }, this.intake.oldestMs / 1000);
+    });
     await this.watched.start([this.options.topic], {
       fromBeginning: true,
       autoCommit: false,
@@ -64,13 +71,14 @@ export class LogConsumer {
   }
 
   async stop(): Promise<void> {
+    this.stopEachSecond();
+    oldestRecord.remove({ group: kafkaName(this.options.group) });
     await this.intake.stop();
     await this.watched.stop();
   }
 
   private async eachBatch({ batch, resolveOffset, isRunning, isStale }: EachBatchPayload): Promise<void> {
     if (hasNoRecords(batch)) return this.ends.check(batch, this.intake.next(batch.partition));
-    this.watched.recordLag(batch);
     // all of its records are hidden, and kafkajs continues behind them
     if (batch.isEmpty()) return void this.intake.take({ partition: batch.partition, ...fetchedOf(batch) });
     if (!isRunning() || isStale()) return;

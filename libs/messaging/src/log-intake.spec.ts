@@ -209,6 +209,21 @@ describe('a log intake', () => {
     expect(store.handled).toEqual([0, 1, 2, 3]);
   });
 
+  it('reports how many records are not handled, also while a batch fails, and since when', async () => {
+    const store = new Store();
+    await store.intake.assign([0]);
+    await store.take(0, messages(0, 4), 10);
+    expect([store.intake.lag, store.intake.oldestMs]).toEqual([6, 0]);
+    store.errors.push(new Error('the database is down'));
+    await store.take(4, messages(4, 10), 12);
+    expect([store.intake.lag, store.intake.oldestMs]).toEqual([8, expect.any(Number)]);
+    expect(store.intake.oldestMs).toBeGreaterThan(0);
+    while (store.handled.length < 10) await new Promise((resolve) => setTimeout(resolve, 20));
+    expect([store.intake.lag, store.intake.oldestMs]).toEqual([2, 0]);
+    await store.intake.assign([]);
+    expect(store.intake.lag).toBe(0);
+  });
+
   it('pauses a partition that has 8 MiB of headers while a batch is handled, and handles 4 MiB at a time', async () => {
     const batches: number[] = [];
     const ends: (() => void)[] = [];

@@ -71,6 +71,10 @@ class AssignedPartition {
   replaced = false;
   dropped = false;
   working: Promise<void> | undefined;
+  /** When work began, or a batch was handled, in ms of the process's clock. */
+  progressedAt = 0;
+  /** The end of the log at the last fetch. */
+  logEnd = 0;
   continuity: LogContinuity;
   /** The clock of the record before the next one. */
   clock: number;
@@ -135,6 +139,17 @@ export class LogIntake {
     }
   }
 
+  /** The records of the assigned partitions that have not been handled, up to the ends of the log at the last fetches. */
+  get lag(): number {
+    return [...this.partitions.values()].reduce((sum, { logEnd, position }) => sum + Math.max(0, logEnd - position.offset), 0);
+  }
+
+  /** How long the batch that has taken longest has been in progress, with its failed attempts. */
+  get oldestMs(): number {
+    const now = performance.now();
+    return Math.max(0, ...[...this.partitions.values()].map(({ isDone, progressedAt }) => (isDone ? 0 : now - progressedAt)));
+  }
+
   /** Accepts no more; resolves when the batches in progress have ended. */
   async stop(): Promise<void> {
     this.isStopped = true;
@@ -160,6 +175,7 @@ export class LogIntake {
     const { partition, messages } = fetched;
     const assigned = this.partitions.get(partition);
     if (!assigned || !this.verifyFetch(assigned, fetched)) return false;
+    assigned.logEnd = fetched.highWatermark;
     for (const message of messages) {
       const [offset, timestamp] = [Number(message.offset), Number(message.timestamp)];
       if (offset < assigned.continuity.next) continue;
@@ -219,6 +235,7 @@ export class LogIntake {
 
   private async work(assigned: AssignedPartition): Promise<void> {
     let [pause, tries] = [FIRST_PAUSE_MS, 1];
+    assigned.progressedAt = performance.now();
     while (!assigned.dropped && !assigned.isDone) {
       const records = nextBatch(assigned.waiting);
       const last = records.at(-1);
@@ -227,6 +244,7 @@ export class LogIntake {
       try {
         await this.options.handle(assigned.partition, records, assigned.position, after);
         assigned.position = after;
+        assigned.progressedAt = performance.now();
         assigned.waiting.splice(0, records.length);
         assigned.bytes -= records.reduce((sum, { bytes }) => sum + bytes, 0);
         [pause, tries] = [FIRST_PAUSE_MS, 1];

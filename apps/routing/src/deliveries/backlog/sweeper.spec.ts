@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { createLog } from '#observability';
+import { createLog, metrics } from '#observability';
 import type { DatabaseRestores } from '#service';
 import { RoutingConfig } from '../../routing.config.js';
 import { MAX_REQUESTED_PROBE_MS, scheduleLength } from '../attempt/retry-schedule.js';
@@ -58,6 +58,13 @@ function sweeping(
   const sweeper = new Sweeper(createLog('sweeper', 'silent'), of, restores, parked, backlogs, targets, notices);
   return { sweeper, expiries, keptMs, reported };
 }
+
+it('the first sweep is overdue some time after the start, not at once', async () => {
+  const before = Date.now() / 1000;
+  sweeping([], []);
+  const [sweptAt] = (await metrics.getSingleMetric('sluice_deliveries_swept_timestamp_seconds')!.get()).values;
+  expect(sweptAt!.value).toBeGreaterThanOrEqual(before);
+});
 
 describe('a sweep', () => {
   it('reports one delivery of each webhook that exists, gives them up in batches, and deletes old ones in batches', async () => {

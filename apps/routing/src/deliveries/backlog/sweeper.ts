@@ -16,7 +16,10 @@ const PROBED_WITHIN_MS = MAX_REQUESTED_PROBE_MS + EVERY_MS;
 /** No probe is set for a later time than in an hour; the rest is for a clock that is set back a little. */
 const LONGEST_PROBE_MS = MAX_REQUESTED_PROBE_MS + 5 * EVERY_MS;
 
-const sweptAt = gauge('deliveries_swept_timestamp_seconds', 'Time of the last sweep of old deliveries.');
+const sweptAt = gauge(
+  'deliveries_swept_timestamp_seconds',
+  'Time of the last sweep of old deliveries; before the first one, of the start.',
+);
 
 /**
  * Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago or whose webhook was deleted. Makes attempts
@@ -34,7 +37,9 @@ export class Sweeper implements OnApplicationShutdown {
     private readonly backlogs: BacklogsRepository,
     private readonly targets: Targets,
     private readonly notices: Notices,
-  ) {}
+  ) {
+    sweptAt.setToCurrentTime();
+  }
 
   async onApplicationShutdown(): Promise<void> {
     this.stopping = true;
