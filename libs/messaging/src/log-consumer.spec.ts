@@ -177,7 +177,7 @@ describe('a log consumer', () => {
   it('reports the records that it has not handled, although the partition is paused, and for how long it has tried', async () => {
     const value = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values.map((each) => each.value);
     await consuming({ partitions: 1, work: () => Promise.reject(new Error('poison')) });
-    // the broker says that 1000 records follow each fetch; 32 have been fetched
+    // the broker reports that 1000 records follow each fetch; 32 have been fetched
     await eventually(async () => expect(await value('sluice_consumer_lag_records')).toEqual([1031]));
     expect((await value('sluice_consumer_oldest_record_seconds'))[0]).toBeGreaterThan(0);
   });
