@@ -17,6 +17,8 @@ import {
   newId,
   repliesTopic,
   requestsTopic,
+  restoreRun,
+  type RunChanges,
   type RunFinished,
   runFinished,
   type RunRequest,
@@ -304,6 +306,26 @@ describe('a valid record of a later version', () => {
         retry: [2],
       },
       handled: { runtime: async () => expect(await events(listener.id)).toContainEqual({ received: 'direct' }) },
+    });
+    samples.set(restoreRun.topic, {
+      key: owner_id,
+      value: {
+        run_id: randomUUID(),
+        owner_id,
+        source_id: emitter.id,
+        db: [{ key: 'kept', value: '1' }],
+        waiting: [{ emit_id: randomUUID(), due_at_ms: Date.now() - 1000, headers: {}, value: '"restored"' }],
+      } satisfies RunChanges,
+      wrong: {
+        run_id: [undefined, 1],
+        owner_id: [undefined, 'dc_1'],
+        source_id: [undefined, owner_id],
+        part: ['first', 1.5],
+        db: [undefined, {}, [['kept', '1']], [{ key: 1, value: '1' }], [{ key: 'kept', value: 1 }]],
+        dedupe: ['last'],
+        waiting: [undefined, {}, [1], [{ emit_id: 'e', due_at_ms: 'now', headers: {}, value: '1' }]],
+      },
+      handled: { runtime: async () => expect(await events(emitter.id)).toContain('restored') },
     });
     samples.set(runFinished.topic, {
       key: other_id,

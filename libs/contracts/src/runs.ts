@@ -57,14 +57,21 @@ export class RunFinished {
 }
 export const runFinished = fact('runtime.run.finished', RunFinished);
 
+/** A changed key of `this.db`. */
+export class KeptEntry {
+  @IsString() key!: string;
+  /** JSON text; null: deleted. */
+  @IsOptional() @IsString() value!: string | null;
+}
+
 /** An emit that waits for its `delivery_ts`, with the record of the event. */
-export interface KeptEmit {
-  emit_id: string;
+export class KeptEmit {
+  @IsString() emit_id!: string;
   /** Milliseconds. */
-  due_at_ms: number;
-  headers: Record<string, string>;
+  @IsInt() due_at_ms!: number;
+  @IsObject() headers!: Record<string, string>;
   /** JSON text. */
-  value: string;
+  @IsString() value!: string;
 }
 
 /**
@@ -77,11 +84,10 @@ export class RunChanges {
   @IsId('source') source_id!: SourceId;
   /** The number of this part, from 0; absent: it is the last one. */
   @IsOptional() @IsInt() part?: number;
-  /** Of `this.db`: changed keys with their JSON text; null: deleted. */
-  @IsArray() db!: [key: string, value: string | null][];
+  @IsArray() @ValidateNested({ each: true }) @Type(() => KeptEntry) db!: KeptEntry[];
   /** The dedupe state after the run. */
   @IsOptional() @IsObject() dedupe?: object;
-  @IsArray() waiting!: KeptEmit[];
+  @IsArray() @ValidateNested({ each: true }) @Type(() => KeptEmit) waiting!: KeptEmit[];
 }
 /** Written in the transaction that stores the outcome of the run; does nothing as long as that is stored. */
 export const restoreRun = queuedCommand('runtime.run.restore', RunChanges);

@@ -129,6 +129,11 @@ describe('what a run has changed whose component has responded itself', () => {
     expect([found.db, found.dedupe, found.waiting.map(({ emit_id }) => emit_id)]).toEqual([db, { last: 'z' }, ['e0', 'e1', 'e2']]);
   });
 
+  it('does not hold up its source if the database refuses it', async () => {
+    expect(await restore(recordsOf({ db: { nul: '"\0"' } }))).toBe(1);
+    expect((await stored()).db).toEqual({});
+  });
+
   it('has no record if nothing was changed', () => {
     expect(recordsOf({})).toEqual([]);
     expect(recordsOf({ dedupe: { last: 'a' } })).toHaveLength(1);

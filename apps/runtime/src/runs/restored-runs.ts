@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { RunChanges } from '#contracts';
+import { isOfData } from '#database';
 import type { Task } from '#messaging';
 import { LOG, type Log } from '#observability';
 import { DeployedSources } from '../deployments/deployed-sources.js';
@@ -39,7 +40,13 @@ export class RestoredRuns {
     if (!(await this.sources.find(source_id))) return;
     const stored = { run_id: part === undefined ? run_id : `${run_id}/${part}`, owner_id, source_id, trigger: 'http' } as const;
     const effects = { ...NO_EFFECTS, ...changesOf(changes) };
-    await this.locks.alone(source_id, () => this.runs.finish(stored, effects));
+    try {
+      await this.locks.alone(source_id, () => this.runs.finish(stored, effects));
+    } catch (error) {
+      // a repetition would not help, and later runs of the source wait
+      if (!isOfData(error)) throw error;
+      return this.log.error({ run_id, source_id, err: error }, 'run.not-restored');
+    }
     if (part === undefined) this.log.info({ run_id, source_id }, 'run.restored');
   }
 }

@@ -1,4 +1,4 @@
-import { type KeptEmit, restoreRun, type RunChanges, type RunRequest } from '#contracts';
+import { type KeptEmit, type KeptEntry, restoreRun, type RunChanges, type RunRequest } from '#contracts';
 import { type OutgoingRecord, recordOf, sizeOf } from '#messaging';
 import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
 import type { RunEffects } from './run-effects.js';
@@ -27,7 +27,7 @@ export function* recordsOfChanges(
 
 /** The changes of a record. The emits keep the order of their calls. */
 export const changesOf = ({ source_id, db, dedupe, waiting }: RunChanges): Changes => ({
-  db: Object.fromEntries(db),
+  db: Object.fromEntries(db.map(({ key, value }) => [key, value])),
   dedupe: dedupe ?? null,
   waiting: waiting.map(({ emit_id, due_at_ms, headers, value }) => ({
     emit_id,
@@ -37,7 +37,7 @@ export const changesOf = ({ source_id, db, dedupe, waiting }: RunChanges): Chang
 });
 
 interface Part {
-  entries: [string, string | null][];
+  entries: KeptEntry[];
   emits: NewWaitingEmit[];
 }
 
@@ -53,7 +53,7 @@ function partsOf(db: Changes['db'], waiting: NewWaitingEmit[]): Part[] {
     return parts.at(-1)!;
   };
   for (const emit of waiting) partFor(sizeOf(emit.record)).emits.push(emit);
-  for (const [key, value] of Object.entries(db)) partFor(key.length + (value?.length ?? 0)).entries.push([key, value]);
+  for (const [key, value] of Object.entries(db)) partFor(key.length + (value?.length ?? 0)).entries.push({ key, value });
   return parts;
 }
 
