@@ -1,5 +1,5 @@
 import { cpuSeconds } from '#testing';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { nextCron } from './cron.js';
 
 const after = new Date('2026-03-01T10:00:00Z');
@@ -16,6 +16,13 @@ describe('the next time of a cron expression', () => {
     ['27/20 * * * *', undefined, '2026-03-01T10:27:00.000Z'],
     ['0 0 29 2 +1', undefined, '2044-02-29T00:00:00.000Z'],
     ['0 0 30 2 *', undefined, null],
+    ['0 9 * * *', 'europe/BERLIN', '2026-03-02T08:00:00.000Z'],
+    ['0 9 * * *', 'US/Eastern', '2026-03-01T14:00:00.000Z'],
+    ['0 9 1 3 *', '+05:30', '2027-03-01T03:30:00.000Z'],
+    ['0 9 * * *', '-0930', '2026-03-01T18:30:00.000Z'],
+    ['0 9 * * *', '\u221209', '2026-03-01T18:00:00.000Z'],
+    ['0 9 2 3 *', '+23:59', '2027-03-01T09:01:00.000Z'],
+    ['0 9 * * *', '', '2026-03-02T09:00:00.000Z'],
   ])('%s in %s', (cron, timezone, expected) => expect(next(cron, timezone)).toBe(expected));
 
   it('is found for each weekday of a leap day, even if a century without one is between', () => {
@@ -30,10 +37,24 @@ describe('the next time of a cron expression', () => {
     ['__proto__', undefined, 'five fields'],
     ['0 0 0 1 1 * 2030', undefined, 'five fields'],
     ['60 * * * *', undefined, 'minute'],
-    ['* * * * *', 'Mars/Olympus', 'Mars/Olympus'],
+    ['* * * * *', 'Mars/Olympus', "'mars/olympus'"],
+    ['* * * * *', '+24:00', "'+24:00'"],
+    ['* * * * *', '+5:30', "'+5:30'"],
     ['* * * * *', 'x'.repeat(65), 'at most 64 characters'],
     [`* * * * ${Array(200).fill('1').join(',')}`, undefined, 'at most 256 characters'],
   ])('is refused for %s in %s', (cron, timezone, why) => expect(() => next(cron, timezone)).toThrow(why));
+
+  it('is found without memory for each spelling of a time zone, and for each offset', () => {
+    const [name, minutes] = ['america/argentina/comodrivadavia', 24 * 60];
+    const spelling = (n: number) => [...name].map((letter, i) => (n & (1 << i) ? letter.toUpperCase() : letter)).join('');
+    const offset = (n: number) =>
+      `${n < minutes ? '+' : '-'}${String(Math.floor((n % minutes) / 60)).padStart(2, '0')}:${String(n % 60).padStart(2, '0')}`;
+    const formats = jest.spyOn(Intl, 'DateTimeFormat');
+    for (let n = 0; n < 1000; n++) next('0 9 * * *', spelling(n));
+    for (let n = 0; n < 2 * minutes; n++) next('0 9 * * *', offset(n));
+    expect(formats.mock.calls.length).toBeLessThanOrEqual(2);
+    formats.mockRestore();
+  });
 
   it('is found in little CPU time, even for dates that do not exist', async () => {
     const slow = [...'0 59 * 0-58/2'.split(' ')].flatMap((second) =>

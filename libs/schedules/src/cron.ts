@@ -14,7 +14,7 @@ const SEARCHED_YEARS = 40;
  * The expression comes from a stranger, and this runs while others wait: its length is limited before it is parsed, and the years are limited because a
  * search for a date that does not exist would take seconds.
  *
- * @param timezone a name of the IANA database; null: UTC
+ * @param timezone a name of the IANA database in any case, or an offset such as `+05:30`; null: UTC
  * @throws Error with the reason, for an expression or a time zone that is invalid
  */
 export function nextCron(cron: string, timezone: string | null | undefined, after: Date): Date | null {
@@ -25,8 +25,25 @@ export function nextCron(cron: string, timezone: string | null | undefined, afte
   const year = after.getUTCFullYear();
   const years = `${Math.max(year - 1, 1)}-${Math.min(year + SEARCHED_YEARS, 9999)}`;
   const pattern = [...(fields.length === 5 ? ['0'] : []), ...fields, years].join(' ');
+  const zone = zoneOf(timezone || 'UTC');
   // sloppy: `0/15` means `0-59/15`, as in Quartz
-  return new Cron(pattern, { paused: true, timezone: timezone ?? 'UTC', sloppyRanges: true }).nextRun(after);
+  const next = new Cron(pattern, { paused: true, timezone: zone.name, sloppyRanges: true }).nextRun(
+    new Date(after.getTime() + zone.aheadMs),
+  );
+  return next && new Date(next.getTime() - zone.aheadMs);
+}
+
+/** `+05:30`, `+0530` or `+05`; with either of the signs that Intl knows as a minus. */
+const OFFSET = /^([+\-\u2212])([01]\d|2[0-3])(?::?([0-5]\d))?$/;
+
+/**
+ * croner keeps 32 KB for each text of a time zone that it has seen, for as long as the process runs: it gets each of the 600 names in one spelling only, and
+ * no offsets, of which there are thousands.
+ */
+function zoneOf(timezone: string): { name: string; aheadMs: number } {
+  const [, sign, hours, minutes = '0'] = OFFSET.exec(timezone) ?? [];
+  if (!sign) return { name: timezone.toLowerCase(), aheadMs: 0 };
+  return { name: 'utc', aheadMs: (Number(hours) * 60 + Number(minutes)) * (sign === '+' ? 60_000 : -60_000) };
 }
 
 const NICKNAMES = new Map([
