@@ -27,6 +27,7 @@ import { NameAccountsOfTimers1798732800020 } from './migrations/0013-name-accoun
 import { IndexQueuedHooks1798732800021 } from './migrations/0014-index-queued-hooks.js';
 import { StoreHeadersOfEmitsUncompressed1798992000004 } from './migrations/0015-store-headers-uncompressed.js';
 import { CountHeadersOfEmits1798992000005 } from './migrations/0016-count-headers-of-emits.js';
+import { NoteWhenTimersAreSet1798992000006 } from './migrations/0017-note-when-timers-are-set.js';
 
 export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -61,5 +62,6 @@ export const schema = schemaOf('runtime', outboxSchema, emittersSchema, statsSch
     IndexQueuedHooks1798732800021,
     StoreHeadersOfEmitsUncompressed1798992000004,
     CountHeadersOfEmits1798992000005,
+    NoteWhenTimersAreSet1798992000006,
   ],
 });

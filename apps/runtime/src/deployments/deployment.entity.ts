@@ -72,6 +72,10 @@ export class TimerRow {
   @Column('timestamptz')
   next_run_at!: Date;
 
+  /** When its schedule was set, or its next tick corrected. null: by an older version. */
+  @Column('timestamptz', { nullable: true })
+  set_at!: Date | null;
+
   @Column('timestamptz', { nullable: true })
   resume_at!: Date | null;
 

@@ -96,6 +96,46 @@ describe('a due timer', () => {
   });
 });
 
+describe('a tick at a time that the timer has lived before', () => {
+  const cron: Schedule = { interval_seconds: null, cron: '*/10 * * * * *' };
+  const put = (schedules: Record<string, Schedule>, next: (now: Date) => Date) =>
+    fresh.database.transaction((transaction) =>
+      timers.put(transaction, { source_id: 'dc_u_bob1', owner_id: BOB }, schedules, (_prop, _schedule, now) => next(now)),
+    );
+  /** Its run, which ends. */
+  const tickAt = async (at: Date): Promise<RunRequest> => {
+    await fresh.database.query('UPDATE timer SET next_run_at = $1', [at]);
+    expect(await ticker.handleDue()).toBe(1);
+    const tick = (await requested()).at(-1)!;
+    await resume(tick);
+    return tick;
+  };
+  const inADay = () => fresh.database.query("UPDATE timer SET next_run_at = date_trunc('milliseconds', now()) + interval '1 day'");
+  const bothTimes = async (between: () => Promise<unknown>): Promise<RunRequest[]> => {
+    await set(BOB, 1);
+    await put({ timer: cron }, (now) => now);
+    const at = new Date(Date.now() - 1000);
+    const first = await tickAt(at);
+    await between();
+    return [first, await tickAt(at)];
+  };
+
+  it.each([
+    ['its next tick was corrected', async () => void (await inADay(), await ticker.correct())],
+    ['its source was switched off and on', async () => void (await put({}, (now) => now), await put({ timer: cron }, (now) => now))],
+    ['its schedule was changed', () => put({ timer: { ...cron, cron: '*/5 * * * * *' } }, (now) => now)],
+  ])('is another run after %s', async (_, change) => {
+    const [first, second] = await bothTimes(change);
+    expect(second!.due_at_ms).toBe(first!.due_at_ms);
+    expect(second!.run_id).not.toBe(first!.run_id);
+  });
+
+  it('is the same run if the database was restored', async () => {
+    const [first, second] = await bothTimes(async () => {});
+    expect(second!.run_id).toBe(first!.run_id);
+  });
+});
+
 describe('a timer whose next tick was set while the clock of the database was ahead', () => {
   const timer = async (prop: string, schedule: Schedule, nextIn: string, runId: string | null = null) =>
     fresh.database.query(

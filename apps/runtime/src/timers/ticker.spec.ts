@@ -9,7 +9,7 @@ import type { DueTimer, TimersRepository } from './timers.repository.js';
 it('lets other work have its turn while it computes the ticks of many timers', async () => {
   const due = Array.from({ length: 500 }, (_, n): DueTimer => ({
     ...{ source_id: `dc_${n}`, owner_id: 'u_1', prop: 'timer', schedule: { interval_seconds: null, cron: '0 * * * *' } },
-    next_run_at: new Date(1000),
+    ...{ next_run_at: new Date(1000), set_at: null, run_id: null },
   }));
   let ticks: (Date | null)[] = [];
   const timers: Pick<TimersRepository, 'listen' | 'claimDue'> = {
@@ -56,7 +56,10 @@ it('does not correct further timers when the process stops, and ends its stateme
 it('passes the time of the tick to the run, so that consecutive ticks of a timer differ even if one is late', () => {
   const ticks = ['10:00:00.900', '10:00:01.900'].map((time) => new Date(`2026-03-01T${time}Z`));
   const runs = ticks.map((next_run_at) =>
-    tickRun({ source_id: 'dc_1', owner_id: 'u_1', prop: 'timer', schedule: { interval_seconds: 1, cron: null }, next_run_at }),
+    tickRun({
+      ...{ source_id: 'dc_1', owner_id: 'u_1', prop: 'timer', schedule: { interval_seconds: 1, cron: null } },
+      ...{ next_run_at, set_at: null, run_id: null },
+    }),
   );
   const seconds = Date.UTC(2026, 2, 1, 10) / 1000;
   expect(runs.map(({ event }) => JSON.parse(event ?? 'null') as unknown)).toEqual([

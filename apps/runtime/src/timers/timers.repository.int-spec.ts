@@ -153,10 +153,25 @@ describe('a due timer', () => {
 
   it('has runs whose ids fit into headers and cursors, whatever its name is', () => {
     const at = new Date(1_700_000_000_000);
-    const idOf = (prop: string) => tickRunId({ source_id: 'dc_1', prop, next_run_at: at });
-    expect(idOf('timer_1')).toBe('dc_1.timer_1.1700000000000');
-    for (const prop of ['über timer', 'x'.repeat(256), 'a\nb']) expect(idOf(prop)).toMatch(/^dc_1\.[\w-]{43}\.1700000000000$/);
+    const idOf = (prop: string) =>
+      tickRunId({ source_id: 'dc_1', prop, next_run_at: at, set_at: new Date(1_600_000_000_000), run_id: null });
+    expect(idOf('timer_1')).toBe('dc_1.timer_1.kf12ot8g.1700000000000');
+    for (const prop of ['über timer', 'x'.repeat(256), 'a\nb']) expect(idOf(prop)).toMatch(/^dc_1\.[\w-]{43}\.\w{8}\.1700000000000$/);
     expect(idOf('ein timer')).not.toBe(idOf('ein timer '));
+  });
+
+  it('has runs with the same ids in an older version, until it is set again', async () => {
+    await set(1);
+    const [first] = await claim();
+    expect(tickRunId(first!)).toBe(`dc_1.timer.${first!.next_run_at.getTime()}`);
+  });
+
+  it('requests the run again under the id that an older version has given it', async () => {
+    await set(1);
+    await fresh.database.query('UPDATE timer SET set_at = now(), run_id = $1', ['dc_1.timer.1700000000000']);
+    const [again] = await claim();
+    expect(tickRunId(again!)).toBe('dc_1.timer.1700000000000');
+    expect(again!.next_run_at.getTime()).toBe(1_700_000_000_000);
   });
 
   it('whose cron expression never comes again stays silent', async () => {

@@ -10,8 +10,13 @@ export interface DueTimer {
   prop: string;
   schedule: Schedule;
   next_run_at: Date;
+  /** When its schedule was set, or its next tick corrected; null: by an older version. */
+  set_at: Date | null;
+  /** The run that has not ended and is requested again. */
+  run_id: string | null;
 }
 
+type DistantTimer = Pick<DueTimer, 'source_id' | 'prop' | 'schedule' | 'next_run_at'> & { now: Date };
 type TimerKey = Pick<DueTimer, 'source_id' | 'prop'> & { id: string; account_id: UserId | null };
 
 /** How long a timer waits for the end of its run before it requests it again. A request for a run is lost only if the topic is. */
@@ -19,10 +24,14 @@ const GIVE_UP = '1 hour';
 /** SQL: the time of the last tick, whose run has not ended: see {@link tickRunId}. */
 const LAST_TICK = "to_timestamp(substring(run_id FROM '[0-9]+$')::float8 / 1000)";
 
-/** One tick is one run, even if it is requested twice. The id is in headers and cursors: it has no other characters of a prop's name, and few of them. */
-export function tickRunId({ source_id, prop, next_run_at }: Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'>): string {
+/**
+ * One tick is one run, even if it is requested twice, or once more by a restored database. A timer that is set again is another one: if the clock has been
+ * set back, it ticks at times that it has lived before. The id is in headers and cursors: it has no other characters of a prop's name, and few of them.
+ */
+export function tickRunId({ source_id, prop, next_run_at, set_at, run_id }: Omit<DueTimer, 'owner_id' | 'schedule'>): string {
+  if (run_id !== null) return run_id;
   const name = /^[\w$-]{1,64}$/.test(prop) ? prop : createHash('sha256').update(prop).digest('base64url');
-  return `${source_id}.${name}.${next_run_at.getTime()}`;
+  return [source_id, name, ...(set_at ? [set_at.getTime().toString(36)] : []), next_run_at.getTime()].join('.');
 }
 
 /**
@@ -67,7 +76,7 @@ export class TimersRepository extends DueRows {
     return this.database.transaction(async (transaction) => {
       const { rows } = await transaction.query<DueTimer & { now: Date }>({
         name: 'timers-due',
-        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(${LAST_TICK}, t.next_run_at) AS next_run_at, now() AS now
+        text: `SELECT t.source_id, d.owner_id, t.prop, t.schedule, coalesce(${LAST_TICK}, t.next_run_at) AS next_run_at, t.set_at, t.run_id, now() AS now
                FROM unnest($1::text[], $2::text[]) AS found (source_id, prop) JOIN timer t USING (source_id, prop) JOIN deployment d USING (source_id)
                WHERE t.next_run_at <= now() AND d.owner_id <> ALL ($3) ORDER BY t.next_run_at FOR UPDATE OF t SKIP LOCKED`,
         values: [found.map(({ source_id }) => source_id), found.map(({ prop }) => prop), without],
@@ -117,9 +126,11 @@ export class TimersRepository extends DueRows {
     });
     if (props.length === 0) return;
     await transaction.query(
-      `INSERT INTO timer (source_id, account_id, prop, schedule, next_run_at) SELECT $1, $2, * FROM unnest($3::text[], $4::json[], $5::timestamptz[])
-       ON CONFLICT (source_id, prop) DO UPDATE SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, resume_at = NULL, run_id = NULL`,
-      [source_id, owner_id, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
+      `INSERT INTO timer (source_id, account_id, set_at, prop, schedule, next_run_at)
+       SELECT $1, $2, $3, * FROM unnest($4::text[], $5::json[], $6::timestamptz[])
+       ON CONFLICT (source_id, prop) DO UPDATE
+       SET schedule = excluded.schedule, next_run_at = excluded.next_run_at, set_at = excluded.set_at, resume_at = NULL, run_id = NULL`,
+      [source_id, owner_id, now, props, timers.map(({ schedule }) => schedule), timers.map(({ at }) => at)],
     );
     this.scheduled(transaction, Math.min(...timers.map(({ at }) => at.getTime())) - now.getTime());
   }
@@ -140,8 +151,8 @@ export class TimersRepository extends DueRows {
    * Timers whose next tick is later than it can be if the clock of the database was never ahead: interval timers by more than a minute, and all with a cron
    * expression that do not tick within an hour, because only the expression decides. At most `limit`, in the order of their keys, from behind `after`.
    */
-  async distant(after: Pick<DueTimer, 'source_id' | 'prop'>, limit: number): Promise<(Omit<DueTimer, 'owner_id'> & { now: Date })[]> {
-    const { rows } = await this.database.query<Omit<DueTimer, 'owner_id'> & { now: Date }>(
+  async distant(after: Pick<DueTimer, 'source_id' | 'prop'>, limit: number): Promise<DistantTimer[]> {
+    const { rows } = await this.database.query<DistantTimer>(
       `SELECT source_id, prop, schedule, next_run_at, now() AS now FROM timer
        WHERE (source_id, prop) > ($1, $2) AND run_id IS NULL AND next_run_at > now() + interval '1 minute' AND next_run_at < 'infinity'
          AND extract(epoch FROM next_run_at - now()) > coalesce((schedule->>'interval_seconds')::float8 + 60, 3600)
@@ -154,7 +165,7 @@ export class TimersRepository extends DueRows {
   /** Moves next ticks forward from `next_run_at` to `at`. Leaves out timers that were changed since, or that another replica changes now. Returns their number. */
   async bringForward(ticks: (Pick<DueTimer, 'source_id' | 'prop' | 'next_run_at'> & { at: Date })[]): Promise<number> {
     const { rowCount } = await this.database.query(
-      `UPDATE timer t SET next_run_at = late.at FROM (
+      `UPDATE timer t SET next_run_at = late.at, set_at = now() FROM (
          SELECT source_id, prop, at FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS n (source_id, prop, next_run_at, at)
          JOIN timer USING (source_id, prop, next_run_at) WHERE run_id IS NULL FOR UPDATE OF timer SKIP LOCKED
        ) AS late WHERE t.source_id = late.source_id AND t.prop = late.prop`,
