@@ -160,13 +160,15 @@ describe('a timer whose next tick was set while the clock of the database was ah
     await timer('each minute', every(60), '1 day');
     await timer('each day', every(DAY_S), '10 years');
     await timer('at nine', cron('0 9 * * *'), '10 years');
+    await timer('each ten seconds', cron('*/10 * * * * *'), '55 minutes');
     await ticker.correct();
     const seconds = await secondsToTicks();
     expect(seconds['each minute']).toBeLessThan(120);
     expect(seconds['each day']).toBeLessThanOrEqual(DAY_S + 60);
     expect(seconds['at nine']).toBeLessThanOrEqual(DAY_S + 60);
+    expect(seconds['each ten seconds']).toBeLessThanOrEqual(71);
     expect(Math.min(...Object.values(seconds))).toBeGreaterThan(0);
-    expect(logged).toEqual([[expect.objectContaining({ timers: 3 }), 'timers.corrected']]);
+    expect(logged).toEqual([[expect.objectContaining({ timers: 4 }), 'timers.corrected']]);
     await ticker.correct();
     expect(logged).toHaveLength(1);
   });

@@ -149,13 +149,13 @@ export class TimersRepository extends DueRows {
 
   /**
    * Timers whose next tick is later than it can be if the clock of the database was never ahead: interval timers by more than a minute, and all with a cron
-   * expression that do not tick within an hour, because only the expression decides. At most `limit`, in the order of their keys, from behind `after`.
+   * expression that do not tick within a minute, because only the expression decides. At most `limit`, in the order of their keys, from behind `after`.
    */
   async distant(after: Pick<DueTimer, 'source_id' | 'prop'>, limit: number): Promise<DistantTimer[]> {
     const { rows } = await this.database.query<DistantTimer>(
       `SELECT source_id, prop, schedule, next_run_at, now() AS now FROM timer
        WHERE (source_id, prop) > ($1, $2) AND run_id IS NULL AND next_run_at > now() + interval '1 minute' AND next_run_at < 'infinity'
-         AND extract(epoch FROM next_run_at - now()) > coalesce((schedule->>'interval_seconds')::float8 + 60, 3600)
+         AND extract(epoch FROM next_run_at - now()) > coalesce((schedule->>'interval_seconds')::float8, 0) + 60
        ORDER BY source_id, prop LIMIT $3`,
       [after.source_id, after.prop, limit],
     );
