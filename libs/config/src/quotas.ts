@@ -33,5 +33,8 @@ export const quotasOf = (config: { quotaPlan: string; dailyComputeMs: number; da
 
 const DAY_S = 86_400;
 
-/** The seconds until quotas are reset, at 00:00 UTC. @param now in ms */
-export const secondsToReset = (now: number): number => DAY_S - (Math.floor(now / 1000) % DAY_S);
+/** Until then, a replica may still know what was used before midnight, and the clock of the database, which decides, may be behind. */
+const RESET_WITHIN_S = 2;
+
+/** The seconds until quotas are reset everywhere, just after 00:00 UTC. @param now in ms */
+export const secondsToReset = (now: number): number => DAY_S - ((Math.floor(now / 1000) - RESET_WITHIN_S) % DAY_S);
