@@ -27,9 +27,11 @@ describe('the part of the log that a replay reads', () => {
 
   it('names an end that is missing as required', () => {
     expect(() => part({ from: undefined, to: null })).toThrow(
-      'from is required: an event id, or a time in ISO 8601 or Unix seconds; to is required: an event id, or a time in ISO 8601 or Unix seconds',
+      'from is required: an event id, or a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds; to is required: an event id, or a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds',
     );
-    expect(() => part({ from: 'yesterday' })).toThrow('from must be an event id, or a time in ISO 8601 or Unix seconds, not "yesterday"');
+    expect(() => part({ from: 'yesterday' })).toThrow(
+      'from must be an event id, or a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds, not "yesterday"',
+    );
   });
 
   it.each([

@@ -19,11 +19,11 @@ describe('the time since which deliveries are recovered', () => {
   });
 
   it.each<[unknown, string]>([
-    [undefined, 'since is required: a time in ISO 8601 or Unix seconds'],
-    [null, 'since is required: a time in ISO 8601 or Unix seconds'],
-    ['yesterday', 'since must be a time in ISO 8601 or Unix seconds, not "yesterday"'],
-    [-1, 'since must be a time in ISO 8601 or Unix seconds, not -1'],
-    [{}, 'since must be a time in ISO 8601 or Unix seconds, not {}'],
+    [undefined, 'since is required: a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds'],
+    [null, 'since is required: a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds'],
+    ['yesterday', 'since must be a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds, not "yesterday"'],
+    [-1, 'since must be a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds, not -1'],
+    [{}, 'since must be a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix seconds, not {}'],
   ])('cannot be %j', async (since, message) => {
     await expect(validated(since)).rejects.toEqual(new Invalid([{ field: 'since', message }]));
   });

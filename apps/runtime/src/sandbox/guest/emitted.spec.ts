@@ -34,6 +34,23 @@ describe('a request that is emitted as it was received', () => {
   });
 });
 
+describe('the time of an event', () => {
+  const metaOf = (meta: object) => emitted(1, meta, limits).item[2];
+  const now = Math.floor(Date.now() / 1000);
+
+  it.each(['20261204', ' 2027 '])('%j is doubtful: `delivery_ts` throws, and `ts` counts as absent', (text) => {
+    expect(() => metaOf({ delivery_ts: text })).toThrow('an ISO 8601 text with hyphens');
+    expect(metaOf({ ts: text })).toMatchObject({ ts: undefined });
+  });
+
+  it.each([
+    ['seconds', String(now), now * 1000],
+    ['milliseconds', String(now * 1000 + 5), now * 1000 + 5],
+    ['a date', new Date(now * 1000).toISOString().slice(0, 10), Math.floor(now / 86_400) * 86_400_000],
+    ['seconds as a number', 20_261_204, 20_261_204_000],
+  ])('can be %s', (_, value, ms) => expect(metaOf({ ts: value, delivery_ts: value })).toMatchObject({ ts: ms, deliveryTs: ms }));
+});
+
 describe('any other event that is too large', () => {
   const large = 'x'.repeat(limits.eventBytes);
   it.each<[string, unknown, unknown]>([

@@ -85,6 +85,9 @@ function textOf(field: keyof typeof longest, value: string | number | object | n
   return text;
 }
 
+/** A year, or a date without hyphens: as seconds, they would be a time in 1970. */
+const DIGITS_OF_DATE = /^\s*(?:19|20)\d\d(?:\d{4})?\s*$/;
+
 /**
  * A Date, an ISO text, or a number of seconds or milliseconds, as milliseconds. Anything else counts as absent: `new Date(item.missing)` is common, and so
  * is `item.date && …`, which may be false.
@@ -92,7 +95,7 @@ function textOf(field: keyof typeof longest, value: string | number | object | n
 function timeOf(value: unknown): number | undefined {
   if (typeof value === 'object' && value !== null) return millisecondsOf(value);
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'bigint') return undefined;
-  if (typeof value === 'string' && value.trim() === '') return undefined;
+  if (typeof value === 'string' && (value.trim() === '' || DIGITS_OF_DATE.test(value))) return undefined;
   const number = Number(value);
   const ms = Number.isNaN(number) && typeof value === 'string' ? Date.parse(value) : number;
   if (!Number.isFinite(ms)) return undefined;
@@ -112,7 +115,7 @@ function deliveryOf(value: unknown): number | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   const ms = timeOf(value);
   if (ms === undefined || ms < 0)
-    throw new RangeError('$emit: delivery_ts must be a Date, an ISO 8601 text, or a number of seconds or milliseconds');
+    throw new RangeError('$emit: delivery_ts must be a Date, an ISO 8601 text with hyphens, or a number of seconds or milliseconds');
   if (ms > Date.now() + year) throw withCode('DeliveryTooLate', '$emit: delivery_ts is more than a year ahead');
   return exact(ms);
 }
