@@ -37,12 +37,64 @@ describe('the next time of a cron expression', () => {
     ['__proto__', undefined, 'five fields'],
     ['0 0 0 1 1 * 2030', undefined, 'five fields'],
     ['60 * * * *', undefined, 'minute'],
+    ['0 22-2 * * *', undefined, 'larger'],
     ['* * * * *', 'Mars/Olympus', "'mars/olympus'"],
     ['* * * * *', '+24:00', "'+24:00'"],
     ['* * * * *', '+5:30', "'+5:30'"],
     ['* * * * *', 'x'.repeat(65), 'at most 64 characters'],
     [`* * * * ${Array(200).fill('1').join(',')}`, undefined, 'at most 256 characters'],
   ])('is refused for %s in %s', (cron, timezone, why) => expect(() => next(cron, timezone)).toThrow(why));
+
+  it.each([
+    ['0 0 1 * 1', ['2026-03-02', '2026-03-09', '2026-03-16', '2026-03-23', '2026-03-30', '2026-04-01']],
+    ['0 0 1-7 * +mon', ['2026-03-02', '2026-04-06']],
+    ['0 0 ? * fri', ['2026-03-06', '2026-03-13']],
+    ['0 0 L * *', ['2026-03-31', '2026-04-30']],
+    ['0 0 LW * *', ['2026-03-31', '2026-04-30', '2026-05-29']],
+    ['0 0 15W * *', ['2026-03-16', '2026-04-15', '2026-05-15', '2026-06-15', '2026-07-15', '2026-08-14']],
+    ['0 0 * * 5#2', ['2026-03-13', '2026-04-10']],
+    ['0 0 * * 5L', ['2026-03-27', '2026-04-24']],
+    ['0 0 * * 7', ['2026-03-08', '2026-03-15']],
+    ['@weekly', ['2026-03-08', '2026-03-15']],
+  ])('%s comes on the days %j', (cron, days) => {
+    let time = after;
+    expect(days.map(() => (time = nextCron(cron, 'UTC', time)!).toISOString().slice(0, 10))).toEqual(days);
+  });
+
+  // Berlin: 02:00 to 03:00 is skipped, and repeated; Cairo: 00:00 to 01:00, and 23:00 to 00:00; Lord Howe: 02:00 to 02:30, and 01:30 to 02:00
+  it.each([
+    ['30 2 * * *', 'Europe/Berlin', '2026-03-29', ['01:00']],
+    ['0 2,14 * * *', 'Europe/Berlin', '2026-03-29', ['01:00', '12:00']],
+    ['0,30 2 * * *', 'Europe/Berlin', '2026-03-29', ['01:00']],
+    ['0 2-3 * * *', 'Europe/Berlin', '2026-03-29', ['01:00']],
+    ['*/15 2 * * *', 'Europe/Berlin', '2026-03-29', []],
+    ['30 2 * * *', 'Europe/Berlin', '2026-10-25', ['00:30']],
+    ['0 2,14 * * *', 'Europe/Berlin', '2026-10-25', ['00:00', '13:00']],
+    ['0,30 2 * * *', 'Europe/Berlin', '2026-10-25', ['00:00', '00:30']],
+    ['0 2-3 * * *', 'Europe/Berlin', '2026-10-25', ['00:00', '02:00']],
+    ['*/30 2 * * *', 'Europe/Berlin', '2026-10-25', ['00:00', '00:30', '01:00', '01:30']],
+    ['0 0,12 * * *', 'Africa/Cairo', '2027-04-29', ['10:00', '22:00']],
+    ['45 0,23 * * *', 'Africa/Cairo', '2027-04-29', ['21:45', '22:00']],
+    ['45 0,23 * * *', 'Africa/Cairo', '2026-10-29', ['20:45', '22:45']],
+    ['0 2,14 * * *', 'Australia/Lord_Howe', '2026-10-03', ['03:30', '15:30']],
+    ['0 2,14 * * *', 'Australia/Lord_Howe', '2026-10-04', ['03:00', '15:00']],
+    ['45 1,3 * * *', 'Australia/Lord_Howe', '2027-04-03', ['14:45', '17:15']],
+    ['*/15 1 * * *', 'Australia/Lord_Howe', '2027-04-03', ['14:00', '14:15', '14:30', '14:45', '15:00', '15:15']],
+  ])('%s in %s, when clocks change, comes on %s at %j', (cron, zone, day, times) => {
+    const found: string[] = [];
+    for (let time = new Date(Date.parse(day) - 1); ;) {
+      time = nextCron(cron, zone, time)!;
+      const [date, at] = time.toISOString().split('T');
+      if (date !== day) break;
+      found.push(at!.slice(0, 5));
+    }
+    expect(found).toEqual(times);
+  });
+
+  it.each(['2026-10-25T00:15:00Z', '2026-10-25T01:15:00Z'])(
+    'is not between the occurrences of a time that is repeated and comes once, after %s',
+    (time) => expect(nextCron('0,10 2,3 * * *', 'Europe/Berlin', new Date(time))?.toISOString()).toBe('2026-10-25T02:00:00.000Z'),
+  );
 
   it('is found without memory for each spelling of a time zone, and for each offset', () => {
     const [name, minutes] = ['america/argentina/comodrivadavia', 24 * 60];

@@ -26,10 +26,9 @@ export function nextCron(cron: string, timezone: string | null | undefined, afte
   const years = `${Math.max(year - 1, 1)}-${Math.min(year + SEARCHED_YEARS, 9999)}`;
   const pattern = [...(fields.length === 5 ? ['0'] : []), ...fields, years].join(' ');
   const zone = zoneOf(timezone || 'UTC');
-  // sloppy: `0/15` means `0-59/15`, as in Quartz
-  const next = new Cron(pattern, { paused: true, timezone: zone.name, sloppyRanges: true }).nextRun(
-    new Date(after.getTime() + zone.aheadMs),
-  );
+  // sloppy: `0/15` means `0-59/15`, as in Quartz. When clocks change, times without a wildcard or a step come once, as in cron
+  const options = { paused: true, timezone: zone.name, sloppyRanges: true, fixedTimeRule: 'no-wildcard' } as const;
+  const next = new Cron(pattern, options).nextRun(new Date(after.getTime() + zone.aheadMs));
   return next && new Date(next.getTime() - zone.aheadMs);
 }
 
