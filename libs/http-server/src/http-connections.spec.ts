@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -8,12 +8,20 @@ import {
   closeUnreadConnections,
   dropUnreadBody,
   endConnectionsOnClose,
+  letClientsLeave,
   requestTarget,
 } from './http-connections.js';
 import { RawClients } from './raw-clients-for-tests.js';
 
 const GET = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
 const GET_LAST = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
+
+it('waits for clients no longer than it may, even if the clock is set back', async () => {
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(1_700_000_000_000);
+  const server = { prependListener: () => {}, getConnections: (callback: (error: null, count: number) => void) => callback(null, 1) };
+  await letClientsLeave(server as unknown as Server, 10);
+  clock.mockRestore();
+});
 
 it.each([
   ['/a?x=http://y/', '/a?x=http://y/', 'own.test'],

@@ -49,7 +49,7 @@ export function endConnectionsOnClose(server: Server, incompleteMs = INCOMPLETE_
 export async function letClientsLeave(server: Server, delayMs: number): Promise<void> {
   // before the application's own handler, which may send the headers at once
   server.prependListener('request', (_: IncomingMessage, response: ServerResponse) => void response.setHeader('connection', 'close'));
-  for (const deadline = Date.now() + delayMs; Date.now() < deadline; await sleep(EVERY_MS)) {
+  for (const deadline = performance.now() + delayMs; performance.now() < deadline; await sleep(EVERY_MS)) {
     const connections = await new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
     if (connections === 0) return;
   }

@@ -143,6 +143,20 @@ const down = failure('KafkaJSConnectionError');
 const denied = failure('KafkaJSProtocolError', 'GROUP_AUTHORIZATION_FAILED');
 const bug = new TypeError('not a function');
 
+describe('the silence of a consumer', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  it.each([-3_600_000, 3_600_000])('is measured while it runs, and not by a clock that is set by %i ms', async (ms) => {
+    const { joins, state, stop } = await watched();
+    joins(0);
+    await jest.advanceTimersByTimeAsync(1000);
+    jest.setSystemTime(Date.now() + ms);
+    expect(state()!.silentMs).toBe(1000);
+    await stop();
+  });
+});
+
 describe('a consumer that has crashed', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());

@@ -5,20 +5,20 @@ import { removeDeadMembers } from './dead-members.js';
 import { explainKafkaError, isBrokerFailure } from './kafka-errors.js';
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './kafka.js';
 
-/** The state of a consumer, for the health endpoint. */
 interface ConsumerState {
   group: string;
   /** Whether the service is not ready without it. */
   vital: boolean;
   running: boolean;
-  /** When the brokers last responded to a fetch or a heartbeat, in ms. */
+  /** When the brokers last responded to a fetch or a heartbeat, as from performance.now(). */
   lastContactAt: number;
 }
 
 const states = new Map<string, ConsumerState>();
 
-/** The state of every consumer of this process. */
-export const consumerStates = (): ConsumerState[] => [...states.values()];
+/** The state of every consumer of this process, for the health endpoint. `silentMs`: since the last contact with the brokers. */
+export const consumerStates = (): (Omit<ConsumerState, 'lastContactAt'> & { silentMs: number })[] =>
+  [...states.values()].map(({ lastContactAt, ...state }) => ({ ...state, silentMs: performance.now() - lastContactAt }));
 
 const lag = gauge(
   'consumer_lag_records',
@@ -100,13 +100,13 @@ export class WatchedConsumer {
   private stopping = false;
   /** The start or restart in progress. */
   private joining: Promise<void> = Promise.resolve();
-  /** When each broker last responded to a fetch, in ms. */
+  /** When each broker last responded to a fetch, as from Date.now(): the clock that shows for how long this machine was suspended. */
   private readonly fetches = new Map<number, number>();
   /** The brokers from which a fetch has begun and not ended. */
   private readonly fetching = new Set<number>();
   private watch: NodeJS.Timeout | undefined;
   /** The last contact at the last look, and the looks since then. */
-  private silence = { since: 0, looks: 0 };
+  private silence = { since: -1, looks: 0 };
 
   /** name: of the group, for metrics. */
   constructor(
@@ -129,7 +129,7 @@ export class WatchedConsumer {
     // all partitions of a fetch: a pause after one must not delay the others
     const run = { ...config, partitionsConsumedConcurrently: MANY_PARTITIONS };
     const { consumer, state, log, group } = this;
-    const contact = () => void (state.lastContactAt = Date.now());
+    const contact = () => void (state.lastContactAt = performance.now());
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
       state.running = true;
       // other processes report the lag of the partitions that they have now
@@ -146,9 +146,10 @@ export class WatchedConsumer {
     consumer.on(consumer.events.FETCH, ({ payload }) => {
       contact();
       this.fetching.delete(payload.nodeId);
-      const last = this.fetches.get(payload.nodeId) ?? state.lastContactAt;
-      this.fetches.set(payload.nodeId, state.lastContactAt);
-      if (state.lastContactAt - last > SILENCE_MS) this.onInterruption();
+      const now = Date.now();
+      const last = this.fetches.get(payload.nodeId) ?? now;
+      this.fetches.set(payload.nodeId, now);
+      if (now - last > SILENCE_MS) this.onInterruption();
     });
     consumer.on(consumer.events.HEARTBEAT, contact);
     consumer.on(consumer.events.STOP, () => void (state.running = false));

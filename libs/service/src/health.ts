@@ -46,8 +46,7 @@ export class Readiness {
   async reasons(): Promise<string[]> {
     if (this.phase === 'stopping') return ['the service is stopping'];
     if (this.phase === 'starting') return [`the service is starting: it waits for ${this.waitingFor}`];
-    const now = Date.now();
-    const silent = consumerStates().filter(({ vital, running, lastContactAt }) => vital && (!running || now - lastContactAt > SILENT_MS));
+    const silent = consumerStates().filter(({ vital, running, silentMs }) => vital && (!running || silentMs > SILENT_MS));
     const database = await this.database();
     return [
       ...silent.map(({ group }) => `consumer group ${group} has no contact with Kafka`),

@@ -185,6 +185,15 @@ describe('the components that ship with Sluice', () => {
     await expect(add.mock.results.at(-1)!.value).resolves.toEqual([]);
   });
 
+  it('are reported as missing after some time, even if the clock is set back', async () => {
+    const { service, notFilled } = startWith(300_000);
+    jest.setSystemTime(Date.now() - 3_600_000);
+    await jest.advanceTimersByTimeAsync(60_000);
+    expect(notFilled).toHaveBeenCalledTimes(1);
+    service.beforeApplicationShutdown();
+    await jest.advanceTimersByTimeAsync(60_000);
+  });
+
   it('are not tried again after the catalog stops', async () => {
     const { service, add } = startWith(300_000);
     await jest.advanceTimersByTimeAsync(60_000);

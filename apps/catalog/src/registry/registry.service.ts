@@ -93,7 +93,7 @@ export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   private async fill(): Promise<void> {
-    const deadline = Date.now() + TRY_FOR_MS;
+    const deadline = performance.now() + TRY_FOR_MS;
     let isLate = false;
     while (!this.stopping) {
       try {
@@ -101,7 +101,7 @@ export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationS
         return this.log.info({ keys: registered.map(({ key }) => key) }, 'registry.filled');
       } catch (error) {
         const isFirst = !isLate;
-        isLate = Date.now() > deadline;
+        isLate = performance.now() > deadline;
         if (isLate && isFirst && !this.stopping) this.log.error({ err: error }, 'registry.not-filled');
         await pause(isLate ? LONG_PAUSE_MS : PAUSE_MS);
       }

@@ -128,9 +128,9 @@ export class AccountOperations {
 
   /** The last hook of a deleted source needs its code, which is deleted after that. A hook that takes longer fails. */
   private async hooksHaveRun(ownerId: UserId): Promise<void> {
-    for (const until = Date.now() + HOOKS_WAIT_MS; ;) {
+    for (const until = performance.now() + HOOKS_WAIT_MS; ;) {
       const { hooks } = await this.request(removeFromRuntime, { owner_id: ownerId });
-      if (hooks === 0 || Date.now() > until) return;
+      if (hooks === 0 || performance.now() > until) return;
       await sleep(LOOK_MS);
     }
   }
