@@ -1,6 +1,5 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { processIdentity } from '../pid-files/process-identity.mjs';
 import { explain } from '../shell/explained-error.mjs';
 import { inRoot } from '../shell/paths.mjs';
 import { run } from '../shell/run.mjs';
@@ -65,8 +64,21 @@ async function removeLeftovers() {
   const labels = await docker(['ps', '--all', '--format', '{{.Label "com.docker.compose.project"}}']);
   for (const project of new Set(labels.split('\n'))) {
     const pid = /^sluice-(?:test|attack)-(\d+)$/.exec(project)?.[1];
-    if (!pid || processIdentity(Number(pid)) !== null) continue;
+    if (!pid || isAlive(Number(pid))) continue;
     await docker(['compose', '--project-name', project, 'down', '--volumes', '--timeout', '1']);
     await docker(['image', 'rm', '--force', `sluice:${project}`]).catch(() => {});
+  }
+}
+
+/**
+ * Counts a process of another user, and a zombie, as alive: what belongs to it would be removed.
+ * @param {number} pid
+ */
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM';
   }
 }

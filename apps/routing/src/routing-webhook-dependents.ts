@@ -5,12 +5,11 @@ import { DELETE_STATS } from '#stats';
 import { DELETE_DELIVERED } from './deliveries/history/delivered.repository.js';
 import { BacklogsRepository, DELETE_BACKLOG } from './deliveries/store/backlogs.repository.js';
 import { deleteParkedDeliveries } from './deliveries/store/parked-deliveries.repository.js';
-import { CANCEL_REPLAYS, cancelReplaysTo } from './replays/replays.repository.js';
-import { DELETE_AUTO_SUBSCRIPTIONS_TO } from './subscriptions/auto-subscriptions.repository.js';
-import { DELETE_SUBSCRIPTIONS_TO } from './subscriptions/subscriptions.repository.js';
+import { cancelReplaysOf, cancelReplaysTo } from './replays/replays.repository.js';
+import { deleteAutoSubscriptionsTo } from './subscriptions/auto-subscriptions.repository.js';
+import { deleteSubscriptionsTo } from './subscriptions/subscriptions.repository.js';
 import { WebhookDependents } from './webhooks/webhooks.repository.js';
 
-const DELETE_SUBSCRIPTIONS = together(...DELETE_SUBSCRIPTIONS_TO);
 const DELETE_REST = together(DELETE_BACKLOG, DELETE_DELIVERED, DELETE_STATS);
 
 /** Applies a change of a webhook to its subscriptions and deliveries. */
@@ -29,10 +28,10 @@ export class RoutingWebhookDependents extends WebhookDependents {
   }
 
   async webhookDeleted(transaction: Transaction, ownerId: UserId, id: WebhookId): Promise<void> {
-    await transaction.query({ name: 'webhook-delete-subscriptions', text: DELETE_SUBSCRIPTIONS, values: [id] });
-    await transaction.query({ name: 'webhook-delete-auto-subscriptions', text: DELETE_AUTO_SUBSCRIPTIONS_TO, values: [id] });
+    await deleteSubscriptionsTo(transaction, id);
+    await deleteAutoSubscriptionsTo(transaction, id);
     await deleteParkedDeliveries(transaction, ownerId, id);
     await transaction.query({ name: 'webhook-delete-rest', text: DELETE_REST, values: [id] });
-    await transaction.query({ name: 'webhook-cancel-replays', text: CANCEL_REPLAYS, values: [id] });
+    await cancelReplaysOf(transaction, id);
   }
 }

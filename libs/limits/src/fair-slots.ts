@@ -81,7 +81,7 @@ export class FairSlots {
       if (this.running.of(account) >= this.limits.atATimePerAccount) continue;
       const [next] = line;
       this.running.add(account, 1);
-      // Its next turn comes after those of the other accounts
+      // its next turn comes after those of the other accounts
       this.lines.delete(account);
       this.lines.set(account, line);
       next!.begin();

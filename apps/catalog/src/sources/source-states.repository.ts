@@ -5,7 +5,7 @@ import { type EmitterState, idFrom, type SourceId, type UserId } from '#contract
 import { Database } from '#database';
 import { ComponentsRepository } from '../components/components.repository.js';
 import { bareState, type BareStateRow, type DeletedSourceRow, NEW_MS, SourceRow, sourceState } from './source.entity.js';
-import { CHANGED_TOGETHER } from './sources.repository.js';
+import { CHANGED_TOGETHER, withComponent } from './sources.repository.js';
 
 /** The time in the id of a new source is at most this old: a request may be repeated for a day, and the clocks of two services differ. */
 const OLDEST_NEW_ID_MS = 25 * 3_600_000;
@@ -65,10 +65,7 @@ export class SourceStatesRepository {
   }
 
   private async statesWhere(condition: string, values: ObjectLiteral): Promise<EmitterState[]> {
-    const found = this.sources
-      .createQueryBuilder('source')
-      .addSelect('source.credentials')
-      .innerJoinAndSelect('source.component', 'component');
+    const found = withComponent(this.sources.createQueryBuilder('source').addSelect('source.credentials'));
     const rows = await found.where(condition, values).getMany();
     await this.components.addDescriptions(rows.map(({ component }) => component));
     return rows.map((row) => sourceState(row));

@@ -572,5 +572,5 @@ const accountSuspended = (): Unavailable => new Unavailable('this account is sus
 
 const externalIdTaken = (): SluiceError => new SluiceError('conflict', 'another of your sources has this external_id');
 
-const withComponent = (query: SelectQueryBuilder<SourceRow>): SelectQueryBuilder<SourceRow> =>
+export const withComponent = (query: SelectQueryBuilder<SourceRow>): SelectQueryBuilder<SourceRow> =>
   query.innerJoinAndSelect('source.component', 'component');

@@ -215,31 +215,28 @@ describe('the sources of an account', () => {
       sources.rows.get(ID)!.created_at = new Date(0);
     });
 
+    /** Of each announcement: the version, and the number of services. */
+    const WITH_STATE_BEFORE = [
+      [2, 1],
+      [3, 2],
+      [3, 1],
+      [4, 4],
+    ];
     it.each<[string, Hook[], Hook[], number[][]]>([
       [
-        'of a new source waits until the runtime has the state before it',
+        'a change of a new source with hooks waits until the runtime has the state before it',
         ['activate'],
         ['activate'],
-        [
-          [2, 1],
-          [3, 2],
-          [3, 1],
-          [4, 4],
-        ],
+        WITH_STATE_BEFORE,
       ],
       [
-        'of a new source to its first hooks does the same, so that it runs those of a change',
+        'a change that gives a new source its first hooks waits until the runtime has the state before it',
         [],
         ['deploy'],
-        [
-          [2, 1],
-          [3, 2],
-          [3, 1],
-          [4, 4],
-        ],
+        WITH_STATE_BEFORE,
       ],
       [
-        'of a new source without hooks does not',
+        'a change of a new source without hooks is announced without the state before it',
         [],
         [],
         [

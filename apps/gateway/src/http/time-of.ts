@@ -10,7 +10,7 @@ export const TIME = 'a time in ISO 8601, such as 2026-01-31T12:00:00Z, or Unix s
 export const problemWith = (value: unknown, form: string): string =>
   value === undefined || value === null ? `is required: ${form}` : `must be ${form}, not ${JSON.stringify(value).slice(0, 100)}`;
 
-/** The time in ms: of Unix seconds, or of ISO 8601, which is in UTC unless it names another zone. Undefined if the text is neither, or doubtful. */
+/** The time in ms: of Unix seconds, or of ISO 8601, which is in UTC unless it names another zone. Undefined if the text is neither, or is ambiguous: digits that may be a date. */
 export function timeOf(text: string): number | undefined {
   if (DIGITS_OF_DATE.test(text)) return undefined;
   if (UNIX_SECONDS.test(text)) return Math.floor(Number(text) * 1000);

@@ -99,12 +99,17 @@ const IS_SWITCHED_OFF =
 const KEPT_MS = 30 * 24 * 3_600_000;
 
 /**
- * SQL that cancels the running replays from a deleted emitter ($1), or to a deleted listener: its parked deliveries are deleted, so nothing more can be counted.
- * Last in a long transaction: the replica that works on one waits for it.
+ * Cancels the running replays from a deleted emitter, or to a deleted listener: its parked deliveries are deleted, so nothing more can be counted. Last in a
+ * long transaction: the replica that works on one waits for it.
  */
-export const CANCEL_REPLAYS = `
-  UPDATE replay SET status = CASE WHEN listener_id = $1 THEN 'cancelled' ELSE status END, cancelled_at = coalesce(cancelled_at, now())
-  WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`;
+export async function cancelReplaysOf(transaction: Transaction, id: EmitterId | ListenerId): Promise<void> {
+  await transaction.query({
+    name: 'replays-cancel-of',
+    text: `UPDATE replay SET status = CASE WHEN listener_id = $1 THEN 'cancelled' ELSE status END, cancelled_at = coalesce(cancelled_at, now())
+           WHERE status = 'running' AND (emitter_id = $1 OR listener_id = $1)`,
+    values: [id],
+  });
+}
 
 /** Cancels the running replays to a listener that is switched off: what its last batch has become is counted. */
 export async function cancelReplaysTo(transaction: Transaction, id: ListenerId): Promise<void> {

@@ -33,6 +33,7 @@ const PLANNED = { size: 6_000, bytes: 4096 };
 
 /** The match of an event of an unknown emitter in a batch. */
 type Introduction = (event: EmittedEvent) => Promise<Match | undefined>;
+
 /** Turns records of the topic `events` into tasks for their listeners. */
 @Injectable()
 export class Router {
@@ -79,7 +80,7 @@ export class Router {
     const ownerOf = await this.ownersOf(reads.filter((read) => read?.kind === 'delete'));
     const tasksOfMalformed = this.malformed.batch(reads.filter((read) => read?.kind === 'malformed'));
     const decider = this.postponed.decider();
-    // a task counts for its receiver or emitter as soon as it is made: not before all that waits is stored
+    // a task counts for its receiver or emitter as soon as it is made, so tasks are made after the waiting events are stored
     const steps: (() => Task[])[] = [];
     const postponed: Postponed[] = [];
     const unknown: RecordedEvent[] = [];

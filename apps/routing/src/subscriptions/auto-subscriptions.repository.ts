@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
-import { type AutoSubscription, newId, SluiceError, type UserId } from '#contracts';
+import { type AutoSubscription, newId, SluiceError, type UserId, type WebhookId } from '#contracts';
 import { BYTEWISE_TEXT, NOW_MS, type Transaction } from '#database';
 
 @Entity('auto_subscription')
@@ -123,5 +123,11 @@ export class AutoSubscriptionsRepository {
   }
 }
 
-/** SQL that deletes the auto-subscriptions of a deleted webhook ($1). */
-export const DELETE_AUTO_SUBSCRIPTIONS_TO = 'DELETE FROM auto_subscription WHERE listener_id = $1';
+/** Deletes the auto-subscriptions of a deleted webhook. */
+export async function deleteAutoSubscriptionsTo(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  await transaction.query({
+    name: 'auto-subscriptions-delete-of-webhook',
+    text: 'DELETE FROM auto_subscription WHERE listener_id = $1',
+    values: [webhookId],
+  });
+}

@@ -3,7 +3,7 @@ import { type EmitterState, RECORDS_GONE_AFTER_DAYS, type UserId } from '#contra
 import type { Transaction } from '#database';
 import { type EmitterChange, EmitterChangeHandler, updateCreation } from '#emitters';
 import { DELETE_STATS } from '#stats';
-import { CANCEL_REPLAYS, cancelReplaysTo } from '../replays/replays.repository.js';
+import { cancelReplaysOf, cancelReplaysTo } from '../replays/replays.repository.js';
 import { AutoSubscriptionsRepository } from './auto-subscriptions.repository.js';
 import { SubscriptionsRepository } from './subscriptions.repository.js';
 
@@ -37,7 +37,7 @@ export class EmitterChanges extends EmitterChangeHandler {
         // behind what takes long: from here on, the account's new emitters wait, and with them those of others. They may have subscribed it until now
         if (await this.autoSubscriptions.deleteOf(transaction, owner_id, emitter_id))
           await this.subscriptions.deleteTo(transaction, owner_id, emitter_id);
-        await transaction.query({ name: 'emitter-cancel-replays', text: CANCEL_REPLAYS, values: [emitter_id] });
+        await cancelReplaysOf(transaction, emitter_id);
       } else if (!state.active) await cancelReplaysTo(transaction, emitter_id);
       if (revived || (first && (!deleted || mayHaveEvents(state)))) created.push(state);
     }

@@ -31,18 +31,20 @@ export interface KeptSubscriptions {
   minutes: number;
 }
 
-/**
- * SQL that ends the subscriptions to a deleted emitter ($2) of an account ($1), however many they are, with one row. That of the emitter to itself is deleted
- * at the same time.
- */
-export const END_EMITTER = `
-  INSERT INTO ended_emitter (emitter_id, owner_id, subscriptions)
-  SELECT $2, $1, count(*) FROM subscription WHERE emitter_id = $2 AND listener_id <> $2 HAVING count(*) > 0 ON CONFLICT DO NOTHING`;
-
 /** The only writer of the table `ended_emitter`. */
 @Injectable()
 export class EndedEmittersRepository {
   constructor(private readonly database: Database) {}
+
+  /** Ends the subscriptions to a deleted emitter. SQL: it takes one row, however many they are. */
+  async add(transaction: Transaction, ownerId: UserId, emitterId: EmitterId): Promise<void> {
+    await transaction.query({
+      name: 'emitter-end',
+      text: `INSERT INTO ended_emitter (emitter_id, owner_id, subscriptions)
+             SELECT $1, $2, count(*) FROM subscription WHERE emitter_id = $1 HAVING count(*) > 0 ON CONFLICT DO NOTHING`,
+      values: [emitterId, ownerId],
+    });
+  }
 
   /** Continues the subscriptions to an emitter that exists again. */
   async remove(transaction: Transaction, emitterId: EmitterId): Promise<void> {

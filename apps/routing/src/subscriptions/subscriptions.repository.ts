@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type FindOptionsWhere, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
-import { type EmitterId, newId, type Subscription, type SubscriptionId, type UserId } from '#contracts';
+import { type EmitterId, newId, type Subscription, type SubscriptionId, type UserId, type WebhookId } from '#contracts';
 import { streamOf } from '#events';
-import { BYTEWISE_TEXT, Database, NOW_MS, together, type Transaction } from '#database';
-import { END_EMITTER, EndedEmittersRepository, HAS_ENDED, type KeptSubscriptions } from './ended-emitters.repository.js';
+import { BYTEWISE_TEXT, Database, NOW_MS, type Transaction } from '#database';
+import { EndedEmittersRepository, HAS_ENDED, type KeptSubscriptions } from './ended-emitters.repository.js';
 import { EndedSubscriptionRow } from './ended-subscription.entity.js';
 
 @Entity('subscription')
@@ -44,8 +44,8 @@ const [MINUTE_MS, DAY_MS] = [60_000, 86_400_000];
 const deleteEndedWhere = (condition: string): string =>
   `DELETE FROM ended_subscription WHERE ctid = ANY (ARRAY(SELECT ctid FROM ended_subscription WHERE ${condition} LIMIT ${STEP_ROWS} FOR UPDATE SKIP LOCKED))`;
 
-/** SQL that deletes the subscriptions that name the emitter ($2) of an account ($1) as listener. */
-const DELETE_TO = ['subscription', 'ended_subscription'].map((table) => `DELETE FROM ${table} WHERE owner_id = $1 AND listener_id = $2`);
+/** In the order in which a request that ends a subscription locks their rows, and moves it from one to the other. */
+const TABLES = ['subscription', 'ended_subscription'];
 
 /** The only writer of the tables `subscription` and `ended_subscription`. */
 @Injectable()
@@ -134,12 +134,18 @@ export class SubscriptionsRepository {
 
   /** Deletes the subscriptions that name this emitter as listener. */
   async deleteTo(transaction: Transaction, ownerId: UserId, id: EmitterId): Promise<void> {
-    await transaction.query({ name: 'subscriptions-delete-to', text: together(...DELETE_TO), values: [ownerId, id] });
+    for (const table of TABLES)
+      await transaction.query({
+        name: `${table}-delete-to`,
+        text: `DELETE FROM ${table} WHERE owner_id = $1 AND listener_id = $2`,
+        values: [ownerId, id],
+      });
   }
 
   /** Ends the subscriptions to a deleted emitter, and deletes those that name it as listener. */
   async endOf(transaction: Transaction, ownerId: UserId, id: EmitterId): Promise<void> {
-    await transaction.query({ name: 'subscriptions-end', text: together(...DELETE_TO, END_EMITTER), values: [ownerId, id] });
+    await this.deleteTo(transaction, ownerId, id);
+    await this.ended.add(transaction, ownerId, id);
   }
 
   /** Continues the subscriptions to an emitter whose deletion was undone. */
@@ -188,5 +194,12 @@ export class SubscriptionsRepository {
   }
 }
 
-/** SQL that deletes the subscriptions of a deleted webhook ($1). */
-export const DELETE_SUBSCRIPTIONS_TO = ['subscription', 'ended_subscription'].map((table) => `DELETE FROM ${table} WHERE listener_id = $1`);
+/** Deletes the subscriptions of a deleted webhook. */
+export async function deleteSubscriptionsTo(transaction: Transaction, webhookId: WebhookId): Promise<void> {
+  for (const table of TABLES)
+    await transaction.query({
+      name: `${table}-delete-of-webhook`,
+      text: `DELETE FROM ${table} WHERE listener_id = $1`,
+      values: [webhookId],
+    });
+}

@@ -14,6 +14,7 @@ import { isSameValue, MADE, MASK, timerForm } from './prop-values.js';
 
 /** The limit of the API. */
 const LONGEST_EXTERNAL_ID = 128;
+
 export type Action = 'create' | 'update' | 'delete' | 'none';
 
 /** One step that makes the account what the manifests say. */

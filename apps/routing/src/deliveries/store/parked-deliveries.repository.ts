@@ -25,6 +25,7 @@ const ADDED: Record<string, (delivery: Delivery) => unknown> = {
 };
 const ADDED_COLUMNS = Object.keys(ADDED).join(', ');
 const MS = "interval '1 ms'";
+
 const LISTED = 'ms, seq, emitter_id, stream, attempts, due_at';
 /** While the receiver is failing, a delivery waits at least for the next probe. */
 const EXPECTED_AT = `CASE WHEN due_at IS NOT NULL THEN greatest(due_at, (SELECT next_due FROM backlog WHERE webhook_id = $2 AND failed_probes IS NOT NULL)) END`;
