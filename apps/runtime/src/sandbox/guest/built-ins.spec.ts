@@ -36,6 +36,15 @@ describe("Node's own modules", () => {
     expect(await emitted(reached)).toEqual([]);
   });
 
+  it('an open module is returned by process.getBuiltinModule', async () => {
+    expect(await emitted('return process.getBuiltinModule("node:path").join("a", "b")')).toBe('a/b');
+  });
+
+  it('the mask of new files can be read, but not changed', async () => {
+    expect(await emitted('return process.umask()')).toBe(0o022);
+    expect(await emitted('return process.umask(0)')).toMatchObject({ code: 'NOT_AVAILABLE' });
+  });
+
   it.each([
     ['realpathSync', 'require("fs").realpathSync(path)'],
     ['an imported realpathSync', '(await import("fs")).realpathSync(path)'],

@@ -11,7 +11,6 @@ const closed = [
   'dlopen',
   'execve',
   'exit',
-  'getBuiltinModule',
   'kill',
   'reallyExit',
   'setegid',
@@ -36,6 +35,9 @@ export function closeProcess(): void {
       throw Object.assign(new Error(`process.${name}() is not available to a component`), { code: 'NOT_AVAILABLE' });
     };
   }
+  const { umask } = surface as { umask: (mask: unknown) => never };
+  // packages read it when they are loaded: that of most systems
+  surface.umask = (mask?: unknown) => (mask === undefined ? 0o022 : umask(mask));
 }
 
 /**

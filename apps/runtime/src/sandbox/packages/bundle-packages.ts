@@ -77,7 +77,6 @@ function bundle({ work, jail, uid, withMemory, limits }: BundleTools, until: num
     '--charset=utf8',
     '--legal-comments=none',
     '--minify-whitespace',
-    '--minify-syntax',
     '--define:__dirname="/package"',
     '--define:__filename="/package/index.js"',
     '--define:process.env.NODE_ENV="production"',
