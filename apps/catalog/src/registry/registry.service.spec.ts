@@ -10,7 +10,7 @@ import { FakeMessages } from '#testing';
 import { codeHash, type InspectedCode } from '../components/component.entity.js';
 import { ComponentsInMemory, describedAs } from '../components/components-in-memory-for-tests.js';
 import { ComponentsRepository } from '../components/components.repository.js';
-import { RegistryRepository } from './registry.repository.js';
+import { type RegisteredComponent, RegistryRepository } from './registry.repository.js';
 import { OwnComponents, RegistryService } from './registry.service.js';
 
 /** In place of RegistryRepository: the newest code of each key. */
@@ -149,8 +149,10 @@ describe('the components that ship with Sluice', () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
+  const OF_PREVIOUS_VERSION = { key: 'http-request', name: 'HTTP request', version: null, id: newId('component'), code_hash: 'old' };
+
   /** A runtime that is ready after this time. */
-  const startWith = (readyAfterMs: number) => {
+  const startWith = (readyAfterMs: number, registered: RegisteredComponent[] = []) => {
     const readyAt = Date.now() + readyAfterMs;
     const add = jest.fn<RegistryService['add']>(async () => {
       if (Date.now() < readyAt) throw new Error('the runtime does not reply');
@@ -158,13 +160,13 @@ describe('the components that ship with Sluice', () => {
     });
     const log = createLog('test', 'silent');
     const notFilled = jest.spyOn(log, 'error');
-    const service = new OwnComponents({ add } as unknown as RegistryService, log);
+    const service = new OwnComponents({ add, list: async () => registered } as unknown as RegistryService, log);
     let started = false;
     void service.onApplicationBootstrap().then(() => (started = true));
     return { service, add, notFilled, isStarted: () => started };
   };
 
-  it('are registered before the catalog is ready if the runtime is not much later', async () => {
+  it('are registered before the catalog of a new installation is ready if the runtime is not much later', async () => {
     const { add, notFilled, isStarted } = startWith(5000);
     await jest.advanceTimersByTimeAsync(4500);
     expect(isStarted()).toBe(false);
@@ -174,6 +176,22 @@ describe('the components that ship with Sluice', () => {
     const tried = add.mock.calls.length;
     await jest.advanceTimersByTimeAsync(60_000);
     expect([add.mock.calls.length, notFilled.mock.calls.length]).toEqual([tried, 0]);
+  });
+
+  it('do not keep the catalog from being ready after an upgrade, and are registered when the runtime is ready', async () => {
+    const { add, notFilled, isStarted } = startWith(5000, [OF_PREVIOUS_VERSION]);
+    await jest.advanceTimersByTimeAsync(0);
+    expect(isStarted()).toBe(true);
+    await jest.advanceTimersByTimeAsync(5500);
+    await expect(add.mock.results.at(-1)!.value).resolves.toEqual([]);
+    expect(notFilled).not.toHaveBeenCalled();
+  });
+
+  it('are reported once after an upgrade if they cannot be registered, and tried again', async () => {
+    const { add, notFilled } = startWith(60_000, [OF_PREVIOUS_VERSION]);
+    await jest.advanceTimersByTimeAsync(75_000);
+    expect(notFilled).toHaveBeenCalledTimes(1);
+    await expect(add.mock.results.at(-1)!.value).resolves.toEqual([]);
   });
 
   it('are registered when the runtime is ready after minutes, which the catalog does not wait for', async () => {

@@ -68,12 +68,12 @@ export class RegistryService {
 
 /** `components/` of the repository, beside its `package.json`. */
 const FOLDER = join(dirname(findPackageJSON(import.meta.url) ?? '.'), 'components');
-/** How long the start waits for the runtime, which inspects new code and may be starting, too. After that, the registry is filled in the background. */
+/** How long the first start waits for the runtime, which inspects new code and may be starting, too. It is also when a failure is reported. */
 const TRY_FOR_MS = 20_000;
 const PAUSE_MS = 500;
 const LONG_PAUSE_MS = 10_000;
 
-/** Registers the components that ship with Sluice, so that a new account can create a source at once. */
+/** Registers the components that ship with Sluice: in a new installation before the catalog is ready, so that its account can create a source at once. */
 @Injectable()
 export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private stopping = false;
@@ -85,7 +85,10 @@ export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationS
 
   async onApplicationBootstrap(): Promise<void> {
     if (!existsSync(FOLDER)) return this.log.warn({ folder: FOLDER }, 'registry.no-own-components');
-    await Promise.race([this.fill(), pause(TRY_FOR_MS)]);
+    const isNew = (await this.registry.list()).length === 0;
+    const filled = this.fill();
+    // later, sources and requests would wait, too
+    if (isNew) await Promise.race([filled, pause(TRY_FOR_MS)]);
   }
 
   beforeApplicationShutdown(): void {
