@@ -1,5 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
 import { inRoot } from './shell/paths.mjs';
 import { brokerProperties } from './stores/broker-properties.mjs';
@@ -99,6 +102,28 @@ describe('docker-compose.yml', () => {
       volumes.some((/** @type {string} */ volume) => volume.startsWith('first-account:')),
     );
     expect(mounts.map(([name]) => name)).toEqual(['bootstrap', 'gateway']);
+  });
+
+  it('keeps the first API key after a roll back to a version that has generated another one, and the other one beside it', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'sluice-compose-'));
+    try {
+      for (const volume of ['secrets', 'first-account']) mkdirSync(join(dir, volume));
+      const start = () => {
+        const script = compose.services.bootstrap.entrypoint.at(-1).replaceAll(/\/(secrets|first-account)\b/g, `${dir}/$1`);
+        execFileSync('sh', ['-ec', `sluice() { :; }\n${script}`]);
+      };
+      for (const key of ['first', 'second', 'third']) {
+        rmSync(join(dir, 'secrets/api-key'), { force: true });
+        writeFileSync(join(dir, 'secrets/api-key'), `${key}\n`);
+        start();
+        start();
+      }
+      const keys = readdirSync(join(dir, 'first-account')).map((name) => [name, readFileSync(join(dir, 'first-account', name), 'utf8')]);
+      expect(Object.fromEntries(keys)).toEqual({ 'api-key': 'first\n', 'other-api-keys': 'second\nthird\n' });
+      expect(readFileSync(join(dir, 'secrets/api-key'), 'utf8')).toBe('first\n');
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
   });
 
   it('restarts nothing for SLUICE_API_KEY, which an operator’s shell may have for the command line', () => {
