@@ -1,7 +1,7 @@
 // sluice migrate: brings databases and topics to this version. It can be repeated, and run several times at once. On failure, it prints one line and exits with code 1.
 import { checkConfig } from '../dist/libs/config/src/index.js';
 import { SERVICES, topicSpecs } from '../dist/libs/contracts/src/index.js';
-import { DatabaseConfig, ensureDatabase, migrate, schemaState } from '../dist/libs/database/src/index.js';
+import { DatabaseConfig, ensureDatabase, migrate, newerSchemas, schemaState } from '../dist/libs/database/src/index.js';
 import {
   checkTopics,
   createTopics,
@@ -29,7 +29,7 @@ try {
   const existing = await retryUntilStoresRespond(log, () => checkTopics(kafka, topicSpecs(), topics));
   // check everything before changing anything
   if (existing.wrong.length > 0) throw new CannotStart(wrongTopics(existing.wrong));
-  const newer = states.filter(({ unknown }) => unknown.length > 0);
+  const newer = newerSchemas(states);
   // after a return to the previous version, whose services work on this schema
   for (const { name, unknown } of newer) log.warn({ database: name, unknown }, 'database.schema-newer');
   const migrations = newer.length === 0 ? await migrateAll({ database, kafka, topics, states }) : 0;

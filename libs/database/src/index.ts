@@ -17,7 +17,7 @@ export { isLeased } from './is-leased.js';
 export { JointWrites, Lookups } from './joint-statements.js';
 export { type KeysetPage, type PagePart, readKeysetPage } from './keyset.js';
 export { END_WHEN_IDLE, keepSession, STAY_WHEN_IDLE } from './lock-session.js';
-export { ensureDatabase, migrate, Migration, schemaState, SchemaTooNew } from './migrate.js';
+export { ensureDatabase, migrate, Migration, newerSchemas, schemaState, SchemaTooNew } from './migrate.js';
 export { type PackedBytes, packedBytes, unpackedBytes } from './packed-bytes.js';
 export { BYTEWISE_TEXT, CREATED_AT, NOW_MS, type Schema, schemaOf, type SchemaPart } from './schema.js';
 export { checkSealed, rotateSealed } from './sealed.js';

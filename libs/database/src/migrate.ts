@@ -98,6 +98,23 @@ export async function schemaState(
   return { missing: known.filter((each) => !applied.includes(each)), unknown: applied.filter((each) => !known.includes(each)) };
 }
 
+/**
+ * The databases that a newer version has migrated, as after a roll back: this version works with all of them as they are.
+ * @throws SchemaTooNew if one of all databases lacks a migration of this version, which thus has neither created these schemas nor can complete them
+ */
+export function newerSchemas<State extends { name: string; missing: string[]; unknown: string[] }>(states: State[]): State[] {
+  const newer = states.filter(({ unknown }) => unknown.length > 0);
+  const older = states.filter(({ missing }) => missing.length > 0);
+  if (newer.length > 0 && older.length > 0) {
+    const has = newer.map(({ name, unknown }) => `${name} has ${unknown.join(', ')}`);
+    const lacks = older.map(({ name, missing }) => `${name} lacks ${missing.join(', ')}`);
+    throw new SchemaTooNew(
+      `the databases are newer and older than this version at the same time: ${[...has, ...lacks].join('; ')}. Migrate with a version that knows all of these migrations, or restore a backup`,
+    );
+  }
+  return newer;
+}
+
 /** A plain connection instead of a DataSource: a process that waits for a database must see its first failure, and leave nothing open. */
 async function appliedMigrations(serverUrl: string, name: string): Promise<string[]> {
   try {

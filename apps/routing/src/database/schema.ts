@@ -43,6 +43,8 @@ import { StoreUnknownEvents1799078400042 } from './migrations/0025-store-unknown
 import { KeepTimesOfSchedules1799078400043 } from './migrations/0026-keep-times-of-schedules.js';
 import { IndexFreshDeliveriesOfEmitters1799164800003 } from './migrations/0027-index-fresh-deliveries-of-emitters.js';
 import { KeepEndedSubscriptions1799251200002 } from './migrations/0028-keep-ended-subscriptions.js';
+import { IndexEndsOfSubscriptions1799251200003 } from './migrations/0029-index-ends-of-subscriptions.js';
+import { IndexPostponedEventsOfUnknownEmitters1799078400000 } from './migrations/0030-drop-index-of-unknown-emitters.js';
 
 export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSchema, waitingSchema, {
   entities: [
@@ -95,5 +97,7 @@ export const schema = schemaOf('routing', outboxSchema, emittersSchema, statsSch
     KeepTimesOfSchedules1799078400043,
     IndexFreshDeliveriesOfEmitters1799164800003,
     KeepEndedSubscriptions1799251200002,
+    IndexEndsOfSubscriptions1799251200003,
+    IndexPostponedEventsOfUnknownEmitters1799078400000,
   ],
 });

@@ -11,8 +11,6 @@ export class KeepEndedSubscriptions1799251200002 extends Migration {
       ended_at_ms bigint NOT NULL,
       PRIMARY KEY (owner_id, emitter_id, stream, listener_id)
     );
-    -- "those to a stream of an emitter that ended after an event": a listener may have had 100,000 others, which the primary key cannot leave out
-    CREATE INDEX ended_subscription_end ON ended_subscription (owner_id, emitter_id, stream, ended_at_ms);
     CREATE INDEX ended_subscription_age ON ended_subscription (ended_at_ms);
     CREATE INDEX ended_subscription_of_listener ON ended_subscription (listener_id);`;
 }
