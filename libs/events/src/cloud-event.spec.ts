@@ -15,7 +15,12 @@ describe('the attributes that a producer has set', () => {
   it.each([
     ['all but those that Sluice always sets', all, undefined, { id: '1', source: '/shop', type: 'order', subject: 's' }],
     ['none if Sluice sets all of them', { specversion: '1.0', sluicehops: '1' }, undefined, undefined],
-    ['no empty id, source or type', { id: '', source: '', type: '', subject: '' }, undefined, { subject: '' }],
+    [
+      'none that CloudEvents forbids to be empty',
+      { id: '', type: '', subject: '', dataschema: '', datacontenttype: '', note: '' },
+      undefined,
+      { note: '' },
+    ],
     ['none of empty ones', { id: '', source: '', type: '' }, undefined, undefined],
     ['no values that Sluice has set', all, { id: '1', source: '/shop', type: 'order' }, { subject: 's' }],
     [

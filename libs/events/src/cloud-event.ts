@@ -22,14 +22,17 @@ export const MAX_ATTRIBUTES_BYTES = 8 * 1024;
 /** Each is a header of the record, which every reader of the topic decodes. */
 export const MAX_ATTRIBUTES = 64;
 
+/** CloudEvents 1.0 forbids that these are empty; its SDKs refuse such an event. */
+const NOT_EMPTY = new Set(['id', 'source', 'type', 'subject', 'dataschema', 'datacontenttype']);
+
 export const isAttributeName = (name: string): boolean => ATTRIBUTE_NAME.test(name);
 
 /** Whether the attribute is one of Sluice's: those of a producer are overwritten. */
 const isOwnAttribute = (name: string): boolean => name.startsWith(OWN);
 
 /**
- * The attributes of an event that its producer has set, without those that Sluice always sets; undefined if there are none. An empty `id`, `source` or `type`
- * counts as absent, and so does the value that Sluice has set for it.
+ * The attributes of an event that its producer has set, without those that Sluice always sets; undefined if there are none. Those that must not be empty count
+ * as absent if they are, and so do `id`, `source` and `type` with the value that Sluice has set.
  */
 export function producersAttributes(
   attributes: Readonly<Record<string, string>>,
@@ -40,7 +43,8 @@ export function producersAttributes(
   for (const name in attributes) {
     const value = attributes[name] as string;
     if (name === 'specversion' || name === 'time' || isOwnAttribute(name)) continue;
-    if ((name === 'id' || name === 'source' || name === 'type') && (value === '' || value === set[name])) continue;
+    if (value === '' && NOT_EMPTY.has(name)) continue;
+    if ((name === 'id' || name === 'source' || name === 'type') && value === set[name]) continue;
     given[name] = value;
     any = true;
   }

@@ -203,9 +203,14 @@ describe('a consumer that has crashed', () => {
     await stop();
   });
 
-  it('is left to kafkajs if that restarts it', async () => {
-    const { crashes, run, onFatal, stop } = await watched();
+  it('is left to kafkajs if that restarts it, which is counted', async () => {
+    const restarts = async () =>
+      (await metrics.getSingleMetric('sluice_consumer_revivals_total')!.get()).values.find(({ labels }) => labels.group === 'group')
+        ?.value ?? 0;
+    const { crashes, run, onFatal, stop } = await watched({ ownGroup: false });
+    const before = await restarts();
     crashes(bug, true);
+    expect(await restarts()).toBe(before + 1);
     await jest.advanceTimersByTimeAsync(120_000);
     expect(run).toHaveBeenCalledTimes(1);
     expect(onFatal).not.toHaveBeenCalled();

@@ -155,7 +155,10 @@ export class WatchedConsumer {
     consumer.on(consumer.events.STOP, () => void (state.running = false));
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       state.running = false;
-      if (payload.restart) return log.warn({ group, err: payload.error }, 'consumer.restarting');
+      if (payload.restart) {
+        restarts.inc({ group: this.name });
+        return log.warn({ group, err: payload.error }, 'consumer.restarting');
+      }
       void this.afterCrash(payload.error, run);
     });
     if (state.vital) this.watch = setInterval(() => void this.look(), LOOK_MS).unref();

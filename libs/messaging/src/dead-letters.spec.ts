@@ -17,6 +17,19 @@ describe('a dead letter', () => {
     });
   });
 
+  it('has its reason and position before the headers of the record, of which a reader may ignore those behind the first thousand', () => {
+    const headers = {
+      'dead-letter-reason': Buffer.from('copied'),
+      ...Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`h${i}`, Buffer.from('x')])),
+    };
+    const copied = Object.entries(copyOf({ offset: '7', key: null, value: null, headers }).headers ?? {});
+    expect(Object.fromEntries(copied.slice(0, 4))).toEqual({
+      ...{ 'dead-letter-reason': 'no good', 'dead-letter-topic': 'events' },
+      ...{ 'dead-letter-partition': '0', 'dead-letter-offset': '7' },
+    });
+    expect(copied.length).toBeGreaterThan(1000);
+  });
+
   it('has the headers that fit, also behind one that does not', () => {
     const headers = { first: Buffer.from('1'), long: Buffer.alloc(70_000, 'x'), ce_id: Buffer.from('2') };
     expect(copyOf({ offset: '7', key: null, value: null, headers }).headers).toEqual({

@@ -15,20 +15,22 @@ const MOST_COPIED = { key: 1000, headers: 64 * 1024 };
 /** The copy of a record that cannot be handled, with the reason and its position. The value is the same, byte for byte; a key or headers that are long are cut. */
 export function deadLetterRecord(service: Service, record: LogRecord, reason: string): OutgoingRecord {
   const { topic, key, value, partition, offset } = record;
-  const copy = copyOf({ topic, key: key ?? '', value, headers: record.headerEntries() }, { service, reason });
-  return { ...copy, headers: { ...copy.headers, 'dead-letter-partition': String(partition), 'dead-letter-offset': String(offset) } };
+  const position = { 'dead-letter-partition': String(partition), 'dead-letter-offset': String(offset) };
+  return copyOf({ topic, key: key ?? '', value, headers: record.headerEntries() }, { service, reason, position });
 }
 
 function copyOf(
   { topic, key, value, headers = {} }: OutgoingRecord,
-  { service, reason }: { service: Service; reason: string },
+  { service, reason, position = {} }: { service: Service; reason: string; position?: Record<string, string> },
 ): OutgoingRecord {
   deadLetters.inc({ topic });
+  const own = { 'dead-letter-reason': reason.slice(0, 1000), 'dead-letter-topic': topic, ...position };
   return {
     topic: deadLetterTopic(service),
     key: key.slice(0, MOST_COPIED.key),
     value,
-    headers: { ...copiedHeaders(headers), 'dead-letter-reason': reason.slice(0, 1000), 'dead-letter-topic': topic },
+    // first, because readers ignore those behind a thousand others, and again, because the record may have headers of these names
+    headers: { ...own, ...copiedHeaders(headers), ...own },
   };
 }
 

@@ -60,10 +60,8 @@ function sweeping(
 }
 
 it('the first sweep is overdue some time after the start, not at once', async () => {
-  const before = Date.now() / 1000;
-  sweeping([], []);
   const [sweptAt] = (await metrics.getSingleMetric('sluice_deliveries_swept_timestamp_seconds')!.get()).values;
-  expect(sweptAt!.value).toBeGreaterThanOrEqual(before);
+  expect(sweptAt!.value).toBeGreaterThan(performance.timeOrigin / 1000);
 });
 
 describe('a sweep', () => {

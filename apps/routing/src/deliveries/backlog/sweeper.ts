@@ -20,6 +20,8 @@ const sweptAt = gauge(
   'deliveries_swept_timestamp_seconds',
   'Time of the last sweep of old deliveries; before the first one, of the start.',
 );
+// not only when the stores respond
+sweptAt.setToCurrentTime();
 
 /**
  * Gives up deliveries that have waited too long for a failing receiver, and deletes those that were given up long ago or whose webhook was deleted. Makes attempts
@@ -37,9 +39,7 @@ export class Sweeper implements OnApplicationShutdown {
     private readonly backlogs: BacklogsRepository,
     private readonly targets: Targets,
     private readonly notices: Notices,
-  ) {
-    sweptAt.setToCurrentTime();
-  }
+  ) {}
 
   async onApplicationShutdown(): Promise<void> {
     this.stopping = true;
