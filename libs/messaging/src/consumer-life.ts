@@ -27,7 +27,7 @@ const lag = gauge(
 );
 export const oldestRecord = gauge(
   'consumer_oldest_record_seconds',
-  'How long the oldest record that a consumer group has begun and not finished has been in progress, in this process; 0 if there is none.',
+  'How long the oldest record that a consumer group has begun and not finished has been in progress, in this process; 0 if there is none. If its position is in the database, also how long that could not be read.',
   ['group'],
 );
 const restarts = counter('consumer_revivals_total', 'Consumers that failed and were started again.', ['group']);

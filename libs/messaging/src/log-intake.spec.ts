@@ -23,13 +23,14 @@ class Store {
   readonly clocks: number[] = [];
   readonly reread: number[] = [];
   paused: number[] = [];
+  read = async () => new Map([[0, this.position]]);
   /** The outcome of the next batch. */
   readonly errors: Error[] = [];
   readonly intake = new LogIntake(
     createLog('test', 'silent'),
     {
       topic: 'events',
-      positions: async () => new Map([[0, this.position]]),
+      positions: () => this.read(),
       handle: async (_partition, records, before, after) => {
         const error = this.errors.shift();
         if (error) throw error;
@@ -222,6 +223,28 @@ describe('a log intake', () => {
     expect([store.intake.lag, store.intake.oldestMs]).toEqual([2, 0]);
     await store.intake.assign([]);
     expect(store.intake.lag).toBe(0);
+  });
+
+  it('reports since when a position cannot be read', async () => {
+    const store = new Store();
+    let fails = true;
+    store.read = async () => {
+      if (fails) throw new Error('the table is locked');
+      return new Map();
+    };
+    const assigned = store.intake.assign([0]);
+    await settle();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(store.intake.oldestMs).toBeGreaterThanOrEqual(19);
+    fails = false;
+    await assigned;
+    expect(store.intake.oldestMs).toBe(0);
+    fails = true;
+    void store.intake.rewind();
+    await settle();
+    expect(store.intake.oldestMs).toBeGreaterThan(0);
+    await store.intake.stop();
+    expect(store.intake.oldestMs).toBe(0);
   });
 
   it('pauses a partition that has 8 MiB of headers while a batch is handled, and handles 4 MiB at a time', async () => {

@@ -109,6 +109,8 @@ export class LogIntake {
   private partitions = new Map<number, AssignedPartition>();
   /** These, also while their positions are being read. */
   private assigned: number[] = [];
+  /** Since when the positions of these are being read, in ms of the process's clock. */
+  private readonly unknownSince = new Map<number, number>();
   private generation = 0;
   private isStopped = false;
 
@@ -144,10 +146,11 @@ export class LogIntake {
     return [...this.partitions.values()].reduce((sum, { logEnd, position }) => sum + Math.max(0, logEnd - position.offset), 0);
   }
 
-  /** How long the batch that has taken longest has been in progress, with its failed attempts. */
+  /** How long the batch that has taken longest has been in progress, with its failed attempts, or a position could not be read. */
   get oldestMs(): number {
     const now = performance.now();
-    return Math.max(0, ...[...this.partitions.values()].map(({ isDone, progressedAt }) => (isDone ? 0 : now - progressedAt)));
+    const begun = [...this.partitions.values()].flatMap(({ isDone, progressedAt }) => (isDone ? [] : [progressedAt]));
+    return now - Math.min(now, ...begun, ...this.unknownSince.values());
   }
 
   /** Accepts no more; resolves when the batches in progress have ended. */
@@ -269,6 +272,7 @@ export class LogIntake {
   /** Reads the positions of the partitions, retrying until it succeeds, and has them fetched from there. */
   private async begin(partitions: number[], generation: number): Promise<void> {
     const isOver = () => this.isStopped || generation !== this.generation;
+    if (!isOver()) for (const partition of partitions) this.unknownSince.set(partition, performance.now());
     for (let pause = FIRST_PAUSE_MS; !isOver(); pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       try {
         const kept = await this.options.positions(partitions);
@@ -276,6 +280,7 @@ export class LogIntake {
         for (const partition of partitions) {
           const assigned = new AssignedPartition(partition, kept.get(partition) ?? { offset: 0, clock: 0 });
           this.partitions.set(partition, assigned);
+          this.unknownSince.delete(partition);
           this.consumer.seek(partition, assigned.continuity.from);
         }
         return this.pauseFull();
@@ -289,6 +294,7 @@ export class LogIntake {
   private async dropAll(): Promise<void> {
     const all = [...this.partitions.values()];
     this.partitions = new Map();
+    this.unknownSince.clear();
     for (const assigned of all) assigned.dropped = true;
     this.pauseFull();
     await Promise.race([Promise.all(all.map(async ({ working }) => working)), unrefSleep(SETTLE_MS)]);
