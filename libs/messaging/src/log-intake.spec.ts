@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { IHeaders, KafkaMessage } from 'kafkajs';
 import { createLog } from '#observability';
 import { Fenced, LogIntake } from './log-intake.js';
@@ -245,6 +245,40 @@ describe('a log intake', () => {
     expect(store.intake.oldestMs).toBeGreaterThan(0);
     await store.intake.stop();
     expect(store.intake.oldestMs).toBe(0);
+  });
+
+  it('reports an outage as a warning, however often a batch fails, and another failure as an error at once', async () => {
+    const log = createLog('test', 'silent');
+    const lines: string[] = [];
+    for (const level of ['warn', 'error'] as const) log[level] = (...[, name]: unknown[]) => void lines.push(`${level} ${String(name)}`);
+    const [outage, bug] = [new Error('the database is down'), new Error('bug')];
+    const errors = [...Array<Error>(20).fill(outage), bug];
+    const failOr = async <T>(result: T): Promise<T> => {
+      const error = errors.shift();
+      if (error) throw error;
+      return result;
+    };
+    const positions = () => failOr(new Map<number, Position>());
+    const isTransient = (error: unknown) => error === outage;
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask'] });
+    try {
+      const intake = new LogIntake(
+        log,
+        { topic: 'events', positions, handle: () => failOr(undefined), isTransient },
+        { seek: () => {}, pauseOnly: () => {} },
+      );
+      const assigned = intake.assign([0]);
+      await jest.advanceTimersByTimeAsync(60_000);
+      await assigned;
+      expect(lines.splice(0)).toEqual([...Array<string>(20).fill('warn log.position-unknown'), 'error log.position-unknown']);
+      errors.push(...Array<Error>(20).fill(outage), bug);
+      const [record] = messages(0, 1);
+      intake.take({ partition: 0, messages: [record!], records: [record!], fetchedOffset: 0, highWatermark: 1, logStart: 0 });
+      await jest.advanceTimersByTimeAsync(60_000);
+      expect(lines).toEqual([...Array<string>(20).fill('warn log.batch-failed'), 'error log.batch-failed']);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('pauses a partition that has 8 MiB of headers while a batch is handled, and handles 4 MiB at a time', async () => {

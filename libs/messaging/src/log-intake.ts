@@ -3,6 +3,7 @@ import type { Log } from '#observability';
 import { unrefSleep } from './consumer-life.js';
 import { type Fetched, LogContinuity, reportMissed, reportReplaced } from './log-continuity.js';
 import { LogRecord } from './log-record.js';
+import { repeatedFailures } from './outcomes.js';
 import { clockAfter, type Position } from './watermark.js';
 
 /** Thrown by `handle` if another process has advanced the position of the partition; it is then read again from its current position. */
@@ -16,6 +17,8 @@ export interface LogIntakeOptions {
   group?: string;
   /** The group belongs to this consumer alone and is deleted at the end. It begins at the positions of another group, whose consumer reports lost records. */
   ownGroup?: boolean;
+  /** Whether work fails because a store is down; default: never. */
+  isTransient?(error: unknown): boolean;
   /** Returns the stored positions of the partitions; a partition without one is read from the beginning. */
   positions(partitions: number[]): Promise<Map<number, Position>>;
   /**
@@ -58,8 +61,6 @@ const WAITING_BYTES_IN_ALL = 32 * 1024 * 1024;
 const SETTLE_MS = 5000;
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 3000;
-/** A batch that fails this often, which takes half a minute, does not fail because of a restart. */
-const MANY_ATTEMPTS = 12;
 
 /** The state of an assigned partition. */
 class AssignedPartition {
@@ -111,6 +112,8 @@ export class LogIntake {
   private assigned: number[] = [];
   /** Since when the positions of these are being read, in ms of the process's clock. */
   private readonly unknownSince = new Map<number, number>();
+  private readonly batchFailed: ReturnType<typeof repeatedFailures>;
+  private readonly positionUnknown: ReturnType<typeof repeatedFailures>;
   private generation = 0;
   private isStopped = false;
 
@@ -118,7 +121,11 @@ export class LogIntake {
     private readonly log: Log,
     private readonly options: LogIntakeOptions,
     private readonly consumer: IntakeConsumer,
-  ) {}
+  ) {
+    const { topic, isTransient = () => false } = options;
+    this.batchFailed = repeatedFailures(log, 'log.batch-failed', { topic }, { isTransient });
+    this.positionUnknown = repeatedFailures(log, 'log.position-unknown', { topic }, { isTransient });
+  }
 
   /** The group has assigned exactly these partitions to us. Waiting records are dropped; the new owner fetches them again. */
   async assign(partitions: number[]): Promise<void> {
@@ -243,7 +250,7 @@ export class LogIntake {
       const records = nextBatch(assigned.waiting);
       const last = records.at(-1);
       const after = last && records.length < assigned.waiting.length ? positionAfter(last) : assigned.end;
-      const fields = { topic: this.options.topic, partition: assigned.partition, offset: assigned.position.offset };
+      const fields = { partition: assigned.partition, offset: assigned.position.offset };
       try {
         await this.options.handle(assigned.partition, records, assigned.position, after);
         assigned.position = after;
@@ -255,13 +262,13 @@ export class LogIntake {
       } catch (error) {
         if (assigned.dropped) return;
         if (error instanceof Fenced) {
-          this.log.info(fields, 'log.fenced');
+          this.log.info({ topic: this.options.topic, ...fields }, 'log.fenced');
           assigned.dropped = true;
           this.partitions.delete(assigned.partition);
           this.pauseFull();
           return this.begin([assigned.partition], this.generation);
         }
-        this.log[tries < MANY_ATTEMPTS ? 'warn' : 'error']({ ...fields, tries, err: error }, 'log.batch-failed');
+        this.batchFailed({ ...fields, tries, err: error });
         tries += 1;
         await unrefSleep(pause);
         pause = Math.min(pause * 2, MAX_PAUSE_MS);
@@ -285,7 +292,7 @@ export class LogIntake {
         }
         return this.pauseFull();
       } catch (error) {
-        this.log.warn({ topic: this.options.topic, partitions, err: error }, 'log.position-unknown');
+        this.positionUnknown({ partitions, err: error });
         await unrefSleep(pause);
       }
     }

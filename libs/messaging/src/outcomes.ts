@@ -93,14 +93,25 @@ export class Outcomes {
 export const isOutage = (error: unknown, { isTransient }: Pick<TransportOptions, 'isTransient'>): boolean =>
   isTransient(error) || (error instanceof SluiceError && ['timeout', 'unavailable'].includes(error.code));
 
-/** Returns what logs the failures of a group's lanes: each lane repeats its task every few seconds, and an outage can concern thousands of lanes. */
+/** Returns what logs failures of work that is repeated every few seconds: an outage as a warning, and others as errors. `common`: fields of each line. */
+export function repeatedFailures(
+  log: Log,
+  message: string,
+  common: object,
+  { isTransient }: Pick<TransportOptions, 'isTransient'>,
+): (fields: { err: unknown } & Record<string, unknown>) => void {
+  const outages = new LimitedWarnings(log, message, common);
+  const others = new LimitedWarnings(log, message, common, 'error');
+  return (fields) => (isOutage(fields.err, { isTransient }) ? outages : others).warn(fields);
+}
+
+/** Returns what logs the failures of a group's lanes: an outage can concern thousands of them. */
 export function laneFailures(
   log: Log,
   { group, isTransient }: { group: string } & Pick<TransportOptions, 'isTransient'>,
 ): (error: unknown, lane: string) => void {
-  const outages = new LimitedWarnings(log, 'lane.task-failed', { group });
-  const others = new LimitedWarnings(log, 'lane.task-failed', { group }, 'error');
-  return (err, lane) => (isOutage(err, { isTransient }) ? outages : others).warn({ lane, err });
+  const failed = repeatedFailures(log, 'lane.task-failed', { group }, { isTransient });
+  return (err, lane) => failed({ lane, err });
 }
 
 const whereOf = ({ topic, partition, offset }: LogRecord) => ({ topic, partition, offset });

@@ -208,7 +208,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
 
   /** `Consumers` starts those that run on demand. */
   private logConsumers(): LogConsumer[] {
-    const { service, kafka, log, consumers } = this.options;
+    const { service, kafka, log, consumers, isTransient } = this.options;
     const positions = new Map(this.entryPoints('positions').map(({ entry, handler }) => [entry.group, handler]));
     return this.entryPoints('follows').flatMap(({ entry: { topic, group, settings }, handler }) => {
       const positionsOf = positions.get(group);
@@ -220,6 +220,7 @@ export class KafkaTransport extends Server implements CustomTransportStrategy {
           topic,
           group: `${service}.${group}`,
           ownGroup: onDemand,
+          isTransient,
           positions: async (partitions) => (await positionsOf(partitions)) as Map<number, Position>,
           handle: async (...batch) => void (await handler(new Batch(...batch))),
         });
