@@ -23,7 +23,10 @@ import { partsOf } from './batch-parts.js';
 import type { Operation } from './replay.js';
 import { streamsRemoved } from './streams-removed.js';
 
-const stored = counter('events_stored_total', 'Events stored.');
+const stored = counter(
+  'events_stored_total',
+  'Events stored. Of the events of one stream in a batch, those beyond the newest ones that are kept are never stored.',
+);
 const repeated = counter('events_repeated_total', 'Emits that were skipped because they are already stored.');
 const malformed = counter('events_malformed_total', 'Malformed records of the topic events.');
 const crowded = counter(
