@@ -10,6 +10,8 @@ interface ConsumerState {
   /** Whether the service is not ready without it. */
   vital: boolean;
   running: boolean;
+  /** Whether the records of a fetch are being planned. Meanwhile, no fetch ends and no heartbeat is sent. */
+  planning: boolean;
   /** When the brokers last responded to a fetch or a heartbeat, as from performance.now(). */
   lastContactAt: number;
 }
@@ -120,7 +122,7 @@ export class WatchedConsumer {
     this.group = ownGroup ? `${name}.${randomUUID()}` : name;
     const settings = { ...defaults, ...(ownGroup && { sessionTimeout: OWN_SESSION_MS }), ...config, groupId: this.group };
     this.consumer = kafka.watchedConsumer(settings, () => this.onInterruption());
-    this.state = { group: this.group, vital, running: false, lastContactAt: 0 };
+    this.state = { group: this.group, vital, running: false, planning: false, lastContactAt: 0 };
     states.set(this.group, this.state);
   }
 
@@ -193,6 +195,10 @@ export class WatchedConsumer {
       const resumed = before.filter((partition) => !partitions.includes(partition));
       if (resumed.length > 0) this.consumer.resume([{ topic, partitions: resumed }]);
     });
+  }
+
+  set planning(planning: boolean) {
+    this.state.planning = planning;
   }
 
   private ifRunning(change: () => void): void {

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { ConsumerRunConfig, EachBatchPayload } from 'kafkajs';
 import { createLog, metrics } from '#observability';
 import type { KafkaClient } from './kafka.js';
+import { consumerStates } from './consumer-life.js';
 import { LaneConsumer } from './lane-consumer.js';
 import { NO_RESTORES } from './restores.js';
 
@@ -248,6 +249,17 @@ describe('a lane consumer', () => {
     expect(group.commits).toBe(3);
     await endPlan();
     await eventually(() => expect(begun).toEqual([0, 1]));
+    await lanes.stop();
+  });
+
+  it('is silent because of a plan, not of Kafka, while one is in progress', async () => {
+    const { lanes, beginPlan } = await consuming();
+    const isPlanning = () => consumerStates().map(({ planning }) => planning);
+    expect(isPlanning()).toEqual([false]);
+    const endPlan = await beginPlan(4);
+    expect(isPlanning()).toEqual([true]);
+    await endPlan();
+    expect(isPlanning()).toEqual([false]);
     await lanes.stop();
   });
 

@@ -310,10 +310,12 @@ export class LaneConsumer {
    */
   private async plan(records: LogRecord[]): Promise<Task[][]> {
     this.membership.planning();
+    this.watched.planning = true;
     try {
       return await this.options.plan(records);
     } finally {
       this.membership.planned();
+      this.watched.planning = false;
     }
   }
 

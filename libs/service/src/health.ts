@@ -11,6 +11,16 @@ const DATABASE_WITHIN_MS = 2000;
 
 const ready = gauge('ready', 'Whether the process can work: 1, or 0 while it starts, stops, or has no contact with Kafka or PostgreSQL.');
 
+/** The reasons for which consumers receive nothing. */
+export const silentConsumers = (states: ReturnType<typeof consumerStates>): string[] =>
+  states
+    .filter(({ vital, running, silentMs }) => vital && (!running || silentMs > SILENT_MS))
+    .map(({ group, running, planning, silentMs }) =>
+      running && planning
+        ? `consumer group ${group} has planned its records for ${Math.floor(silentMs / 1000)} s: it waits for PostgreSQL or another service`
+        : `consumer group ${group} has no contact with Kafka`,
+    );
+
 /**
  * Whether the process should receive work, and if not, why:
  *
@@ -46,12 +56,8 @@ export class Readiness {
   async reasons(): Promise<string[]> {
     if (this.phase === 'stopping') return ['the service is stopping'];
     if (this.phase === 'starting') return [`the service is starting: it waits for ${this.waitingFor}`];
-    const silent = consumerStates().filter(({ vital, running, silentMs }) => vital && (!running || silentMs > SILENT_MS));
     const database = await this.database();
-    return [
-      ...silent.map(({ group }) => `consumer group ${group} has no contact with Kafka`),
-      ...(database === undefined ? [] : [database]),
-    ];
+    return [...silentConsumers(consumerStates()), ...(database === undefined ? [] : [database])];
   }
 
   /**

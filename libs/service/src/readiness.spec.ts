@@ -1,6 +1,6 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { createServer } from 'node:net';
-import { HealthServer, Readiness } from './health.js';
+import { HealthServer, Readiness, silentConsumers } from './health.js';
 
 it('states what a starting service waits for', async () => {
   const readiness = new Readiness();
@@ -103,3 +103,20 @@ async function freePort(): Promise<number> {
   server.close();
   return port;
 }
+
+it('distinguishes a consumer whose plan of records waits from one that has no contact with Kafka', () => {
+  const state = { group: 'g', vital: true, running: true, silentMs: 31_400, planning: false };
+  expect(
+    silentConsumers([
+      { ...state, silentMs: 15_000 },
+      { ...state, vital: false },
+      state,
+      { ...state, planning: true },
+      { ...state, planning: true, running: false },
+    ]),
+  ).toEqual([
+    'consumer group g has no contact with Kafka',
+    'consumer group g has planned its records for 31 s: it waits for PostgreSQL or another service',
+    'consumer group g has no contact with Kafka',
+  ]);
+});
