@@ -314,7 +314,7 @@ describe('a valid record of a later version', () => {
         owner_id,
         source_id: emitter.id,
         db: [{ key: 'kept', value: '1' }],
-        waiting: [{ emit_id: randomUUID(), due_at_ms: Date.now() - 1000, headers: {}, value: '"restored"' }],
+        waiting: [{ emit_id: randomUUID(), due_at_ms: Date.now() - 1000, nth: 0, headers: {}, value: '"restored"' }],
       } satisfies RunChanges,
       wrong: {
         run_id: [undefined, 1],
@@ -323,7 +323,7 @@ describe('a valid record of a later version', () => {
         part: ['first', 1.5],
         db: [undefined, {}, [['kept', '1']], [{ key: 1, value: '1' }], [{ key: 'kept', value: 1 }]],
         dedupe: ['last'],
-        waiting: [undefined, {}, [1], [{ emit_id: 'e', due_at_ms: 'now', headers: {}, value: '1' }]],
+        waiting: [undefined, {}, [1], [{ emit_id: 'e', due_at_ms: 'now', nth: 0, headers: {}, value: '1' }]],
       },
       handled: { runtime: async () => expect(await events(emitter.id)).toContain('restored') },
     });

@@ -69,6 +69,8 @@ export class KeptEmit {
   @IsString() emit_id!: string;
   /** Milliseconds. */
   @IsInt() due_at_ms!: number;
+  /** Its place among the emits of the run. */
+  @IsInt() nth!: number;
   @IsObject() headers!: Record<string, string>;
   /** JSON text. */
   @IsString() value!: string;

@@ -127,6 +127,8 @@ describe('what a run has changed whose component has responded itself', () => {
     await restore(records);
     const found = await stored();
     expect([found.db, found.dedupe, found.waiting.map(({ emit_id }) => emit_id)]).toEqual([db, { last: 'z' }, ['e0', 'e1', 'e2']]);
+    // in the order of their calls, although each is in another part
+    expect(new Set(found.waiting.map(({ due }) => due)).size).toBe(3);
   });
 
   it('does not hold up its source if the database refuses it', async () => {

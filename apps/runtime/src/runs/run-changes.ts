@@ -29,9 +29,10 @@ export function* recordsOfChanges(
 export const changesOf = ({ source_id, db, dedupe, waiting }: RunChanges): Changes => ({
   db: Object.fromEntries(db.map(({ key, value }) => [key, value])),
   dedupe: dedupe ?? null,
-  waiting: waiting.map(({ emit_id, due_at_ms, headers, value }) => ({
+  waiting: waiting.map(({ emit_id, due_at_ms, nth, headers, value }) => ({
     emit_id,
     due_at_ms,
+    nth,
     record: { key: source_id, headers, value: Buffer.from(value) },
   })),
 });
@@ -52,14 +53,15 @@ function partsOf(db: Changes['db'], waiting: NewWaitingEmit[]): Part[] {
     bytes += size;
     return parts.at(-1)!;
   };
-  for (const emit of waiting) partFor(sizeOf(emit.record)).emits.push(emit);
+  for (const [nth, emit] of waiting.entries()) partFor(sizeOf(emit.record)).emits.push({ ...emit, nth });
   for (const [key, value] of Object.entries(db)) partFor(key.length + (value?.length ?? 0)).entries.push({ key, value });
   return parts;
 }
 
-const keptEmit = ({ emit_id, due_at_ms, record: { headers, value } }: NewWaitingEmit): KeptEmit => ({
+const keptEmit = ({ emit_id, due_at_ms, nth = 0, record: { headers, value } }: NewWaitingEmit): KeptEmit => ({
   emit_id,
   due_at_ms,
+  nth,
   headers,
   value: value.toString(),
 });

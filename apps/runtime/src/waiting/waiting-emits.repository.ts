@@ -54,6 +54,8 @@ export interface NewWaitingEmit {
   emit_id: string;
   /** Milliseconds. */
   due_at_ms: number;
+  /** Its place among the emits of the run; absent: that in the array. */
+  nth?: number;
   record: EventToProduce;
 }
 
@@ -85,7 +87,7 @@ export class WaitingEmitsRepository extends DueRows {
   ): Promise<void> {
     if (emits.length === 0) return;
     // a few at a time: to prepare megabytes for one statement would block the main thread
-    for (const share of shares(emits.map(({ record, ...emit }, index) => ({ ...emit, ...record, index })))) {
+    for (const share of shares(emits.map(({ record, nth, ...emit }, index) => ({ ...emit, ...record, index: nth ?? index })))) {
       await transaction.query({
         name: 'waiting-put',
         text: `INSERT INTO waiting_emit (emit_id, source_id, account_id, due_at, headers, value, bytes)
