@@ -17,17 +17,12 @@ describe('a dead letter', () => {
     });
   });
 
-  it('has its reason and position before the headers of the record, of which a reader may ignore those behind the first thousand', () => {
-    const headers = {
-      'dead-letter-reason': Buffer.from('copied'),
-      ...Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`h${i}`, Buffer.from('x')])),
-    };
-    const copied = Object.entries(copyOf({ offset: '7', key: null, value: null, headers }).headers ?? {});
-    expect(Object.fromEntries(copied.slice(0, 4))).toEqual({
-      ...{ 'dead-letter-reason': 'no good', 'dead-letter-topic': 'events' },
-      ...{ 'dead-letter-partition': '0', 'dead-letter-offset': '7' },
-    });
-    expect(copied.length).toBeGreaterThan(1000);
+  it.each(['h', ''])('has its reason and position among the first thousand headers, of which a reader ignores the others: %j', (name) => {
+    const headers = Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`${name}${i}`, Buffer.from('x')]));
+    const copied = Object.keys(copyOf({ offset: '7', key: null, value: null, headers }).headers ?? {}).slice(0, 1000);
+    expect(copied).toEqual(
+      expect.arrayContaining(['dead-letter-reason', 'dead-letter-topic', 'dead-letter-partition', 'dead-letter-offset']),
+    );
   });
 
   it('has the headers that fit, also behind one that does not', () => {

@@ -10,7 +10,7 @@ const deadLetters = counter('dead_letters_total', 'Records that were copied to a
  * How much is copied of a key, in characters, and of the headers, in bytes. Bytes that are not UTF-8 become three times as long, and a copy that does not
  * fit into the dead-letter topic would be refused.
  */
-const MOST_COPIED = { key: 1000, headers: 64 * 1024 };
+const MOST_COPIED = { key: 1000, headers: 64 * 1024, count: 990 };
 
 /** The copy of a record that cannot be handled, with the reason and its position. The value is the same, byte for byte; a key or headers that are long are cut. */
 export function deadLetterRecord(service: Service, record: LogRecord, reason: string): OutgoingRecord {
@@ -29,19 +29,21 @@ function copyOf(
     topic: deadLetterTopic(service),
     key: key.slice(0, MOST_COPIED.key),
     value,
-    // first, because readers ignore those behind a thousand others, and again, because the record may have headers of these names
-    headers: { ...own, ...copiedHeaders(headers), ...own },
+    headers: { ...copiedHeaders(headers), ...own },
   };
 }
 
 function copiedHeaders(headers: Record<string, string>): Record<string, string> {
   let left = MOST_COPIED.headers;
-  const fitting = Object.entries(headers).filter(([name, value]) => {
-    const bytes = Buffer.byteLength(name) + Buffer.byteLength(value);
-    if (bytes > left) return false;
-    left -= bytes;
-    return true;
-  });
+  // readers ignore headers behind the first thousand
+  const fitting = Object.entries(headers)
+    .slice(0, MOST_COPIED.count)
+    .filter(([name, value]) => {
+      const bytes = Buffer.byteLength(name) + Buffer.byteLength(value);
+      if (bytes > left) return false;
+      left -= bytes;
+      return true;
+    });
   return Object.fromEntries(fitting);
 }
 
