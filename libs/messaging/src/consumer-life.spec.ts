@@ -44,6 +44,7 @@ async function watched({ ownGroup = true, vital = true, joined = Promise.resolve
     crashes: (error: Error, restart = false) => emitter.emit('CRASH', { payload: { error, restart } }),
     ...{ run: consumer.run, disconnect: consumer.disconnect },
     ...{ onFatal, log, describeCluster },
+    plans: () => void (started.planning = true),
     stop: () => started.stop(),
     group: started.group,
     state: () => consumerStates().find(({ group }) => group === started.group),
@@ -268,7 +269,8 @@ describe('a consumer whose fetch does not end', () => {
     ['it has crashed and is being restarted', {}, ({ crashes }) => void crashes(down, true)],
     ['it has stopped', {}, ({ stop }) => void stop()],
     ['its records wait for the database', {}, ({ ends }) => void ends(1)],
-  ])('waits if %s', async (_, options, happens) => {
+    ['its records are being planned, while the last fetch from a broker that has left is remembered', {}, ({ plans }) => plans()],
+  ])('does not end its process if %s', async (_, options, happens) => {
     const it = await consumer(options);
     happens(it);
     await minutes(60);

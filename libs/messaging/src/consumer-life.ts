@@ -226,9 +226,9 @@ export class WatchedConsumer {
 
   /** Requests of other connections distinguish a lost fetch from brokers that are down. A process that stood still has missed one look only. */
   private async look(): Promise<void> {
-    const { lastContactAt, running } = this.state;
+    const { lastContactAt, running, planning } = this.state;
     const { since, looks } = this.silence;
-    const isSilent = running && this.fetching.size > 0 && lastContactAt === since;
+    const isSilent = running && !planning && this.fetching.size > 0 && lastContactAt === since;
     const responds =
       isSilent && (await this.kafka.withAdmin((admin) => admin.describeCluster(), { retry: { retries: 0 } }).then(Boolean, () => false));
     this.silence = { since: lastContactAt, looks: responds ? looks + 1 : 0 };

@@ -85,7 +85,11 @@ export class OwnComponents implements OnApplicationBootstrap, BeforeApplicationS
 
   async onApplicationBootstrap(): Promise<void> {
     if (!existsSync(FOLDER)) return this.log.warn({ folder: FOLDER }, 'registry.no-own-components');
-    const isNew = (await this.registry.list()).length === 0;
+    // a failure is that of the first attempt to fill it, too, which is repeated
+    const isNew = await this.registry.list().then(
+      ({ length }) => length === 0,
+      () => false,
+    );
     const filled = this.fill();
     // later, sources and requests would wait, too
     if (isNew) await Promise.race([filled, pause(TRY_FOR_MS)]);
