@@ -109,7 +109,7 @@ needing('processes', 'databases', 'control').it(
 );
 
 needing('processes', 'databases', 'control').it(
-  "keeps what a component has stored that responds itself when the runtime's database is restored from an older backup",
+  "restores the state and delayed emits of a component that responds itself when the runtime's database is restored from an older backup",
   async () => {
     const { configured_props } = await api.source(`export default {
       name: 'responds', props: { http: { type: '$.interface.http', customResponse: true }, db: '$.service.db' },

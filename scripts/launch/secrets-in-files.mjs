@@ -15,7 +15,7 @@ export const SECRET_VARIABLES = [
 
 /**
  * Moves secrets from variables into files, for the processes that are started next: every process of the same user can read their environment, also code that
- * has broken out of a jail. Removes the files of variables that are no longer set, so that no backup contains them.
+ * has broken out of a jail. Removes the files of variables that are not set, so that no backup contains them.
  *
  * @param {Record<string, string | undefined>} env
  * @param {string} folder

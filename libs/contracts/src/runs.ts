@@ -77,8 +77,8 @@ export class KeptEmit {
 }
 
 /**
- * A part of what a run has stored to whose request its component has responded itself. That request is not in Kafka: the run cannot be repeated when the
- * database was restored to an older state, but what it has stored can be stored again. Key: the account.
+ * The stored changes of a run whose component has responded to its request itself, or a part of them. The request is not in Kafka: when the database was
+ * restored to an older state, the run cannot be repeated, but its changes can be stored again. Key: the account.
  */
 export class RunChanges {
   @IsString() run_id!: string;

@@ -3,14 +3,18 @@ import { counter, type Log } from '#observability';
 import { isRefused, reasonOf } from './kafka-errors.js';
 import type { LogRecord } from './log-record.js';
 import { type OutgoingRecord, type Publisher, shares } from './publisher.js';
+import { MAX_HEADERS } from './record-headers.js';
 
 const deadLetters = counter('dead_letters_total', 'Records that were copied to a dead-letter topic.', ['topic']);
 
+/** The most that a dead letter has in addition. */
+const OWN_HEADERS = 4;
+
 /**
- * How much is copied of a key, in characters, and of the headers, in bytes. Bytes that are not UTF-8 become three times as long, and a copy that does not
+ * How much is copied of a key, in characters, and of the headers, in bytes and in number: readers ignore those behind the first thousand. Bytes that are not UTF-8 become three times as long, and a copy that does not
  * fit into the dead-letter topic would be refused.
  */
-const MOST_COPIED = { key: 1000, headers: 64 * 1024, count: 990 };
+const MOST_COPIED = { key: 1000, headers: 64 * 1024, number: MAX_HEADERS - OWN_HEADERS };
 
 /** The copy of a record that cannot be handled, with the reason and its position. The value is the same, byte for byte; a key or headers that are long are cut. */
 export function deadLetterRecord(service: Service, record: LogRecord, reason: string): OutgoingRecord {
@@ -35,9 +39,8 @@ function copyOf(
 
 function copiedHeaders(headers: Record<string, string>): Record<string, string> {
   let left = MOST_COPIED.headers;
-  // readers ignore headers behind the first thousand
   const fitting = Object.entries(headers)
-    .slice(0, MOST_COPIED.count)
+    .slice(0, MOST_COPIED.number)
     .filter(([name, value]) => {
       const bytes = Buffer.byteLength(name) + Buffer.byteLength(value);
       if (bytes > left) return false;

@@ -28,7 +28,7 @@ export {
 } from './messages.js';
 export { fieldsOf, payloadOf, PayloadPipe } from './payload.js';
 export { isOutage, laneFailures } from './outcomes.js';
-export { type OutgoingRecord, Publisher, SEND_WITHIN_MS, shares, sizeOf } from './publisher.js';
+export { inParts, type OutgoingRecord, Publisher, SEND_WITHIN_MS, shares, sizeOf } from './publisher.js';
 export { deadlineOf } from './requests.js';
 export type { GroupPosition, Restores } from './restores.js';
 export { checkTopics, createTopics, limitTopics, type TopicSettings, wrongTopics } from './topics.js';

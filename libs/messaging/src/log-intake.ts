@@ -72,7 +72,7 @@ class AssignedPartition {
   replaced = false;
   dropped = false;
   working: Promise<void> | undefined;
-  /** When work began, or a batch was handled, in ms of the process's clock. */
+  /** When work began, or a batch was handled, as from performance.now(). */
   progressedAt = 0;
   /** The end of the log at the last fetch. */
   logEnd = 0;
@@ -110,7 +110,7 @@ export class LogIntake {
   private partitions = new Map<number, AssignedPartition>();
   /** These, also while their positions are being read. */
   private assigned: number[] = [];
-  /** Since when the positions of these are being read, in ms of the process's clock. */
+  /** Since when the positions of these are being read, as from performance.now(). */
   private readonly unknownSince = new Map<number, number>();
   private readonly batchFailed: ReturnType<typeof repeatedFailures>;
   private readonly positionUnknown: ReturnType<typeof repeatedFailures>;

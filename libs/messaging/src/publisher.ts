@@ -339,18 +339,22 @@ export function sizeOf({ value, headers }: Pick<OutgoingRecord, 'value' | 'heade
   return size;
 }
 
-/** The records in their order, as many together as fit into a share; one that is larger goes alone. */
-export function shares<Sent extends Pick<OutgoingRecord, 'value' | 'headers'>>(records: Sent[]): Sent[][] {
-  const found: Sent[][] = [];
-  let bytes = Infinity;
-  for (const record of records) {
-    const size = sizeOf(record);
-    if (bytes + size > SHARE_BYTES) {
+/** The items in their order, as many together as have at most this size; one that is larger goes alone. */
+export function inParts<Item>(items: Item[], sizeOf: (item: Item) => number, most: number): Item[][] {
+  const found: Item[][] = [];
+  let sum = Infinity;
+  for (const item of items) {
+    const size = sizeOf(item);
+    if (sum + size > most) {
       found.push([]);
-      bytes = 0;
+      sum = 0;
     }
-    found.at(-1)?.push(record);
-    bytes += size;
+    found.at(-1)?.push(item);
+    sum += size;
   }
   return found;
 }
+
+/** The records in their order, as many together as fit into a share; one that is larger goes alone. */
+export const shares = <Sent extends Pick<OutgoingRecord, 'value' | 'headers'>>(records: Sent[]): Sent[][] =>
+  inParts(records, sizeOf, SHARE_BYTES);

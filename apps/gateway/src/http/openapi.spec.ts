@@ -55,7 +55,7 @@ describe('docs/openapi.yaml', () => {
     for (const name of ['Retry-After', 'RateLimit', 'RateLimit-Policy', 'RateLimit-Limit']) expect(headers).toHaveProperty([name]);
   });
 
-  it('describes `url` as a required query parameter of createWebhook', () => {
+  it('the OpenAPI document describes `url` as a required query parameter of createWebhook', () => {
     const { parameters } = operations.find(({ operationId }) => operationId === 'createWebhook');
     expect(parameters.find(({ name }: any) => name === 'url')).toMatchObject({ in: 'query', required: true });
   });

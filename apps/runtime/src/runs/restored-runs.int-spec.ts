@@ -81,10 +81,10 @@ const stored = async () => {
   return { db, dedupe, waiting: rows.map((row) => ({ ...row, value: String(row.value) })) };
 };
 
-describe('what a run has changed whose component has responded itself', () => {
+describe('the changes of a run whose component has responded to its request itself', () => {
   const CHANGES = { db: { kept: '"ü"', removed: null, ['__proto__']: '1' }, dedupe: { ids: ['a'] }, waiting: [emit('b'), emit('a')] };
 
-  it('is stored again if the database does not know the run, once', async () => {
+  it('are stored again if the database does not know the run, once', async () => {
     await fresh.database.query(`INSERT INTO source_db (source_id, key, value) VALUES ('dc_1', 'removed', '1'), ('dc_1', 'other', '2')`);
     const records = recordsOf(CHANGES);
     expect(records.map(({ topic, key }) => [topic, key])).toEqual([[restoreRun.topic, RUN.owner_id]]);
@@ -102,20 +102,20 @@ describe('what a run has changed whose component has responded itself', () => {
     ]);
   });
 
-  it('needs no work as long as the database knows the run', async () => {
+  it('are not stored again while the database knows the run', async () => {
     await runs.finish({ ...RUN, trigger: 'http' }, { ...NO_EFFECTS, ...CHANGES });
     const before = await stored();
     expect(await restore(recordsOf(CHANGES))).toBe(0);
     expect(await stored()).toEqual(before);
   });
 
-  it('is not stored for a source that does not exist', async () => {
+  it('are not stored for a source that does not exist', async () => {
     sources.clear();
     await restore(recordsOf(CHANGES));
     expect(await stored()).toEqual({ db: {}, dedupe: {}, waiting: [] });
   });
 
-  it('comes in parts that Kafka accepts, each of which is stored once', async () => {
+  it('come in parts that Kafka accepts, each of which is stored once', async () => {
     const quotes = JSON.stringify('"'.repeat(MEBI / 2 - 1));
     const waiting = Array.from({ length: 3 }, (_, n) => emit(`e${n}`, quotes));
     const db = Object.fromEntries(Array.from({ length: 1024 }, (_, n) => [`k${n}`, JSON.stringify('€'.repeat(1000))]));
@@ -131,12 +131,12 @@ describe('what a run has changed whose component has responded itself', () => {
     expect(new Set(found.waiting.map(({ due }) => due)).size).toBe(3);
   });
 
-  it('does not hold up its source if the database refuses it', async () => {
+  it('do not hold up their source if the database refuses them', async () => {
     expect(await restore(recordsOf({ db: { nul: '"\0"' } }))).toBe(1);
     expect((await stored()).db).toEqual({});
   });
 
-  it('has no record if nothing was changed', () => {
+  it('have no record if there are none', () => {
     expect(recordsOf({})).toEqual([]);
     expect(recordsOf({ dedupe: { last: 'a' } })).toHaveLength(1);
   });

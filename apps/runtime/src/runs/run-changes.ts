@@ -1,25 +1,38 @@
 import { type KeptEmit, type KeptEntry, restoreRun, type RunChanges, type RunRequest } from '#contracts';
-import { type OutgoingRecord, recordOf, sizeOf } from '#messaging';
-import type { NewWaitingEmit } from '../waiting/waiting-emits.repository.js';
+import { inParts, type OutgoingRecord, recordOf, sizeOf } from '#messaging';
 import type { RunEffects } from './run-effects.js';
 
 type Changes = Pick<RunEffects, 'db' | 'dedupe' | 'waiting'>;
 
-/** Of a record. Quoted text has up to two or three times as many, and a record may have 4 MiB. */
-const PART_BYTES = 512 * 1024;
+/** A change of a run, and about its size. */
+interface Change {
+  emit?: KeptEmit;
+  entry?: KeptEntry;
+  size: number;
+}
+
+/** In characters, before they are encoded as JSON, which can triple them. A single event or value may have 1 MiB, and a record 4 MiB. */
+const PART_SIZE = 512 * 1024;
 
 /** The records from which a restored database gets what the run has changed; none if it has changed nothing. Pauses after each, as `runEffects` does. */
 export function* recordsOfChanges(
   { run_id, owner_id, source_id }: Pick<RunRequest, 'run_id' | 'owner_id' | 'source_id'>,
   { db, dedupe, waiting }: Changes,
 ): Generator<void, OutgoingRecord[]> {
-  const parts = partsOf(db, waiting);
-  if (parts.length === 0 && dedupe !== null) parts.push({ entries: [], emits: [] });
+  const emits = waiting.map(({ emit_id, due_at_ms, record: { headers, value } }, nth): Change => ({
+    emit: { emit_id, due_at_ms, nth, headers, value: value.toString() },
+    size: sizeOf({ headers, value }),
+  }));
+  const entries = Object.entries(db).map(([key, value]): Change => ({ entry: { key, value }, size: key.length + (value?.length ?? 0) }));
+  const parts = inParts([...emits, ...entries], ({ size }) => size, PART_SIZE);
+  if (parts.length === 0 && dedupe !== null) parts.push([]);
   const records: OutgoingRecord[] = [];
-  for (const [n, { entries, emits }] of parts.entries()) {
+  for (const [n, part] of parts.entries()) {
     const isLast = n === parts.length - 1;
-    const changes = { run_id, owner_id, source_id, db: entries, waiting: emits.map(keptEmit) };
-    records.push(recordOf(restoreRun, { ...changes, ...(isLast ? dedupe && { dedupe } : { part: n }) }, owner_id));
+    const changes = { db: part.flatMap(({ entry }) => entry ?? []), waiting: part.flatMap(({ emit }) => emit ?? []) };
+    records.push(
+      recordOf(restoreRun, { run_id, owner_id, source_id, ...changes, ...(isLast ? dedupe && { dedupe } : { part: n }) }, owner_id),
+    );
     yield;
   }
   return records;
@@ -29,39 +42,5 @@ export function* recordsOfChanges(
 export const changesOf = ({ source_id, db, dedupe, waiting }: RunChanges): Changes => ({
   db: Object.fromEntries(db.map(({ key, value }) => [key, value])),
   dedupe: dedupe ?? null,
-  waiting: waiting.map(({ emit_id, due_at_ms, nth, headers, value }) => ({
-    emit_id,
-    due_at_ms,
-    nth,
-    record: { key: source_id, headers, value: Buffer.from(value) },
-  })),
-});
-
-interface Part {
-  entries: KeptEntry[];
-  emits: NewWaitingEmit[];
-}
-
-function partsOf(db: Changes['db'], waiting: NewWaitingEmit[]): Part[] {
-  const parts: Part[] = [];
-  let bytes = Infinity;
-  const partFor = (size: number): Part => {
-    if (bytes + size > PART_BYTES) {
-      parts.push({ entries: [], emits: [] });
-      bytes = 0;
-    }
-    bytes += size;
-    return parts.at(-1)!;
-  };
-  for (const [nth, emit] of waiting.entries()) partFor(sizeOf(emit.record)).emits.push({ ...emit, nth });
-  for (const [key, value] of Object.entries(db)) partFor(key.length + (value?.length ?? 0)).entries.push({ key, value });
-  return parts;
-}
-
-const keptEmit = ({ emit_id, due_at_ms, nth = 0, record: { headers, value } }: NewWaitingEmit): KeptEmit => ({
-  emit_id,
-  due_at_ms,
-  nth,
-  headers,
-  value: value.toString(),
+  waiting: waiting.map(({ headers, value, ...emit }) => ({ ...emit, record: { key: source_id, headers, value: Buffer.from(value) } })),
 });

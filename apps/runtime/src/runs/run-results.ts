@@ -53,7 +53,7 @@ export class RunResults {
     return this.runs.isDone(run_id);
   }
 
-  /** For a run that has already been executed. Its timer may have ticked again with the same id, when it was set again for the same time. */
+  /** For a run that has already been executed: its request came twice. Its timer may still wait for it. */
   async repeated({ trigger, source_id, run_id }: RunRequest): Promise<void> {
     if (trigger === 'timer') await this.runs.resumeTimer(source_id, run_id);
   }
@@ -99,16 +99,16 @@ export class RunResults {
    * Returns false if the outcome of this run is already stored. If the database refuses the data, an error event is stored instead. Throws Unavailable if the
    * state is outdated: the run is repeated, unless its component has responded already. Then all but the state is stored.
    *
-   * @param isInKafka whether the request for the run is there: a restored database then gets its effects by a repetition
+   * @param respondsItself whether the request is not in Kafka: a restored database then gets the effects of the run from records, because nothing repeats it
    */
   async store(
     run: DueRun,
     source: StoredSource,
     outcome: RunOutcome,
     effects: RunEffects,
-    { ready, hasResponded = false, isInKafka = true }: { ready?: BeforeWrite; hasResponded?: boolean; isInKafka?: boolean } = {},
+    { ready, hasResponded = false, respondsItself = false }: { ready?: BeforeWrite; hasResponded?: boolean; respondsItself?: boolean } = {},
   ): Promise<boolean> {
-    const restorable = (stored: RunEffects) => (isInKafka ? stored : this.withChanges(run, stored));
+    const restorable = (stored: RunEffects) => (respondsItself ? this.withChanges(run, stored) : stored);
     try {
       return await this.write(run, await restorable(effects), ready);
     } catch (error) {

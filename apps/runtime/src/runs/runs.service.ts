@@ -98,8 +98,8 @@ export class RunsService {
     // another process repeats it; nobody repeats a run that responds to a request itself, so that is stored as it ended
     if (wasInterrupted && !onRespond) throw new Unavailable('the runtime was stopped while the code ran');
     const ready = () => keepLock(() => this.results.check(run, source, before));
-    const isInKafka = onRespond === undefined;
-    await this.store(run, source, outcome, before, { onOutcome, ready, hasResponded: outcome.responded && !held, isInKafka });
+    const respondsItself = onRespond !== undefined;
+    await this.store(run, source, outcome, before, { onOutcome, ready, hasResponded: outcome.responded && !held, respondsItself });
     if (held) onRespond?.(held);
     if (!wasInterrupted) await this.results.countKill(run, source, outcome.status);
     return outcome.status;
@@ -117,7 +117,7 @@ export class RunsService {
     source: StoredSource,
     outcome: RunOutcome,
     before: StateBefore,
-    { onOutcome, ...storing }: Pick<RunWatch, 'onOutcome'> & { ready?: BeforeWrite; hasResponded?: boolean; isInKafka?: boolean } = {},
+    { onOutcome, ...storing }: Pick<RunWatch, 'onOutcome'> & { ready?: BeforeWrite; hasResponded?: boolean; respondsItself?: boolean } = {},
   ): Promise<void> {
     const effects = await this.results.effects(run, source, outcome, before);
     if (!isLarge(effects)) onOutcome?.();

@@ -25,8 +25,8 @@ const GIVE_UP = '1 hour';
 const LAST_TICK = "to_timestamp(substring(run_id FROM '[0-9]+$')::float8 / 1000)";
 
 /**
- * One tick is one run, even if it is requested twice, or once more by a restored database. A timer that is set again is another one: if the clock has been
- * set back, it ticks at times that it has lived before. The id is in headers and cursors: it has no other characters of a prop's name, and few of them.
+ * One tick is one run, even if it is requested twice, or once more by a restored database. After the clock was set back, a timer that is set again may tick at
+ * the same time a second time: these are two runs. The id is in headers and cursors: it has no other characters of a prop's name, and few of them.
  */
 export function tickRunId({ source_id, prop, next_run_at, set_at, run_id }: Omit<DueTimer, 'owner_id' | 'schedule'>): string {
   if (run_id !== null) return run_id;
